@@ -240,7 +240,7 @@ def test_search_finds_what_was_said_in_another_session(tmp_path: Path) -> None:
         answer = memory.session(user="ana").call("session_search", {"query": "what is the zebra called?"})
         assert answer["results"][0]["snippet"].startswith("The >>>zebra<<< is >>>called<<<")
         with pytest.raises(memoranda.MemorandaError, match="sort"):
-            memory.search("zebra", sort="sideways")
+            memory.search("zebra", sort="sideways")  # type: ignore[call-overload]
 
 
 def test_a_secret_of_the_environment_never_reaches_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,3 +61,7 @@ def __getattr__(name: str) -> Any:
     module, attribute = _LAZY[name]
     loaded = import_module(module)
     return getattr(loaded, attribute) if attribute else loaded
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,6 +1,6 @@
 """`Tool`: a name, a JSON schema and a function from arguments to a JSON result, which a model can call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ class Tool:
     name: str
     description: str
     parameters: JsonObject
-    call: Callable[[Mapping[str, Any]], JsonObject]
+    # The function may name its arguments more exactly, as a dict[str, object] or a TypedDict.
+    call: Callable[[Any], JsonObject]
 
     def openai_schema(self) -> JsonObject:
         """The tool in the function-calling form that OpenAI-compatible APIs accept."""

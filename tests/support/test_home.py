@@ -1,5 +1,6 @@
 """Where homes, profiles and users live."""
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -109,3 +110,30 @@ def test_a_file_in_the_place_of_a_home_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     with pytest.raises(HomeError, match="not a directory"):
         Home.at(tmp_path / "f").refuse_if_foreign()
+
+
+def test_a_directory_with_other_files_is_no_home(tmp_path: Path) -> None:
+    """Such as /etc, also for a profile below it; nothing is written there, and hidden files do not count."""
+    (tmp_path / ".DS_Store").touch()
+    (tmp_path / "lost+found").mkdir()
+    Home.at(tmp_path).refuse_if_foreign()
+    (tmp_path / "hosts").touch()
+    for profile in (None, "work"):
+        with pytest.raises(HomeError, match=r"contains other files \(hosts\)"):
+            Home.at(tmp_path, profile).refuse_if_foreign()
+    (tmp_path / "memories").mkdir()
+    Home.at(tmp_path).refuse_if_foreign()
+
+
+def test_whatever_is_left_of_a_home_makes_a_directory_one(tmp_path: Path) -> None:
+    """Every entry that the reference of the files names, alone beside a file of the user."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "files.md").read_text()
+    listed = re.findall(r"^  (\S+)", page.partition("```text")[2].partition("```")[0], flags=re.MULTILINE)
+    names = {name.split("/")[0].replace("<number>", "1").replace("<time>", "1") for name in listed}
+    assert len(names) > 20
+    for name in names:
+        directory = tmp_path / f"with {name.strip('*.')}"
+        directory.mkdir()
+        (directory / "notes of mine").touch()
+        (directory / name.replace("*", "state.db")).touch()
+        Home.at(directory).refuse_if_foreign()

@@ -7,7 +7,8 @@ shorter one did, and stays cached.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from memoranda.compression.prompts import HEADER
 from memoranda.llm.model import Message
@@ -18,10 +19,10 @@ INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given
 _SUMMARY_START = HEADER.partition("{")[0]
 
 
-def to_api_messages(messages: Sequence[Message]) -> list[Message]:
+def to_api_messages(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """The messages with one result for every call, no result without a call, and an answer after every question."""
     result: list[Message] = []
-    for message in _pair_calls(messages):
+    for message in _pair_calls([dict(message) for message in messages]):
         if _is_question(message) and result and (result[-1]["role"] == "tool" or _is_question(result[-1])):
             result.append({"role": "assistant", "content": INTERRUPTED_ANSWER})
         result.append(message)

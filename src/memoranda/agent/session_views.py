@@ -57,7 +57,7 @@ class AgentTurn(Protocol):
     """One turn of a conversation; the user's message was durable when the turn began."""
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> Sequence[Mapping[str, Any]]:
         """The context as the model gets it: the record, with recalled memory in a copy of the last question."""
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:

@@ -1,11 +1,12 @@
 """An opened home: `Memory` opens sessions, and agents that work in them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 from memoranda import config
+from memoranda.app.argument_checks import refuse_unknown_options, require_range
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session import Session
 from memoranda.app.session_options import SessionOptions
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from memoranda.llm.model import ChatModel
     from memoranda.recall.summaries import Summarize
     from memoranda.session_db import SessionDB
+    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
+
+SEARCH_OPTIONS = (
+    *("limit", "sort", "role_filter", "since", "until", "source", "project", "cursor", "why"),
+    *("session_id", "around_message_id", "window"),
+)
 
 
 class Memory:
@@ -65,6 +72,7 @@ class Memory:
         With a `parent` the session is work that the parent delegated. `platform` selects its toolsets instead of
         `source`.
         """
+        self.services.require_open()
         options = SessionOptions(
             source=source,
             user=self.user if user is None else user,
@@ -96,16 +104,49 @@ class Memory:
         """The conversations of this user: everything that was recorded, and search over it."""
         return self.services.sessions_for(self.user)
 
-    def search(self, query: str = "", **options: Any) -> JsonObject:
+    @overload
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        role_filter: str | Sequence[str] | None = None,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        source: str | Sequence[str] | None = None,
+        project: str | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+    ) -> "SearchAnswer": ...
+    @overload
+    def search(
+        self,
+        *,
+        session_id: str,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        cursor: str | None = None,
+    ) -> "ConversationAnswer": ...
+    def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
         """Find past conversations, with the exact messages; without a query, the latest ones.
 
-        Options are those of the session_search tool: limit, since, until, source, role_filter, sort, session_id,
-        around_message_id, window, cursor, project, why. Raises SessionError when they are invalid.
+        `limit` is 1 to 10 conversations (3 if left out), `sort` orders by time instead of by relevance. `since`,
+        `until`, `role_filter`, `source` and `project` narrow the search; `why` adds how each result got its place.
+        With a `session_id` the answer is that conversation, from its start or around one message, with up to `window`
+        messages (1 to 20) on either side. A `cursor` from an answer continues it.
+        Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
         """
+        refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
+        from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW
+
+        require_range("limit", options.get("limit"), MAX_RESULTS)
+        require_range("window", options.get("window"), MAX_WINDOW)
+        self.services.require_open()
         answer = self.services.search_tool(self.user).call({"query": query, **options})
         if not answer["success"]:
             raise SessionError(answer["error"])
-        return answer
+        return cast("SearchAnswer | ConversationAnswer", answer)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -120,7 +161,7 @@ class Memory:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
         return self.curated.entries(target)
 
-    def remember(self, text: str, target: Target = "memory") -> JsonObject:
+    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
         return remember(self.curated, text, target, "")
 

@@ -16,7 +16,7 @@ from memoranda import config
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.db.orphaned_wal import database_exists
-from memoranda.errors import StorageError
+from memoranda.errors import HomeError, StorageError
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
@@ -52,6 +52,12 @@ class HomeServices:
         self._views: dict[str | None, SessionDB] = {}
         self._ledger: Ledger | None = None
         self._redactor: Redactor | None = None
+        self._closed = False
+
+    def require_open(self) -> None:
+        """Raise HomeError after `close`, which would otherwise be undone by the next use."""
+        if self._closed:
+            raise HomeError(f"The memory at {self.home.root} is closed. memoranda.open() opens it again.")
 
     def curated_for(self, user: str | None) -> MemoryStore:
         """The curated memory of one user; None is the home itself."""
@@ -72,6 +78,7 @@ class HomeServices:
         from memoranda.session_db import SessionDB
 
         with self._opening:
+            self.require_open()
             view = self._views.get(user)
             if view is None:
                 if self._db is None:
@@ -177,6 +184,7 @@ class HomeServices:
         for external in list(self._external):
             external.close()
         with self._opening:
+            self._closed = True
             if self._db is not None:
                 self._db.close()
                 self._db = None

@@ -2,9 +2,10 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
 
+from memoranda.app.argument_checks import require_messages, require_question
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_state import SessionState
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from memoranda.app.reviewed_session import ReviewedSession
     from memoranda.db.engine import HeldLock
     from memoranda.llm.model import ChatModel, Usage
+    from memoranda.types import ChatMessage, MemoryAnswer
 
 _log = logging.getLogger(__name__)
 
@@ -72,8 +74,10 @@ class Session:
         """Begin a turn: the user's message (text or structured content) is durable when this returns.
 
         A conversation has one turn at a time, over all threads and processes. While another one is in progress, this
-        waits for up to `wait` seconds (the setting sessions.turn_wait), then raises SessionBusy.
+        waits for up to `wait` seconds (the setting sessions.turn_wait), then raises SessionBusy. A turn after `end`
+        resumes the session: a late message of the user is never lost. Raises SessionError for an empty message.
         """
+        require_question(text)
         lock = self._lock_turn(wait)
         try:
             self.begin_turn()
@@ -97,26 +101,31 @@ class Session:
         self._state.toolbox.begin_turn()
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record one message of the conversation; it is durable when its id is returned."""
+        """Record one message of the conversation; it is durable when its id is returned.
+
+        `fields` are those of a chat API (tool_calls, tool_call_id, tool_name, finish_reason, reasoning …); others are
+        kept too. Raises SessionError for an unknown role and for a tool's result without tool_call_id.
+        """
         return self.record_all([{"role": role, "content": content, **fields}])[0]
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit. Recalled memory that the model repeats is left out."""
+        require_messages(messages)
         ids = self._state.append(messages)
         if self._uncounted is not None and messages and messages[0].get("role") == "assistant":
             self._store_reading(self._uncounted, ids[0])
             self._uncounted = None
         return ids
 
-    def conversation(self) -> list[dict[str, Any]]:
+    def conversation(self) -> "list[ChatMessage]":
         """The recorded messages in the form that chat APIs accept."""
-        return self._state.conversation()
+        return cast("list[ChatMessage]", self._state.conversation())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""
         return call_tool(self.tools, name, arguments)
 
-    def remember(self, text: str, target: Target = "memory") -> JsonObject:
+    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact that the user asked to keep; the answer is a receipt."""
         return remember(self._state.store, text, target, self.id)
 

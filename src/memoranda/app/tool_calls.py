@@ -1,13 +1,16 @@
 """Calls a tool by its name, and saves a fact for a person, inside a session or outside any."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import Origin
 from memoranda.tools import JsonObject, Tool, tool_refusal
+
+if TYPE_CHECKING:
+    from memoranda.types import MemoryAnswer
 
 
 def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
@@ -19,7 +22,8 @@ def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) ->
     return tool_refusal("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
 
 
-def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:
+def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> "MemoryAnswer":
     """Save a fact at a person's request and return a receipt."""
     person = Origin("person", session_id, explicit=True)
-    return MemoryTool(store, person).call({"target": target, "action": "add", "content": text})
+    answer = MemoryTool(store, person).call({"target": target, "action": "add", "content": text})
+    return cast("MemoryAnswer", answer)

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from memoranda.app.argument_checks import require_answer
 from memoranda.errors import SessionError
 from memoranda.providers.external_memory import with_recall
 from memoranda.providers.message_text import plain_text
@@ -11,6 +12,7 @@ from memoranda.providers.message_text import plain_text
 if TYPE_CHECKING:
     from memoranda.agent.session_views import TurnSession
     from memoranda.db.engine import HeldLock
+    from memoranda.types import ChatMessage
 
 
 class Turn:
@@ -45,16 +47,20 @@ class Turn:
             self._recalled = "\n\n".join(filter(None, (self._recalled, recalled)))
 
     @property
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> "list[ChatMessage]":
         """The conversation so far in the form that chat APIs accept, without the system prompt.
 
         What an external memory recalled, and what changed in curated memory since the prompt was built, is fenced into
         this copy of the user's message; the record never contains it.
         """
-        return with_recall(self._session.conversation(), self._recalled, self._question)
+        messages = with_recall(self._session.conversation(), self._recalled, self._question)
+        return cast("list[ChatMessage]", messages)
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record a step of the turn, such as a tool call or its result, before the next step starts."""
+        """Record a step of the turn, such as a tool call or its result, before the next step starts.
+
+        A call is `record("assistant", text, tool_calls=[…])`, its result `record("tool", result, tool_call_id=…)`.
+        """
         step = {"role": role, "content": content, **fields, **self._external.mark(self.message_id)}
         return self._record([step])[0]
 
@@ -62,6 +68,7 @@ class Turn:
         """Record the answer: text, a message, or several messages in one commit. A turn is done once."""
         if not self.interrupted:
             raise SessionError("This turn is done, and its answer is recorded. session.turn() begins the next one.")
+        require_answer(reply)
         if isinstance(reply, str):
             reply = [{"role": "assistant", "content": reply}]
         elif isinstance(reply, Mapping):

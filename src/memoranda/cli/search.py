@@ -3,6 +3,7 @@
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from unicodedata import east_asian_width
@@ -113,7 +114,7 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
         click.echo(err=True)
 
 
-def format_search_answer(answer: dict[str, Any]) -> str:
+def format_search_answer(answer: Mapping[str, Any]) -> str:
     """Formats the answer of a search for a person."""
     why = [dim(_format_ranking(answer["why"]))] if "why" in answer else []
     if not answer["results"]:

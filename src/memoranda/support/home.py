@@ -29,6 +29,13 @@ _APPLICATION_ID_BYTES = slice(68, 72)
 _PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
 _MAX_ENCODED_ID = 120
+# How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
+_HOME_ENTRY = re.compile(
+    r"config\.yaml|\.env|\.lock|state\.|outbox|holographic|providers|plugins|chat_history|logs|usage\.|prices\.yaml|imports"
+    r"|migration|backups|host-|reviews\.|SOUL\.md|skills|memories|profiles"
+)
+_NO_ENTRIES = re.compile(r"\.|lost\+found")
+_MAX_FOREIGN_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +100,31 @@ class Home:
         return [DEFAULT_PROFILE, *sorted(name for name in named if _PROFILE_NAME.fullmatch(name))]
 
     def refuse_if_foreign(self) -> None:
-        """Raise when the session database here belongs to another program, which then owns the home."""
+        """Raise when the directory is another program's: its session database, or whatever else it contains."""
         if self.root.exists() and not self.root.is_dir():
             raise HomeError(f"{self.root} is not a directory. Name another home with --home or MEMORANDA_HOME.")
+        _refuse_other_directory(self.root if self.profile == DEFAULT_PROFILE else self.root.parent.parent)
         _refuse_foreign_database(self.state_db)
         if self.profile != DEFAULT_PROFILE:
             _refuse_foreign_database(self.root.parent.parent / "state.db")
+
+
+def _refuse_other_directory(root: Path) -> None:
+    """Raise for a directory with files in it, none of which a home has; hidden files do not count."""
+    if os.path.lexists(root / "state.db") or os.path.lexists(root / "memories"):
+        return
+    try:
+        names = sorted(os.listdir(root))
+    except OSError:
+        # It does not exist yet, or whatever uses it next says why it cannot be read.
+        return
+    others = [name for name in names if not _NO_ENTRIES.match(name)]
+    if others and not any(_HOME_ENTRY.match(name) for name in names):
+        shown = ", ".join(others[:_MAX_FOREIGN_SHOWN]) + (" …" if len(others) > _MAX_FOREIGN_SHOWN else "")
+        raise HomeError(
+            f"{root} is not a home of Memoranda: it contains other files ({shown}). "
+            f"Name a new or empty directory with --home or MEMORANDA_HOME, such as {root / 'memoranda'}."
+        )
 
 
 def _refuse_foreign_database(path: Path) -> None:

@@ -65,7 +65,7 @@ class Chat:
     def status(self) -> ChatStatus:
         if not self.is_recorded:
             return build_status(self.agent, None, [])
-        return build_status(self.agent, self.session.title, self.session.conversation())
+        return build_status(self.agent, self.session.title, [dict(message) for message in self.session.conversation()])
 
     @property
     def is_recorded(self) -> bool:
@@ -108,7 +108,8 @@ class Chat:
 
     def last_exchange(self) -> list[JsonObject]:
         """Returns the last message of the user and the last answer, if there are any."""
-        messages = [message for message in self.session.conversation() if message["role"] in ("user", "assistant")]
+        messages: list[JsonObject] = [dict(message) for message in self.session.conversation()]
+        messages = [message for message in messages if message["role"] in ("user", "assistant")]
         messages = [message for message in messages if text_of(message["content"]).strip()]
         while len(messages) > 1 and messages[-2]["role"] == messages[-1]["role"]:
             del messages[-2]

@@ -1,0 +1,159 @@
+"""The shapes of what Memoranda answers with, for type checkers.
+
+Every answer is a plain dict at run time, ready for `json.dumps`. A key that is marked as not required is only there
+when it has something to say; `docs/reference/session-search-tool.md` and `memory-tool.md` describe each.
+"""
+
+from typing import Any, Literal, NotRequired, Required, TypedDict
+
+
+class FunctionCall(TypedDict):
+    """The function that a model calls; `arguments` is JSON text as the model wrote it, and may be invalid."""
+
+    name: str
+    arguments: str
+
+
+class ChatToolCall(TypedDict):
+    """One tool call in a message of the assistant."""
+
+    id: str
+    type: NotRequired[str]
+    function: FunctionCall
+
+
+class ChatMessage(TypedDict, total=False):
+    """One message of a conversation in the form that chat APIs accept; other fields that were recorded stay in it."""
+
+    role: Required[str]
+    content: Required[Any]
+    tool_calls: list[ChatToolCall]
+    tool_call_id: str
+    tool_name: str
+    finish_reason: str
+    reasoning: str
+    reasoning_details: list[Any]
+
+
+class FoundMessage(TypedDict):
+    """One message as a search shows it; `truncated` and `chars` when its text was shortened."""
+
+    id: int
+    role: str
+    when: str | None
+    content: str
+    anchor: NotRequired[bool]
+    tool_name: NotRequired[str]
+    tool_calls: NotRequired[list[str]]
+    from_char: NotRequired[int]
+    truncated: NotRequired[bool]
+    chars: NotRequired[int]
+
+
+class SearchHit(TypedDict):
+    """One conversation of a search. Without a query it has the fields from `started` to `preview`, else the others."""
+
+    session_id: str
+    title: str | None
+    source: str
+    project: NotRequired[str]
+    started: NotRequired[str]
+    last_active: NotRequired[str]
+    message_count: NotRequired[int]
+    preview: NotRequired[str]
+    when: NotRequired[str | None]
+    model: NotRequired[str | None]
+    matched_role: NotRequired[str]
+    match_message_id: NotRequired[int | None]
+    matches: NotRequired[int]
+    asked: NotRequired[int]
+    snippet: NotRequired[str]
+    summary: NotRequired[str]
+    messages: NotRequired[list[FoundMessage]]
+    bookend_start: NotRequired[list[FoundMessage]]
+    bookend_end: NotRequired[list[FoundMessage]]
+    messages_before: NotRequired[int]
+    messages_after: NotRequired[int]
+    parent_session_id: NotRequired[str]
+    why: NotRequired[dict[str, Any]]
+
+
+class SearchAnswer(TypedDict):
+    """The conversations that a search found, or without a query the latest ones."""
+
+    success: Literal[True]
+    mode: Literal["discover", "browse"]
+    results: list[SearchHit]
+    count: int
+    query: NotRequired[str]
+    matched: NotRequired[str]
+    sessions_matched: NotRequired[int]
+    not_found: NotRequired[list[str]]
+    left_out_by: NotRequired[list[str]]
+    message: NotRequired[str]
+    note: NotRequired[str]
+    cursor: NotRequired[str]
+    why: NotRequired[dict[str, Any]]
+
+
+class SessionMeta(TypedDict):
+    """What is known about the session that was read."""
+
+    title: str | None
+    when: str | None
+    source: str
+    model: str | None
+    project: NotRequired[str]
+
+
+class ConversationAnswer(TypedDict):
+    """A part of one conversation: from its start, or around one message."""
+
+    success: Literal[True]
+    mode: Literal["read", "scroll"]
+    session_id: str
+    session_meta: SessionMeta
+    messages: list[FoundMessage]
+    messages_before: int
+    messages_after: int
+    around_message_id: NotRequired[int]
+    window: NotRequired[int]
+    parent_session_id: NotRequired[str]
+    cursor: NotRequired[str]
+    message: NotRequired[str]
+    note: NotRequired[str]
+
+
+class EntryChange(TypedDict):
+    """One changed entry: `before` is missing for a new one, `after` for a removed one."""
+
+    action: Literal["add", "replace", "remove"]
+    before: NotRequired[str]
+    after: NotRequired[str]
+
+
+class MemoryAnswer(TypedDict):
+    """The receipt of a memory write (`success`, `changed`, `stored_in`, `change`), or a refusal (`reason`, `error`)."""
+
+    success: bool
+    done: NotRequired[bool]
+    target: NotRequired[Literal["memory", "user"]]
+    message: NotRequired[str]
+    changed: NotRequired[list[EntryChange]]
+    stored_in: NotRequired[str]
+    change: NotRequired[int]
+    visible_from: NotRequired[str]
+    note: NotRequired[str]
+    backup: NotRequired[str]
+    staged: NotRequired[bool]
+    pending_id: NotRequired[str]
+    reason: NotRequired[str]
+    error: NotRequired[str]
+    matches: NotRequired[list[str]]
+    findings: NotRequired[list[str]]
+    drift_backup: NotRequired[str]
+    usage: NotRequired[str]
+    entry_count: NotRequired[int]
+    current_entries: NotRequired[list[str]]
+    entries_not_shown: NotRequired[int]
+    state: NotRequired[str]
