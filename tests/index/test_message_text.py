@@ -52,12 +52,12 @@ def test_a_data_url_in_text_is_left_out() -> None:
 @pytest.mark.parametrize(
     "arguments", ['{"command": "ls -la", "nested": {"paths": ["/tmp/数据"]}, "n": 3}', "ls -la /tmp/数据 3"]
 )
-def test_tool_arguments_are_plain_values(arguments: str) -> None:
-    """No JSON, no names of fields, no name of the tool that was called; what is no JSON is text."""
+def test_a_tool_call_is_its_name_and_plain_values(arguments: str) -> None:
+    """No JSON and no names of fields, after the name of the tool; arguments that are not JSON are text."""
     calls = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": arguments}}]
     words = _words("assistant", None, tool_calls=calls)
     assert words.kind == CALLS
-    assert words.tool_text.split() == ["ls", "-la", "/tmp/数据", "3"]
+    assert words.tool_text.split() == ["terminal", "ls", "-la", "/tmp/数据", "3"]
 
 
 def test_a_result_is_found_by_the_name_of_its_tool() -> None:
@@ -93,9 +93,9 @@ def test_deeply_nested_content_does_no_harm() -> None:
 def test_everything_that_a_tool_was_asked_can_be_found() -> None:
     """Also what stands under names that elsewhere only describe something."""
     call = {"id": "call_1", "function": {"name": "get_ticket", "arguments": '{"id": "INC-4711", "format": "brief"}'}}
-    assert _words("assistant", None, tool_calls=[call]).tool_text.split() == ["INC-4711", "brief"]
+    assert _words("assistant", None, tool_calls=[call]).tool_text.split() == ["get_ticket", "INC-4711", "brief"]
     other = {"name": "get_ticket", "input": {"id": "INC-4712"}}
-    assert _words("assistant", None, tool_calls=[other]).tool_text.split() == ["INC-4712"]
+    assert _words("assistant", None, tool_calls=[other]).tool_text.split() == ["get_ticket", "INC-4712"]
     part = [{"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"id": "INC-4713"}}]
     assert _words("assistant", part).text.split() == ["get", "INC-4713"]
 

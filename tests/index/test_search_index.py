@@ -102,7 +102,7 @@ def test_roles_and_places(sessions: SessionStore, index: SearchIndex) -> None:
     assert [posting.role for posting in found] == [TITLE, USER, ASSISTANT, TOOL, TOOL]
     assert [posting.ordinal for posting in found] == [-1, 0, 1, 2, 3]
     assert [posting.time for posting in found] == [10.0, 1.0, 2.0, 3.0, 4.0]
-    assert [posting.length for posting in found] == [2, 2, 2, 2, 3]
+    assert [posting.length for posting in found] == [2, 2, 2, 3, 3]
 
 
 def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
@@ -355,3 +355,11 @@ def test_the_first_search_of_a_store_waits_for_no_writer(sessions: SessionStore,
     with closing(sqlite3.connect(Path(sessions.engine.location), isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert find("abalone") == [said]
+
+
+def test_a_call_is_found_by_the_name_of_its_function(sessions: SessionStore, index: SearchIndex) -> None:
+    """Also before the tool has answered."""
+    sessions.sessions.create_session("s", "cli")
+    calls = [{"id": "1", "function": {"name": "terraform_plan", "arguments": "{}"}}]
+    made = sessions.messages.append_message("s", "assistant", None, tool_calls=calls)
+    assert [posting.message for posting in postings(index, "terraform")] == [made]

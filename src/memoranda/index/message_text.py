@@ -1,4 +1,4 @@
-"""The searchable text of a message: its own text, and the arguments of its tool calls without their JSON."""
+"""The searchable text of a message: its own text, and the names and arguments of its tool calls without their JSON."""
 
 import json
 import re
@@ -93,6 +93,8 @@ def _tool_texts(message: FeedMessage) -> Iterator[str]:
     for call in message.tool_calls:
         function = call.get("function", call) if isinstance(call, dict) else None
         if isinstance(function, dict):
+            if isinstance(name := function.get("name"), str):
+                yield name
             yield from _arguments(function.get("arguments", function.get("input")))
 
 
