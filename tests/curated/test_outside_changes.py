@@ -101,12 +101,27 @@ def test_another_store_on_the_same_home_is_no_outsider(store: MemoryStore, direc
     assert store.entries("memory") == ("one", "two", "three")
 
 
-@pytest.mark.parametrize("content", ["a\n§\n b", "a\n§\n\n§\nb", "a\n§\nb\n§\n  ", "a\n§", "x" * 2201])
+@pytest.mark.parametrize(
+    "content", ["a\n§\n b", "a\n\n§\n\nb", "a\n§\n\n§\nb", "a\n§\n§\nb", "a\n§\nb\n§", "§\na\n§\nb\n"]
+)
+def test_blanks_and_empty_entries_of_a_hand_edit_are_accepted_after_a_backup(
+    directory: Path, write: Callable[..., Path], content: str
+) -> None:
+    """The store has read the file, so the write succeeds at once; the backup has what the person left."""
+    path = write(content)
+    store = MemoryStore(directory)
+    store.load_from_disk()
+    assert isinstance(store.add("memory", "c"), MemoryReceipt)
+    assert path.read_text() == "a\n§\nb\n§\nc"
+    assert [backup.read_text() for backup in list_backups(path)] == [content]
+
+
+@pytest.mark.parametrize("content", ["x" * 2201, "a\n§\n" + "x" * 2201])
 @pytest.mark.parametrize("arguments", ACTIONS)
 def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
     directory: Path, write: Callable[..., Path], content: str, arguments: dict[str, Any]
 ) -> None:
-    """Odd pieces and oversized entries are refused however often it is tried, with one backup, not many."""
+    """Oversized entries are refused however often it is tried, with one backup, not many."""
     path = write(content)
     tool = MemoryTool(MemoryStore(directory), Origin())
     for _ in range(3):
@@ -119,12 +134,12 @@ def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
 
 def test_a_person_repairs_an_unrewritable_file_by_editing_it(directory: Path, write: Callable[..., Path]) -> None:
     """What the person saw may be written over, and was backed up before."""
-    path = write("a\n§\n\n§\nb")
+    path = write("a\n§\n\n§\n" + "b" * 2201)
     store = MemoryStore(directory)
     view = store.view("memory")
     assert isinstance(store.edit("memory", view.fingerprint, ["a", "b"], PERSON, frozenset()), MemoryReceipt)
     assert path.read_text() == "a\n§\nb"
-    assert list_backups(path)[0].read_text() == "a\n§\n\n§\nb"
+    assert list_backups(path)[0].read_text() == "a\n§\n\n§\n" + "b" * 2201
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
 
 

@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, digest, unify_newlines
 
 DELIMITER = "\n§\n"
+_DELIMITER_LINE = re.compile(r"^§$", re.MULTILINE)
 _HANDLE = re.compile(r"entry:([0-9a-f]{8,64})")
 
 
 def parse(text: str) -> list[str]:
-    """The entries of a file's text, in file order, duplicates kept."""
-    pieces = unify_newlines(text.removeprefix(BYTE_ORDER_MARK)).split(DELIMITER)
+    """The entries of a file's text, in file order, duplicates kept.
+
+    A `§` line may also be the first or the last line, or follow another one: people leave such empty entries behind.
+    """
+    pieces = _DELIMITER_LINE.split(unify_newlines(text.removeprefix(BYTE_ORDER_MARK)))
     return [entry for piece in pieces if (entry := piece.strip())]
 
 
@@ -33,11 +37,6 @@ def serialise_to_bytes(entries: Sequence[str]) -> bytes:
 def size(entries: Sequence[str]) -> int:
     """How much of the limit these entries use: code points of the whole text, delimiters included."""
     return sum(map(len, entries)) + len(DELIMITER) * max(0, len(entries) - 1)
-
-
-def is_faithful(text: str, entries: Sequence[str]) -> bool:
-    """Whether writing the parsed entries back would change nothing but blank edges, line ends and a byte order mark."""
-    return unify_newlines(text.removeprefix(BYTE_ORDER_MARK)).strip() == serialise(entries)
 
 
 def reads_back_as_itself(entry: str) -> bool:

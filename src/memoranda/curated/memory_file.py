@@ -6,7 +6,7 @@ Only missing and readable files may be replaced. A file that cannot be read is n
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.entry_format import is_faithful, parse, reads_back_as_itself, serialise
+from memoranda.curated.entry_format import parse, reads_back_as_itself, serialise
 from memoranda.support import text_file
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
 
@@ -30,12 +30,11 @@ class ReadableMemoryFile(text_file.TextFile):
         return self.text.strip() == serialise(self.entries)
 
     def is_rewritable(self, limit: int) -> bool:
-        """Whether rewriting alters only edges and line ends, and no entry is larger than a whole file may be.
+        """Whether rewriting keeps every entry, and no entry is larger than a whole file may be.
 
-        Memoranda writes no other files, so a person has to look at one that is not rewritable.
+        Blanks around entries and empty entries, which a person's editor leaves, do not count: they are in the backup
+        that is made before the file is rewritten. A person has to look at a file that is not rewritable.
         """
-        if not is_faithful(self.text, self.entries):
-            return False
         return all(len(entry) <= limit and reads_back_as_itself(entry) for entry in self.entries)
 
 
