@@ -27,6 +27,43 @@ def test_a_poisoned_write_is_refused_with_its_finding(call: Call, directory: Pat
     assert not (directory / "MEMORY.md").exists()
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$HOME/.hermes/.env",
+        "~/.memoranda/.env",
+        "~/.hermes/profiles/work/.env",
+        "${HERMES_HOME}/.env",
+        "~/.ssh/id_rsa",
+        "/root/.ssh/id_ed25519_work",
+        "C:\\Users\\ada\\.ssh\\id_rsa",
+        "~/.gnupg/private-keys-v1.d",
+    ],
+)
+def test_a_memory_does_not_name_files_with_credentials(call: Call, path: str) -> None:
+    """Every later prompt would lead the agent to them."""
+    result = call(action="add", content=f"The keys are in {path}.")
+    assert (result["reason"], result["findings"]) == ("blocked", ["credential_file"])
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "Uses ssh daily.",
+        "The user's public key is ~/.ssh/id_ed25519.pub.",
+        "Settings are read from .env in each service.",
+        "Hosts are in ~/.ssh/config.",
+        "The identity provider is Okta.",
+        "Copy .env.example to .env before the tests.",
+        "The column user_id_rsa is gone.",
+        "Hermes keeps its settings in ~/.hermes/config.yaml.",
+    ],
+)
+def test_a_memory_may_speak_of_ssh_and_settings(call: Call, note: str) -> None:
+    """Only the agents' own credentials and private keys are refused."""
+    assert call(action="add", content=note)["success"]
+
+
 def test_a_poisoned_batch_changes_nothing(call: Call, directory: Path) -> None:
     """One bad entry stops all of them."""
     result = call(operations=[{"action": "add", "content": "fine"}, {"action": "add", "content": POISON}])

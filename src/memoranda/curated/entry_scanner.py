@@ -8,9 +8,9 @@ of entries. Where two lists differ in one part, it scans only that part and its 
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import attrgetter
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from memoranda import safety
 from memoranda.curated.entry_format import handle
 from memoranda.curated.operations import shared_ends
 from memoranda.safety.allowances import Allowances
+from memoranda.safety.credential_paths import find_credential_paths
+from memoranda.safety.finding import Finding
 
 # A phrase rule matches at most 200 letters, which is about this many characters with blanks.
 _REACH = 240
@@ -90,7 +92,7 @@ class EntryScanner:
     def _scan(self, text: str) -> tuple[str, ...]:
         findings = self._findings.get(text)
         if findings is None:
-            findings = tuple(sorted({finding.id for finding in safety.scan(text)}))
+            findings = _sorted_ids(text, safety.scan(text))
             self._findings[text] = findings
         return findings
 
@@ -101,7 +103,7 @@ class EntryScanner:
             return True
         verdicts = safety.scan_each(unknown)
         for entry, findings in zip(unknown, verdicts.findings, strict=True):
-            self._findings[entry] = tuple(sorted({finding.id for finding in findings}))
+            self._findings[entry] = _sorted_ids(entry, findings)
         return verdicts.may_join or len(unknown) < len(set(entries))
 
     def _scan_changed_part(self, entries: tuple[str, ...]) -> _ScannedList:
@@ -128,6 +130,11 @@ class EntryScanner:
     def _without_allowed(self, entry: ScannedEntry) -> ScannedEntry:
         allowed = self.allowances.of(entry.text)
         return ScannedEntry(entry.text, tuple(finding for finding in entry.findings if finding not in allowed))
+
+
+def _sorted_ids(text: str, findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The ids of a text's findings, with those that only count in a memory."""
+    return tuple(sorted({finding.id for finding in chain(findings, find_credential_paths(text))}))
 
 
 def _boundary_within_reach(entries: Sequence[str], index: int, step: int) -> int:
