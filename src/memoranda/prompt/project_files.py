@@ -2,6 +2,7 @@
 
 Of several kinds only the first that is not empty is used, because projects keep the others as copies. Of that kind,
 the files of all directories from the root of the repository down to the working directory are shown, outermost first.
+Rules of Cursor apply only where their globs match (`cursor_rules.py`).
 The whole text is scanned before it is shortened, so that everything that is shown was scanned in its context.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memoranda.prompt.cursor_rules import rule_applies
 from memoranda.prompt.size_limits import fair_shares, shorten_file
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
@@ -57,7 +59,7 @@ def read_project_files(directory: Path, *, window: int = 0, limit: int = 0) -> P
             (path.relative_to(top).as_posix(), text)
             for folder in directories
             for path in _find_files(folder, kind)
-            if (text := _read_text(path, top, notices))
+            if (text := _read_text(path, top, directories[-1], notices))
         ]
         if found:
             return _render(found, limit or project_chars_for(window), notices)
@@ -94,8 +96,8 @@ def _list_names(directory: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _read_text(path: Path, top: Path, notices: list[str]) -> str:
-    """The text of a file without its front matter; "" when it is empty or must not be read."""
+def _read_text(path: Path, top: Path, directory: Path, notices: list[str]) -> str:
+    """The text of a file without its front matter; "" when it is empty, must not be read or does not apply."""
     # A link that leads out of the project could show any file of the user's to a model.
     if not Path(os.path.realpath(path)).is_relative_to(top):
         notices.append(f"{path} was left out of the prompt: it is a link that leads out of the project.")
@@ -112,6 +114,8 @@ def _read_text(path: Path, top: Path, notices: list[str]) -> str:
             return ""
     if len(raw) > _MAX_BYTES:
         notices.append(f"{path} was left out of the prompt: it is larger than {_MAX_BYTES:,} bytes.")
+        return ""
+    if path.suffix == ".mdc" and not rule_applies(text, path.parent.parent.parent, directory):
         return ""
     parts = split_front_matter(text)
     return (parts.body.strip() if parts else "") or text.strip()
