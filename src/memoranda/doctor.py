@@ -56,7 +56,7 @@ def _check_sessions(path: Path) -> Iterator[HealthIssue]:
 
             def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
                 report = repair_store()
-                # The rows of a salvaged store have other numbers than the index knows.
+                # The rows of a salvaged store have other ids than those in the index.
                 _rebuild_index(path)
                 return report
 

@@ -1,7 +1,7 @@
 """`SessionDB`: sessions, messages and search in one object, with the method names that its users know.
 
-The methods belong to the parts of `SessionStore`; here each is one line that says which part has it. Code inside
-Memoranda that needs one part takes the part.
+The methods belong to the parts of `SessionStore`; here each is one line that names its part. Code inside Memoranda that
+needs one part uses the part itself.
 """
 
 from collections.abc import Callable
@@ -68,13 +68,13 @@ class SessionDB(SearchableStore):
     def over(
         cls, engine: Engine, index: StoreIndex, scope: Scope | None = None, *, redactor: Redactor | None = None
     ) -> "SessionDB":
-        """Use an engine that is open already."""
+        """Use an engine that is already open."""
         db = cls.__new__(cls)
         SearchableStore.__init__(db, engine, index, scope, redactor=redactor)
         return db
 
     def scoped(self, scope: Scope) -> "SessionDB":
-        """The same database for another scope; it closes with the one that it came from."""
+        """Return the same database for another scope; closing the original closes it too."""
         return self.over(self.engine, self._store_index, scope, redactor=self._redactor)
 
     @property

@@ -12,7 +12,7 @@ class InvalidArgumentsError(ValueError):
 
 
 def tool_refusal(reason: str, error: str) -> JsonObject:
-    """The result of a tool that refused a call: the reason as a word, and a sentence for the model."""
+    """Return the result of a tool that refused a call: the reason as a word, and a sentence for the model."""
     return {"success": False, "reason": reason, "error": error}
 
 
@@ -30,12 +30,12 @@ class Tool:
     call: Callable[[Any], JsonObject]
 
     def openai_schema(self) -> JsonObject:
-        """The tool in the function-calling form that OpenAI-compatible APIs accept."""
+        """Return the tool in the function-calling form that OpenAI-compatible APIs accept."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
         }
 
     def anthropic_schema(self) -> JsonObject:
-        """The tool in the form that Anthropic's messages API accepts."""
+        """Return the tool in the form that Anthropic's messages API accepts."""
         return {"name": self.name, "description": self.description, "input_schema": self.parameters}

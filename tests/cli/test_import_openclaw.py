@@ -191,7 +191,7 @@ def test_cleanup_renames_after_a_yes_and_not_before(home: Path, source: Path) ->
     """What would happen is shown first."""
     result = run(home, "cleanup")
     assert "Nothing was renamed. Add --yes to do it." in result.output
-    assert "Nothing of it has been imported into this home yet." in result.output
+    assert "It has not been imported into this home yet." in result.output
     assert source.exists()
     assert answer(home, "cleanup", "--dry-run", "--yes")["renamed"] == []
     becomes = Path(answer(home, "cleanup", "--yes")["renamed"][0]["becomes"])

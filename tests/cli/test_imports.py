@@ -155,10 +155,10 @@ def test_where_settings_were_moved_cursor_is_found(home: Path, tmp_path: Path, m
 
 def test_where_there_is_nothing_it_says_so(home: Path) -> None:
     """With the way to name a place; and the home stays as it was."""
-    assert "Nothing of the known programs" in run(home).output
+    assert "No conversations of a known program" in run(home).output
     result = run(home, "claude-code", "--yes")
     assert (result.exit_code, "--source" in result.output) == (0, True)
-    assert "nothing of any known program" in run(home, "--all", "--yes").output
+    assert "nothing to import from any known program" in run(home, "--all", "--yes").output
     assert not home.exists()
 
 

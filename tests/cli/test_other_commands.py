@@ -76,7 +76,7 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
 def test_the_demo_says_that_its_lines_are_scripted(terminal: Terminal) -> None:
     """Nothing in it pretends to be a model."""
     output = terminal.ok("demo")
-    assert "You see and undo everything" in output
+    assert "You can see and undo everything" in output
     assert "lines in this demo are scripted" in output
     assert not terminal.home.exists()
 

@@ -65,7 +65,7 @@ def test_an_unknown_project_is_answered_with_those_that_there_are(terminal: Term
     for words in (["search", "lock"], ["sessions", "list"]):
         text = terminal.ok(*words, "--project", "shed")
         assert "No conversation is about that project." in text
-        assert "There are: github.com/ana/house." in text
+        assert "Known projects: github.com/ana/house." in text
     assert terminal.json("search", "lock", "--project", "shed")["results"] == []
 
 

@@ -282,11 +282,11 @@ def test_search_behind_the_last_result_says_so(past: Terminal) -> None:
 def test_search_says_why_on_a_terminal_too(past: Terminal) -> None:
     """The order, the words and the filters, also when nothing was found; beside each result its signals."""
     text = past.ok("search", "zebra", "--why", "--sort", "newest", "--source", "cli", "--since", "2020-01-01")
-    assert "why: by time, newest first; looked for: zebra; filters: sources cli, since 20" in text
+    assert "why: by time, newest first; searched for: zebra; filters: sources cli, since 20" in text
     assert "why: order by time, newest first, score" in text
     text = past.ok("search", "butter", "--why", "--source", "cli")
     assert "search without `source` to find it" in text
-    assert "why: by relevance, scheduled jobs last; looked for: butter; filters: sources cli\n" in text
+    assert "why: by relevance, scheduled jobs last; searched for: butter; filters: sources cli\n" in text
 
 
 def test_search_refuses_a_role_that_there_is_not(past: Terminal) -> None:

@@ -141,5 +141,5 @@ def test_an_existing_file_is_never_written_over(terminal: Terminal, tmp_path: Pa
     for command in (("export", "--output", str(file)), ("prune", "--yes", "--export", str(file))):
         result = terminal.run("sessions", *command)
         assert result.exit_code == 2
-        assert "exists already" in result.output
+        assert "already exists" in result.output
     assert file.read_text() == "the only copy\n"

@@ -101,7 +101,7 @@ def test_an_empty_machine_is_told_what_was_looked_for(terminal: Terminal) -> Non
     assert "No agent was found on this machine." in shown
     assert "Claude Code, Codex, Cursor" in shown
     assert os.path.join(".codex", "config.toml") in shown
-    assert "Nothing of codex was found" in terminal.ok("setup", "--only", "codex")
+    assert "This machine has no codex." in terminal.ok("setup", "--only", "codex")
     assert terminal.json("setup", "--yes")["found"] == []
     assert not terminal.home.exists()
 

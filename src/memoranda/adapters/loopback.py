@@ -1,4 +1,4 @@
-"""Decides which HTTP requests a server on the loopback address answers, whatever the protocol on top of HTTP.
+"""Decides which HTTP requests a server on the loopback address answers, for any protocol on top of HTTP.
 
 Every program on this machine can connect, and so can a browser that a web page sends here. So a request needs the
 token, and its `Host` and `Origin` headers must name this machine: that stops pages of other sites and DNS rebinding.

@@ -20,7 +20,7 @@ _MAX_SESSIONS = 200
 
 
 def complete_names(find_names: Callable[[Invocation], Iterable[tuple[str, str]]]) -> _Completer:
-    """Returns a completer for names with a description each."""
+    """Returns a completer for names, each with a description."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem  # noqa: PLC0415

@@ -51,7 +51,7 @@ def get(name: str) -> None:
 @click.argument("value")
 @common_options
 def set_setting(name: str, value: str) -> None:
-    """Change one setting in config.yaml; comments and other keys stay as they are."""
+    """Change one setting in config.yaml; comments and other keys do not change."""
     invocation = Invocation.current()
     home = invocation.locate_home()
     stored = config.set_value(home, name, value)

@@ -12,9 +12,9 @@ from memoranda.cli.context import Invocation
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What a command would change, in words and as the JSON answer, with the question to ask before it.
+    """What a command would change, as text and as the JSON answer, with the question to ask first.
 
-    `hint` ends the preview when nothing is asked. Without `has_work` there is nothing to ask.
+    `hint` ends the preview when no question is asked. Without `has_work` there is nothing to ask.
     """
 
     text: str

@@ -1,6 +1,6 @@
-"""What every command shares: which home it uses, how it prints its answer, and how it fails.
+"""The code that every command shares: which home it uses, how it prints its answer, and how it fails.
 
-Every command has these options, and so has `memoranda` itself, so that
+Every command has these options, and so does `memoranda` itself, so that
 `memoranda --json memory list` and `memoranda memory list --json` mean the same.
 """
 
@@ -30,17 +30,17 @@ def common_options(command: Command) -> Command:
     )
     # The decorator that is applied last is listed first in the help.
     for option in reversed(options):
-        command = _stored_in_context(option)(command)
+        command = _store_in_context(option)(command)
     return command
 
 
 def memory_options(command: Command) -> Command:
     """Adds the common options and --user, for commands that use the memory of one user."""
     user = click.option("--user", help="The memory of one user of a gateway.")
-    return common_options(_stored_in_context(user)(command))
+    return common_options(_store_in_context(user)(command))
 
 
-def _stored_in_context(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def _store_in_context(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def store_value(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta[f"{_KEY}{parameter.name}"] = value
@@ -56,7 +56,7 @@ def _stored_in_context(option: Callable[[Command], Command]) -> Callable[[Comman
 
 
 def printable(text: str) -> str:
-    """Replaces the characters in text from elsewhere that could control a terminal."""
+    """Replaces the characters in untrusted text that could control a terminal."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
@@ -84,7 +84,7 @@ class Invocation:
         )
 
     def locate_home(self) -> Home:
-        """Returns where the home is, whether or not it can be opened."""
+        """Returns the home without opening it, so it may be missing or unusable."""
         return locate_home(self.home, self.profile)
 
     def respond(self, text: str, data: Any) -> None:

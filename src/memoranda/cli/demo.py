@@ -1,4 +1,4 @@
-"""`memoranda demo`: memory and search at work from end to end, on a temporary home.
+"""`memoranda demo`: shows memory and search at work from end to end, in a temporary home.
 
 The demo needs no key and no network: the model's lines are scripted (`cli/demo_script.py`), and the demo says so.
 Memory, prompt, search, record and the commands are the real ones, with their default settings.
@@ -131,7 +131,7 @@ class _Demo:
         self.facts["attack_refused"] = not result["success"]
 
     def _show_and_undo(self) -> None:
-        self._title("4. You see and undo everything:")
+        self._title("4. You can see and undo everything:")
         for arguments in (["replace", "Debian 12", "CI is Debian 13."], ["log"], ["undo"], ["list"]):
             words = " ".join(word if word.isalpha() else f'"{word}"' for word in arguments)
             self._say(f"\n   $ memoranda memory {words}")
@@ -149,7 +149,7 @@ class _Demo:
         return result
 
     def _import_and_search(self) -> None:
-        self._title("5. Six conversations of the last months are imported, and you search them:")
+        self._title("5. Six conversations from the last months are imported, and you search them:")
         past = str(files("memoranda.cli").joinpath("demo.jsonl"))
         self._run("sessions", "import", past)
         for question in _QUESTIONS:
@@ -237,7 +237,7 @@ class _Demo:
 
 
 def _shelf_reports() -> list[str]:
-    """What a user says while listing an archive shelf by shelf, and one sentence about something else."""
+    """Returns what a user says while listing an archive shelf by shelf, and one sentence about something else."""
     shelves = [
         f"On shelf {number} stand {number % 7 + 2} boxes from {1950 + number}: letters of the {_ROOMS[number % 4]}, "
         f"bound in {_COLOURS[number % 5]} cloth, and a list of what was lent out that year. " * 4

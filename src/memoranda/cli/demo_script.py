@@ -1,6 +1,6 @@
 """The model's part in `memoranda demo`: which tools it calls and how it words its answers.
 
-The lines are written beforehand; what they quote is not. An answer takes its facts from the system prompt or from the
+The lines are written in advance; the facts in them are not. An answer quotes them from the system prompt or from the
 result of a tool, so it fails when the memory behind it fails.
 """
 
@@ -28,7 +28,7 @@ def save(target: str, content: str) -> list[Step]:
 
 
 def answer_from_prompt(word: str) -> list[Step]:
-    """Answer with the sentence of the system prompt that has this word."""
+    """Answer with the sentence of the system prompt that contains this word."""
 
     def answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
         return Reply(_quote(word, [system]))
@@ -37,7 +37,7 @@ def answer_from_prompt(word: str) -> list[Step]:
 
 
 def answer_from_search(query: str, word: str) -> list[Step]:
-    """Search past conversations, and answer with the sentence of the result that has this word."""
+    """Search past conversations, and answer with the sentence of the result that contains this word."""
 
     def answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
         return Reply(_quote(word, _strings(json.loads(messages[-1]["content"]))))

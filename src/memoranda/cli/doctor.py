@@ -24,7 +24,7 @@ Examples:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedIssue:
-    """A health issue and what became of it; `report` is what its repair said."""
+    """A health issue, whether it was fixed, and the report of its repair."""
 
     issue: HealthIssue
     fixed: bool = False
@@ -53,13 +53,13 @@ class _CheckedIssue:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; whatever is replaced is kept.")
+@click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; replaced files are kept.")
 @click.option("--mend", "old_fix_flag", is_flag=True, hidden=True)
 @common_options
 def command(fix: bool, old_fix_flag: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index, leftovers and installed hosts.
 
-    Each problem comes with how to fix it. The exit code is 1 while an error or a warning remains.
+    Each problem is shown with the way to fix it. The exit code is 1 while an error or a warning remains.
     """
     invocation = Invocation.current()
     home = invocation.locate_home()
@@ -83,7 +83,7 @@ def command(fix: bool, old_fix_flag: bool) -> None:
 
 
 def _repair(home: Home, issues: list[HealthIssue]) -> list[_CheckedIssue]:
-    """Repairs what can be repaired, then checks again: an issue counts as fixed when it no longer shows."""
+    """Runs the repairs, then checks again: an issue counts as fixed when the check no longer finds it."""
     reports: dict[int, str] = {}
     for index, issue in enumerate(issues):
         if issue.repair is not None:

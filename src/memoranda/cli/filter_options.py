@@ -50,7 +50,7 @@ def current_project() -> str | None:
 
 
 def resolve_projects(invocation: Invocation, db: SessionDB, name: str) -> frozenset[str]:
-    """Returns the known projects that a name means; fails the command for "this" outside of any project."""
+    """Returns the known projects that match a name; "this" outside of a project ends the command with an error."""
     wanted = (current_project() or "") if name.strip().lower() == "this" else name
     if not wanted.strip():
         invocation.fail(NOWHERE)
@@ -62,4 +62,4 @@ def describe_known_projects(db: SessionDB) -> str:
     names = [*dict.fromkeys(map(project_name, db.known_projects()))]
     hidden = len(names) - _MAX_PROJECTS_SHOWN
     rest = f", and {hidden} more" if hidden > 0 else ""
-    return f"There are: {terminal_line(', '.join(names[:_MAX_PROJECTS_SHOWN]))}{rest}." if names else ""
+    return f"Known projects: {terminal_line(', '.join(names[:_MAX_PROJECTS_SHOWN]))}{rest}." if names else ""

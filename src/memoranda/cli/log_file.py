@@ -36,7 +36,7 @@ def open_log_file(path: Path) -> logging.Handler:
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[logging.Handler]:
-    """Sends what Memoranda logs to a file and nowhere else while the context lasts."""
+    """Sends what Memoranda logs to a file and nowhere else while the block runs."""
     handler = open_log_file(path)
     logger = logging.getLogger("memoranda")
     level, propagates = logger.level, logger.propagate

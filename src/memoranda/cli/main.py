@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _COMMANDS = {
-    "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, give them memory."),
+    "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
     "remember": ("memoranda.cli.remember", "Save a fact."),
-    "recall": ("memoranda.cli.recall", "Ask notes and conversations at once, also for a prompt."),
+    "recall": ("memoranda.cli.recall", "Search notes and conversations at once, for you or for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
     "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
     "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
-    "uninstall": ("memoranda.cli.hosts.uninstall", "Remove memory from such a program."),
+    "uninstall": ("memoranda.cli.hosts.uninstall", "Remove memory from one of these programs."),
     "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),

@@ -25,7 +25,7 @@ Examples:
   memoranda mcp --token                print the token that such a host has to send
 
 \b
-A host that starts servers by itself needs no more than this:
+A host that starts servers by itself needs only this:
   {"mcpServers": {"memoranda": {"command": "memoranda", "args": ["mcp"]}}}
 """
 _PORT = 8931
@@ -33,7 +33,7 @@ _SOURCE = "mcp"
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--http", "over_http", is_flag=True, help="Listen on the loopback address instead.")
+@click.option("--http", "over_http", is_flag=True, help="Serve over HTTP on the loopback address instead.")
 @click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True,
               help="The port to listen on; 0 chooses a free one.")  # fmt: skip
 @click.option("--bare", is_flag=True, help="Omit the memory from the instructions (hooks already provide it).")
@@ -85,7 +85,7 @@ def _current_directory() -> str:
 
 def _serve_stdio(invocation: Invocation, bare: bool) -> None:
     if sys.stdin.isatty():
-        text = "Waiting for an MCP client on standard input; Ctrl-D ends it. See 'memoranda mcp --help'."
+        text = "Waiting for an MCP client on standard input; Ctrl-D stops the server. See 'memoranda mcp --help'."
         click.echo(text, err=True)
     with _open_tool_host(invocation, directory=_current_directory()) as tool_host:
         source, sink = claim_standard_streams()
@@ -106,7 +106,7 @@ def _serve_http(invocation: Invocation, port: int, bare: bool) -> None:
             invocation.fail(f"Port {port} cannot be used: {error.strerror}. --port 0 chooses a free one.")
         with http_server:
             tool_host.start_in_background()
-            text = f"Listening on {http_server.url}; 'memoranda mcp --token' prints the token, Ctrl-C ends it."
+            text = f"Listening on {http_server.url}; 'memoranda mcp --token' prints the token, Ctrl-C stops the server."
             token_location = f"{TOKEN_VARIABLE} in {home.secrets_file}"
             invocation.respond(text, {"url": http_server.url, "token": token_location, "pid": os.getpid()})
             sys.stdout.flush()

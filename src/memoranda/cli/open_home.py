@@ -1,4 +1,4 @@
-"""Opens the home of a command. Apart from `context`, so that commands without a store load none."""
+"""Opens the home of a command. This is separate from `context`, so that commands that need no store load none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def open_curated_memory(invocation: Invocation) -> MemoryStore:
 
 
 def warn_of_unknown_keys(loaded: Config) -> None:
-    """Says on standard error which names in config.yaml have no effect."""
+    """Prints to standard error which names in config.yaml have no effect."""
     for name in loaded.unknown_keys:
         click.echo(f"config.yaml: {describe_unknown_key(name)}", err=True)
 

@@ -1,4 +1,4 @@
-"""`memoranda recall`: everything that is known about a question, from every part of memory."""
+"""`memoranda recall`: answers a question from every part of memory at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _EPILOG = """\b
 Examples:
   memoranda recall "which database do we use for staging?"
   memoranda recall --limit 1 --project this deadlock
-  memoranda recall --fenced "how did we fix the build?"     for a prompt: fenced, or nothing at all
+  memoranda recall --fenced "how did we fix the build?"     for a prompt: a fenced block or nothing
   memoranda recall --json heron
 """
 _NOTHING = "Nothing is known about that."
@@ -52,7 +52,7 @@ class RecallResult:
     "--limit", type=click.IntRange(1, 10), default=3, show_default=True, help="How many conversations to show."
 )
 @project_option
-@click.option("--fenced", is_flag=True, help="Print one block for a prompt; nothing when nothing is known.")
+@click.option("--fenced", is_flag=True, help="Print one fenced block for a prompt, or nothing when nothing is known.")
 @click.option(
     "--chars", type=click.IntRange(200), default=_MAX_CHARS, show_default=True, help="The maximum length of the block."
 )
@@ -101,7 +101,7 @@ def _related_entries(memory: Memory, target: Target, question: str) -> list[str]
 
 
 def _ask_provider(memory: Memory, question: str) -> str:
-    """Returns what the provider recalls, without the fence. The provider is not notified of a session."""
+    """Returns the text that the provider recalls, without the fence. The provider is not notified of a session."""
     if not memory.config.provider:
         return ""
     session = memory.session(source="cli")

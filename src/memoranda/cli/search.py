@@ -132,7 +132,7 @@ def format_search_answer(answer: Mapping[str, Any]) -> str:
 
 
 def _matched_for_person(matched: str) -> str:
-    """Joins the overlapping pairs of characters that Chinese and Japanese are searched by into words again."""
+    """Joins the overlapping pairs of characters, by which Chinese and Japanese are searched, into words."""
     start, label, words = matched.rpartition(SOME_WORDS)
     joined: list[str] = []
     for word in words.split(", "):
@@ -144,14 +144,14 @@ def _matched_for_person(matched: str) -> str:
 
 
 def _format_ranking(why: dict[str, Any]) -> str:
-    """Says how the results are ordered, which terms were searched, and with which filters."""
+    """Describes how the results are ordered, which terms were searched, and with which filters."""
     filters = [f"{name.replace('_', ' ')} {_join_values(value)}" for name, value in why["filters"].items()]
-    parts = [why["order"], f"looked for: {_join_values(why['terms']) or 'nothing'}"]
+    parts = [why["order"], f"searched for: {_join_values(why['terms']) or 'nothing'}"]
     return terminal_line("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
 
 
 def _to_local_time(when: str | None) -> str:
-    """Converts a timestamp of an answer to the local time zone; one that cannot be read stays as it is."""
+    """Converts a timestamp of an answer to the local time zone; returns one that cannot be parsed unchanged."""
     try:
         return local_time(datetime.fromisoformat(when).timestamp()) if when else ""
     except ValueError:

@@ -24,14 +24,14 @@ def dim(text: str) -> str:
 
 
 def highlight_matches(text: str) -> str:
-    """Colours the matches in a snippet; without colour its marks stay as they are."""
+    """Colours the matches in a snippet; without colour the marks around them stay."""
     if not _uses_colour():
         return text
     return _MATCH.sub(lambda match: click.style(match[1], fg="yellow", bold=True), text)
 
 
 def local_time(seconds: float | None) -> str:
-    """Formats a timestamp in the local time zone; "?" when no calendar has it."""
+    """Formats a timestamp in the local time zone; "?" when it is out of range."""
     try:
         return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
@@ -49,7 +49,7 @@ def format_change(change: Mapping[str, Any], file: str) -> str:
 
 
 def terminal_line(text: str, max_chars: int = 0) -> str:
-    """Makes text from elsewhere safe for one line of a terminal, shortened to `max_chars` if that is not 0."""
+    """Makes untrusted text safe for one line of a terminal, shortened to `max_chars` if that is not 0."""
     line = printable(text.replace("\t", "    "))
     return shorten_end(line, max_chars) if max_chars else line
 

@@ -1,4 +1,4 @@
-"""Adds a suggestion to what click says about a misspelt command or value."""
+"""Adds a suggestion to click's error about a misspelt command or value."""
 
 import re
 

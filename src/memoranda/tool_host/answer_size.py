@@ -1,8 +1,8 @@
 """Shortens the answers of tools to a size that other programs accept.
 
-Claude Code warns of a result beyond 10,000 tokens and refuses one beyond 25,000. Codex cuts the middle out of a result
-beyond 10,000 tokens, with some models beyond 10 kB. So an answer that is too long loses the ends of its longest fields,
-and says so.
+Claude Code warns about a result of more than 10,000 tokens and refuses one of more than 25,000. Codex removes the
+middle of a result of more than 10,000 tokens, with some models of more than 10 kB. So an answer that is too long loses
+the ends of its longest fields, and says so.
 """
 
 import json
@@ -32,7 +32,7 @@ def fit_answer(answer: JsonObject, max_bytes: int = MAX_BYTES) -> str:
 
 
 def _first_half(value: Any) -> Any:
-    """Returns the first half of a value; None when it cannot be any shorter."""
+    """Returns the first half of a value; None when it cannot be shortened further."""
     if isinstance(value, str | list) and value:
         return value[: len(value) // 2]
     if isinstance(value, dict) and value:

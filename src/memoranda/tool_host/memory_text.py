@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class MemoryText:
-    """The notes and the user's profile as they were when this was made; `text` never changes."""
+    """The notes and the user's profile at the time when this object was created; `text` never changes."""
 
     def __init__(self, memory: "Memory") -> None:
         store = memory.services.curated_for(memory.user)

@@ -30,7 +30,7 @@ _REMEMBER_PARAMETERS: JsonObject = {
 
 
 class ToolHost:
-    """Lists and calls the tools of one home. It knows no protocol: a server translates.
+    """Lists and calls the tools of one home. It is independent of protocols: a server translates.
 
     All calls share one session, which starts in the background because a provider may be slow to start. `source` is
     recorded with that session; `current_project` names the project that a search means by "this".
@@ -76,12 +76,12 @@ class ToolHost:
         tool = next((tool for tool in self.tools() if tool.name == name), None)
         if tool is None:
             return None
-        # The other program does not say where its turns begin, so every call counts as a turn of its own.
+        # The other program does not say where its turns begin, so every call counts as a separate turn.
         self._started_session().begin_turn()
         return tool.call(self._with_project_name(arguments) if name == "session_search" else arguments)
 
     def _with_project_name(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Replaces the project "this" by its name, because the session behind the tools belongs to no project."""
+        """Replaces the project "this" with its name, because the session behind the tools belongs to no project."""
         if str(arguments.get("project")).strip().lower() == "this" and (project := self._current_project()):
             return {**arguments, "project": project}
         return arguments

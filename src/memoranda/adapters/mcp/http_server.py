@@ -119,9 +119,9 @@ class _Handler(BaseHTTPRequestHandler):
         return (202 if answer is None else _status_of(request, answer)), answer
 
     def _compare_headers(self, request: RpcRequest | None) -> None:
-        """Refuses a request whose headers name another version, method or name than its body.
+        """Refuses a request if its headers and its body disagree about the version, method or name.
 
-        Proxies route by the headers, so a difference would let a client pass them by.
+        Proxies route by the headers, so a difference would let a client bypass them.
         """
         version = request_version(request) if request else ""
         header_version = self.headers.get("MCP-Protocol-Version")

@@ -22,7 +22,7 @@ RequestId = str | int | None
 class ProtocolError(Exception):
     """A message that cannot be answered with a result; the client gets the code and the text.
 
-    `request_id` is the id of the message, as far as it could be read.
+    `request_id` is the id of the message, if it could be read.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def negotiate_version(requested: object) -> str:
 
 
 def complete_result(result: JsonObject, request: RpcRequest) -> JsonObject:
-    """Adds the fields to a result that the version of its request asks for."""
+    """Adds the fields that the version of the request requires to a result."""
     if not request_version(request):
         return result
     fields: JsonObject = {"resultType": "complete", "_meta": {_SERVER: SERVER_INFO}}

@@ -58,7 +58,7 @@ class McpServer:
     """Answers the messages of one client (`one_client`), or of any number of clients that come and go.
 
     With one client the memory text is frozen when it sends `initialize`; other clients get the live text with each
-    request. `bare` leaves the memory text out of the instructions, for hosts whose hooks give it to the model.
+    request. `bare` omits the memory text from the instructions, for hosts whose hooks give it to the model.
     """
 
     def __init__(self, tool_host: ToolHost, *, one_client: bool = True, bare: bool = False) -> None:
@@ -168,7 +168,7 @@ class McpServer:
         answer = self._tool_host.call(name, arguments)
         if answer is None:
             raise ProtocolError(INVALID_PARAMS, f"There is no tool {name[:100]!r} here.")
-        # Only as text, without structuredContent: some hosts hand both to the model, which then pays twice.
+        # Only as text, without structuredContent: some hosts give both to the model, which doubles the tokens.
         text = {"type": "text", "text": fit_answer(answer)}
         return {"content": [text], "isError": not answer.get("success", True)}
 

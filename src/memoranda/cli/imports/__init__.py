@@ -21,7 +21,7 @@ Examples:
   memoranda import jsonl --source messages.jsonl
   memoranda import claude-code --yes --follow
 """
-# Programs with more to import than conversations have commands of their own.
+# Programs with more to import than conversations have their own commands.
 _OWN_COMMANDS: dict[str, str] = {
     "hermes": "memoranda.cli.imports.hermes",
     "openclaw": "memoranda.cli.imports.openclaw",
@@ -55,7 +55,7 @@ def command(context: click.Context, /, import_all: bool, **options: Any) -> None
     """
     if context.invoked_subcommand is not None:
         if import_all:
-            raise click.UsageError("Name one program, or --all of them.")
+            raise click.UsageError("Name one program or use --all, not both.")
         return
     invocation = Invocation.current()
     sources = find_all_sources()
@@ -63,7 +63,7 @@ def command(context: click.Context, /, import_all: bool, **options: Any) -> None
         run_import(invocation, sources, ImportOptions.from_context(context, options))
     elif not sources:
         invocation.respond(
-            "Nothing of the known programs was found here. Name a path: 'memoranda import NAME --source PATH'.",
+            "No conversations of a known program were found. Name a path: 'memoranda import NAME --source PATH'.",
             {"success": True, "found": []},
         )
     else:
@@ -92,10 +92,10 @@ def _command(name: str) -> click.Command:
     @memory_options
     @click.pass_context
     def import_command(context: click.Context, /, path: Path | None, **options: Any) -> None:
-        given = ImportOptions.from_context(context, options)
-        if name == "jsonl" and path is not None and not given.follow and is_export(path):
-            run_export_import(Invocation.current(), path, given)
+        selected = ImportOptions.from_context(context, options)
+        if name == "jsonl" and path is not None and not selected.follow and is_export(path):
+            run_export_import(Invocation.current(), path, selected)
         else:
-            run_import(Invocation.current(), [find_source(source, path)], given)
+            run_import(Invocation.current(), [find_source(source, path)], selected)
 
     return import_command

@@ -29,12 +29,12 @@ class FoundSource:
         return {"source": self.source.name, "files": len(self.items), "bytes": sum(item.size for item in self.items)}
 
     def rescan(self) -> "FoundSource":
-        """Return the same program with the items that are there now."""
+        """Return the same program with its current items."""
         return FoundSource(self.source, self.reader, self.path, self.reader.scan(self.path))
 
 
 def find_source(source: ImportSource, path: Path | None = None) -> FoundSource:
-    """Find the items of a program under a path, or else where the program itself keeps them."""
+    """Find the items of a program under a path, or else in the program's own directories."""
     directory = path or directory_from_variable(source.variable)
     reader = source.load(directory_from_variable(source.settings_variable))
     return FoundSource(source, reader, directory, reader.scan(directory))

@@ -19,9 +19,9 @@ from memoranda.importers.sources import SOURCES
 _PARTS = ("sessions", "memories", "skills")
 _MAX_OUTCOMES = 10
 _STATUS_TEXTS = {
-    "there": "here already",
+    "there": "already here",
     "gone": "removed here since (--rescan restores them)",
-    "conflict": "of which there is another one here",
+    "conflict": "with a name that is taken here",
     "left": "omitted",
     "unreadable": "that cannot be read",
 }
@@ -47,7 +47,7 @@ Examples:
     "parts",
     multiple=True,
     type=click.Choice(_PARTS),
-    help="Import only this; may be given several times.",
+    help="Import only this part. Can be repeated.",
 )
 @import_options
 @memory_options
@@ -67,7 +67,7 @@ def command(context: click.Context, /, path: Path | None, parts: Sequence[str], 
 
 
 class _MemoriesAndSkills:
-    """The memories and skills of a Hermes home, as far as they are wanted."""
+    """Imports the memories and skills of a Hermes home, or only one of them."""
 
     def __init__(self, home: Path, wanted: set[str], *, rescan: bool) -> None:
         self._home = home
@@ -104,7 +104,7 @@ def _migration_lines(migration: HermesMigration, *, done: bool) -> list[str]:
     if len(omitted) > _MAX_OUTCOMES:
         lines.append(f"    and {len(omitted) - _MAX_OUTCOMES:,} more; --json shows them")
     if omitted_files := sum(len(skill.omitted_files) for skill in migration.skills):
-        lines.append(f"    files that are omitted, because they are not text or not allowed here: {omitted_files:,}")
+        lines.append(f"    omitted files, because they are not text or not allowed here: {omitted_files:,}")
     return lines + [f"  Omitted entries were written to {terminal_line(str(file))}" for file in migration.written_files]
 
 

@@ -22,7 +22,7 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group(name="openclaw", epilog=_EPILOG, invoke_without_command=True)
 @click.option("--source", "path", type=_DIRECTORY, help="OpenClaw's directory (~/.openclaw, ~/.clawdbot, ~/.moltbot).")
-@click.option("--agent", help="Another agent than the default one, by its id.")
+@click.option("--agent", help="The id of an agent other than the default one.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
@@ -32,7 +32,7 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
     show_default=True,
     help="user-data omits settings and secrets; full archives the settings too.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace what is here, instead of skipping what differs.")
+@click.option("--overwrite", is_flag=True, help="Replace files and keys that differ here, instead of skipping them.")
 @click.option("--migrate-secrets", is_flag=True, help="Copy the API keys that can be used here into .env.")
 @click.option(
     "--workspace-target",
@@ -82,7 +82,7 @@ def command(context: click.Context, /, **values: Any) -> None:
 
 
 @command.command()
-@click.option("--source", "path", type=_DIRECTORY, help="The directory to rename; by default every one there is.")
+@click.option("--source", "path", type=_DIRECTORY, help="The directory to rename; by default all that exist.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; rename nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @memory_options

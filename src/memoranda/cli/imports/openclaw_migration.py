@@ -39,14 +39,14 @@ from memoranda.importers.summary import ImportSummary
 
 _VARIABLE = "OPENCLAW_STATE_DIR"
 _RUNNING = (
-    "OpenClaw is running (process {numbers}). This import does not contain what it writes from now on, and a bot that "
+    "OpenClaw is running (process {numbers}). This import misses what it writes from now on, and a bot that "
     "is signed in twice may be refused: stop it first, or import again later."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class OpenClawMigration:
-    """A migration as the user asked for it."""
+    """A migration with the options of the user."""
 
     invocation: Invocation
     options: MigrationOptions
@@ -83,16 +83,16 @@ class OpenClawMigration:
         )
 
     def _installation(self) -> Installation:
-        named = self.path or directory_from_variable(_VARIABLE)
-        roots = [named] if named else find_directories()
+        named_root = self.path or directory_from_variable(_VARIABLE)
+        roots = [named_root] if named_root else find_directories()
         if not roots or not is_openclaw(roots[0]):
             problem = f"{roots[0]} does not look like OpenClaw's directory" if roots else "OpenClaw was not found"
             self.invocation.fail(
-                f"{problem}. Its directory is ~/.openclaw (~/.clawdbot or ~/.moltbot before); name it with --source. "
+                f"{problem}. Its directory is ~/.openclaw (formerly ~/.clawdbot or ~/.moltbot); name it with --source. "
                 "Nothing was written.",
                 code=EXIT_UNUSABLE,
             )
-        installation = inspect_installation(roots[0], self.agent, moved=named is not None)
+        installation = inspect_installation(roots[0], self.agent, moved=named_root is not None)
         if self.agent and not installation.workspaces:
             self.invocation.fail(
                 f"There is no agent {self.agent} with a workspace in {installation.root}. Nothing was written."
@@ -180,7 +180,7 @@ def clean_up(invocation: Invocation, path: Path | None, *, dry_run: bool, yes: b
         for rename in renames
     ]
     if not MigrationHistory(invocation.locate_home().root).directory.is_dir():
-        lines.append("Nothing of it has been imported into this home yet.")
+        lines.append("It has not been imported into this home yet.")
     if running:
         lines.append(_running_warning(running))
 

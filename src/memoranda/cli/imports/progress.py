@@ -32,7 +32,7 @@ class ProgressBar:
         click.echo(f"\r\x1b[K{line}", nl=False, err=True)
 
     def indexing(self, done: int, total: int) -> None:
-        """Show how far the index is with the imported messages."""
+        """Show how many of the imported messages are in the index."""
         if self._is_due():
             click.echo(f"\r\x1b[KIndexing {done:,} of {total:,} messages", nl=False, err=True)
 

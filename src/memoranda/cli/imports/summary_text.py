@@ -1,4 +1,4 @@
-"""Describes in words what an import would do or has done."""
+"""Formats what an import would do or has done as text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ def format_size(number: int) -> str:
 
 
 def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[str]:
-    """Describe one source: what is new, what the record has already, what is skipped and why."""
+    """Describe one source: what is new, what the record already has, what is skipped and why."""
     count = summary.count
     unchanged = f", {summary.items_unchanged:,} of them unchanged" if summary.items_unchanged else ""
     deleted = f", {count('deleted'):,} deleted here" if count("deleted") else ""
@@ -39,7 +39,7 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
 
 
 def _skipped_for_people(skipped: Mapping[str, int]) -> str:
-    """Count what is skipped; the names that a program gives its bookkeeping are not for people."""
+    """List what is skipped; a program's own names for its bookkeeping mean little to people and are only counted."""
     phrases = {kind: number for kind, number in skipped.items() if " " in kind and "(" not in kind}
     rest = sum(skipped.values()) - sum(phrases.values())
     parts = [f"{number:,} {terminal_line(kind)}" for kind, number in [*phrases.items()][:_MAX_KINDS]]
@@ -60,7 +60,7 @@ def _exception_lines(summary: ImportSummary) -> list[str]:
     if summary.detached:
         lines.append(f"  {len(summary.detached):,} sessions have no parent here, because it was not imported")
     if summary.problem_count:
-        lines.append(f"  {summary.problem_count:,} could not be read and were skipped:")
+        lines.append(f"  parts that could not be read and were skipped: {summary.problem_count:,}")
         for problem in summary.problems[:_MAX_PROBLEMS]:
             location = f"{problem.file}:{problem.line}" if problem.line else str(problem.file)
             lines.append(f"    {terminal_line(location)}: {terminal_line(problem.text)}")
@@ -75,4 +75,4 @@ def summary_on_one_line(summaries: Sequence[ImportSummary]) -> str:
 
 
 def _rename_reason(title: str) -> str:
-    return "held a credential" if "[redacted:" in title else "was taken or not tidy"
+    return "contained a credential" if "[redacted:" in title else "was taken or had to be cleaned"

@@ -23,7 +23,7 @@ from memoranda.importers.summary import ImportSummary, build_report, report_path
 from memoranda.session_db import SessionDB
 
 _FOLLOW_INTERVAL = 2.0
-# An import by a hook takes seconds; for a longer one a person decides whether to wait.
+# An import that a hook started takes seconds; if another one takes longer, the user decides whether to wait.
 _LOCK_TIMEOUT = 5.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ def import_options(command: _Command) -> _Command:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What a step would do or has done: in words, as fields of the JSON answer, and how many things are new."""
+    """What a step would do or has done: as text, as fields of the JSON answer, and how many things are new."""
 
     lines: Sequence[str] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -88,7 +88,7 @@ def run_import(
     if not any(source.items for source in sources) and companion is None:
         names = ", ".join(source.source.program for source in sources) or "any known program"
         if not options.follow or options.dry_run:
-            text = f"Found nothing of {names} to import. --source names another directory."
+            text = f"Found nothing to import from {names}. --source names another directory."
             invocation.respond(text, {"success": True, "applied": False, "sources": []})
             return
 
@@ -198,7 +198,7 @@ def _follow(
 ) -> None:
     """Import every few seconds until Ctrl-C; other imports may run in between."""
     if not invocation.as_json:
-        click.echo("Following; Ctrl-C ends it.", err=True)
+        click.echo("Watching for new messages; Ctrl-C stops.", err=True)
     try:
         while True:
             time.sleep(_FOLLOW_INTERVAL)
@@ -217,7 +217,7 @@ def _follow(
 
 def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: ImportOptions) -> None:
     if invocation.as_json and options.follow:
-        # One line per pass, so that a program can read along.
+        # One line per pass, so that a program can read each one at once.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
         invocation.respond(f"{text}\nReport: {data['report']}", data)
@@ -238,7 +238,7 @@ def _report_text(
 
 @contextmanager
 def hold_import_lock(invocation: Invocation, root: Path) -> Iterator[None]:
-    """Hold the import lock of a home; fails with the holder's name when another import keeps it."""
+    """Hold the import lock of a home; fails with the holder's name when another import holds it."""
     with import_lock(root, _LOCK_TIMEOUT, _say_waiting) as holder:
         if holder:
             invocation.fail(

@@ -83,7 +83,7 @@ def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
 @_allow_option
 @memory_options
 def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
-    """Replace the entry that contains OLD_TEXT (or has it as its handle) by TEXT."""
+    """Replace the entry that contains OLD_TEXT (or has it as its handle) with TEXT."""
     _apply(target, [Replace(old_text, _read_text(text))], allow)
 
 
@@ -103,7 +103,7 @@ def remove(old_text: str, target: Target) -> None:
 def edit(target: Target, allow: tuple[str, ...]) -> None:
     """Open a file in your editor; what you save is checked like any other change.
 
-    Blocked entries are shown in full here, because you are about to decide about them.
+    Blocked entries are shown in full here, so that you can decide about them.
     """
     invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
@@ -111,7 +111,7 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     store = open_curated_memory(invocation)
     view = store.view(target)
     before = DELIMITER.join(entry.text for entry in view.entries) + "\n"
-    # The draft is a file of ours and not the editor's, so that typed text is kept until it is saved.
+    # The draft is our file and not the editor's, so that typed text is kept until it is saved.
     with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
         draft.write(before.encode())
     try:
@@ -151,7 +151,7 @@ def reset(target: str, yes: bool) -> None:
         files = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
         click.confirm(f"Remove every entry of {files}?", abort=True, err=True)
     store = open_curated_memory(invocation)
-    # "all" means the files that are in use; a file that is named counts in any case.
+    # "all" means the files that are in use; a file that the user names is reset in any case.
     targets = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
     outcomes = [store.reset(name, PERSON) for name in targets]
     results = [describe(outcome, store) for outcome in outcomes]

@@ -1,4 +1,4 @@
-"""Words refusals of memory writes for people, who have commands instead of the arguments of a tool."""
+"""Rewrites the refusals of memory writes for people, who use commands instead of tool arguments."""
 
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.write_result import MemoryRefusal

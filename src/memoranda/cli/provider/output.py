@@ -73,7 +73,7 @@ def stdout_to_stderr() -> Iterator[None]:
 
 
 def owned_home(invocation: Invocation) -> Home:
-    """The home of the command; raises when another program owns it."""
+    """Return the home of the command; raises when another program owns it."""
     home = invocation.locate_home()
     home.refuse_if_foreign()
     return home

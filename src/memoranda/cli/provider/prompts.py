@@ -71,7 +71,7 @@ def _question(field: ConfigField, is_set: bool) -> str:
         text += f" ({', '.join(map(str, field.choices))})"
     if field.url:
         text += f" ({terminal_line(field.url)})"
-    return text + (" (blank keeps the one that is set)" if is_set else "")
+    return text + (" (blank keeps the current one)" if is_set else "")
 
 
 def _format_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`memoranda provider run`: a command of the provider itself."""
+"""`memoranda provider run`: runs one of the provider's own commands."""
 
 import argparse
 import io
@@ -24,9 +24,9 @@ _POLL_SECONDS = 0.2
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
 def run(arguments: tuple[str, ...]) -> None:
-    """Run a command that the active provider has itself. '-- --help' shows them.
+    """Run one of the active provider's own commands. '-- --help' lists them.
 
-    With --json, "output" contains what it prints.
+    With --json, "output" contains what the command prints.
     """
     invocation = Invocation.current()
     try:
@@ -67,7 +67,7 @@ def _load_commands(invocation: Invocation) -> tuple[str, PluginCommands, argpars
 def _run(
     name: str, commands: PluginCommands, parser: argparse.ArgumentParser, arguments: tuple[str, ...]
 ) -> CallResult:
-    """The exit code of a command, or an error. It has no time limit; a person can interrupt it."""
+    """Return the exit code of a command, or an error. It has no time limit; the user can interrupt it."""
 
     def call() -> int:
         try:
@@ -76,8 +76,8 @@ def _run(
             if handler is None:
                 raise ProviderError(f"{name} does not say how its commands are run.")
             code = handler(parsed)
-        except SystemExit as left:
-            code = left.code
+        except SystemExit as request:
+            code = request.code
             if isinstance(code, str):
                 print(code, file=sys.stderr)
                 return EXIT_REFUSED

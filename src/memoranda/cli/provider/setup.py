@@ -39,7 +39,7 @@ from memoranda.providers.setup import (
 )
 from memoranda.support.home import Home
 
-# A person answers, and may have to look something up.
+# The user answers questions, and may have to look something up.
 _OWN_SETUP_SECONDS = 3_600.0
 
 
@@ -72,7 +72,7 @@ def off(invocation: Invocation) -> CommandOutput:
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Set one value; nothing is asked then, and other values stay as they are.",
+    help="Set one value instead of being asked; other values do not change.",
 )
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @common_options
@@ -92,26 +92,26 @@ def setup(invocation: Invocation, name: str | None, assignments: tuple[str, ...]
     found = find_provider(home, name)
     _check_dependencies(found, install, interactive)
     saved = _read_saved(home.root, name)
-    seen = inspect_in_home(home, found, saved)
-    if has_own(seen.provider, "post_setup") and not assignments:
-        return _run_own_setup(home, name, seen)
+    inspection = inspect_in_home(home, found, saved)
+    if has_own(inspection.provider, "post_setup") and not assignments:
+        return _run_own_setup(home, name, inspection)
     stored = config.read_secrets(home)
-    present = {name for name in _variables(seen) if name in stored or config.is_set(name)}
-    saved |= _plain_values_in_env(home, seen)
-    answers = ask_fields(seen.fields, saved, present) if interactive else _parse_pairs(assignments)
-    return _save_and_use(home, name, seen, resolve_values(seen.fields, answers, saved, present))
+    present = {name for name in _variables(inspection) if name in stored or config.is_set(name)}
+    saved |= _plain_values_in_env(home, inspection)
+    answers = ask_fields(inspection.fields, saved, present) if interactive else _parse_pairs(assignments)
+    return _save_and_use(home, name, inspection, resolve_values(inspection.fields, answers, saved, present))
 
 
-def _save_and_use(home: Home, name: str, seen: Inspection, values: Mapping[str, Any]) -> CommandOutput:
+def _save_and_use(home: Home, name: str, inspection: Inspection, values: Mapping[str, Any]) -> CommandOutput:
     """Save all values and use the provider, or change nothing."""
-    variables = variables_of(seen.fields, values)
-    secret = {field.key: field.env_var for field in seen.fields if field.secret}
+    variables = variables_of(inspection.fields, values)
+    secret = {field.key: field.env_var for field in inspection.fields if field.secret}
     with restored_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
         for variable, value in variables.items():
             config.set_secret(home, variable, value)
         config.set_value(home, "memory.provider", name)
         try:
-            save_values(seen.provider, name, seen.fields, values, home.root)
+            save_values(inspection.provider, name, inspection.fields, values, home.root)
         except ProviderError as error:
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
@@ -126,7 +126,7 @@ def _save_and_use(home: Home, name: str, seen: Inspection, values: Mapping[str, 
 
 
 def _retry_parked(home: Home, name: str) -> int:
-    """Retry deliveries that the provider refused: new settings may be all they needed."""
+    """Retry deliveries that the provider refused, because the new settings may make them succeed."""
     with closing(Outbox(home.root)) as outbox:
         try:
             return outbox.retry_parked(name)
@@ -135,11 +135,11 @@ def _retry_parked(home: Home, name: str) -> int:
             return 0
 
 
-def _run_own_setup(home: Home, name: str, seen: Inspection) -> CommandOutput:
-    """Run the setup that the provider has itself."""
+def _run_own_setup(home: Home, name: str, inspection: Inspection) -> CommandOutput:
+    """Run the provider's own setup."""
     document = {key: value for key, value in config.read_document(home).items()}
     run_guarded(
-        lambda: seen.provider.post_setup(str(home.root), document),
+        lambda: inspection.provider.post_setup(str(home.root), document),
         f"{name} could not be set up and is not used",
         _OWN_SETUP_SECONDS,
     )
@@ -158,7 +158,7 @@ def _use_built_in_only(home: Home) -> CommandOutput:
 
 
 def _read_saved(home: Path, name: str) -> dict[str, Any]:
-    """The saved settings; setup replaces a file that cannot be read."""
+    """Return the saved settings; setup replaces a file that cannot be read."""
     try:
         return read_settings(home, name)
     except ProviderError as error:
@@ -166,14 +166,14 @@ def _read_saved(home: Path, name: str) -> dict[str, Any]:
         return {}
 
 
-def _variables(seen: Inspection) -> list[str]:
-    return [field.env_var for field in seen.fields if field.env_var]
+def _variables(inspection: Inspection) -> list[str]:
+    return [field.env_var for field in inspection.fields if field.env_var]
 
 
-def _plain_values_in_env(home: Home, seen: Inspection) -> dict[str, str]:
-    """Values in `.env` of fields that are not secret."""
+def _plain_values_in_env(home: Home, inspection: Inspection) -> dict[str, str]:
+    """Return the values in `.env` of fields that are not secret."""
     stored = config.read_secrets(home)
-    plain = [field for field in seen.fields if not field.secret and field.env_var in stored]
+    plain = [field for field in inspection.fields if not field.secret and field.env_var in stored]
     return {field.key: stored[field.env_var] for field in plain}
 
 

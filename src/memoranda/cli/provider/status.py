@@ -87,35 +87,35 @@ def status(invocation: Invocation) -> CommandOutput:
 
 
 def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
-    """The state that the provider reports; `problem` is the first thing that failed."""
+    """Return the state that the provider reports; `problem` is the first thing that failed."""
     limits = config.load(home).external
     report: dict[str, Any] = {}
     try:
         saved = read_settings(home.root, found.name)
-        seen = inspect_in_home(home, found, saved)
-        report |= {"settings": saved} | _variables(home, seen.fields)
-        report["settings"] = _public_settings(home, seen.fields, saved)
-        report["ready"] = is_ready(seen.provider, limits)
+        inspection = inspect_in_home(home, found, saved)
+        report |= {"settings": saved} | _variables(home, inspection.fields)
+        report["settings"] = _public_settings(home, inspection.fields, saved)
+        report["ready"] = is_ready(inspection.provider, limits)
         own = run_guarded(
-            lambda: _as_json_object(seen.provider.get_status_config(dict(saved))),
+            lambda: _as_json_object(inspection.provider.get_status_config(dict(saved))),
             "It cannot be shown",
             limits.call_seconds,
         )
         if own:
-            report["settings"] = _public_settings(home, seen.fields, own)
+            report["settings"] = _public_settings(home, inspection.fields, own)
     except ProviderError as error:
         report["problem"] = terminal_line(str(error))
     return report
 
 
 def _as_json_object(values: object) -> dict[str, Any]:
-    """The values that a provider reports, as JSON."""
+    """Return the values that a provider reports, as JSON."""
     plain = json.loads(json.dumps(values, default=str))
     return plain if isinstance(plain, dict) else {}
 
 
 def _public_settings(home: Home, fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without secrets."""
+    """Return the settings without secrets."""
     secret = {field.key for field in fields if field.secret}
     redactor = Redactor(config.known_secrets(home))
     return {
@@ -126,20 +126,20 @@ def _public_settings(home: Home, fields: list[ConfigField], values: Mapping[str,
 
 
 def _variables(home: Home, fields: list[ConfigField]) -> dict[str, Any]:
-    """Which variables of the provider have a value, and where to get the missing ones."""
+    """Return which variables of the provider have a value, and where to get the missing ones."""
     stored = config.read_secrets(home)
-    named = [field for field in fields if field.env_var]
-    state = {field.env_var: field.env_var in stored or config.is_set(field.env_var) for field in named}
+    with_variable = [field for field in fields if field.env_var]
+    state = {field.env_var: field.env_var in stored or config.is_set(field.env_var) for field in with_variable}
     missing = [
         {"variable": field.env_var, "description": field.description, "url": field.url}
-        for field in named
+        for field in with_variable
         if field.required and not state[field.env_var]
     ]
     return {"secrets": state, "missing": missing}
 
 
 def _count_waiting(home: Home, name: str) -> dict[str, Any]:
-    """Undelivered jobs of this provider and of others."""
+    """Count the undelivered jobs of this provider and of others."""
     outbox = Outbox(home.root)
     try:
         own, total = outbox.backlog(name), outbox.backlog()
@@ -181,7 +181,7 @@ def _format_status(data: dict[str, Any]) -> str:
 def _format_backlog(data: dict[str, Any]) -> str:
     backlog = data["backlog"]
     if backlog["last_error"] and not backlog["waiting"] and not backlog["parked"]:
-        return f"not known: {terminal_line(backlog['last_error'])}"
+        return f"unknown: {terminal_line(backlog['last_error'])}"
     parts = [f"{backlog[kind]} {kind}" for kind in ("waiting", "failing", "parked") if backlog[kind]]
     if backlog["oldest_age_seconds"] is not None:
         parts.append(f"the oldest for {_format_age(backlog['oldest_age_seconds'])}")

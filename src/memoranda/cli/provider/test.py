@@ -1,4 +1,4 @@
-"""`memoranda provider test`: start the provider and try recall and delivery."""
+"""`memoranda provider test`: starts the provider and tries recall and delivery."""
 
 import time
 from collections.abc import Callable
@@ -34,14 +34,14 @@ _POLL_SECONDS = 0.05
 
 @dataclass(slots=True)
 class _Steps:
-    """The steps of the test: name, whether it worked, and seconds."""
+    """The results of the test's steps: name, whether it worked, and seconds."""
 
-    done: list[tuple[str, bool, float]] = field(default_factory=list)
+    results: list[tuple[str, bool, float]] = field(default_factory=list)
 
-    def step(self, what: str, run: Callable[[], Any]) -> bool:
+    def step(self, name: str, run: Callable[[], Any]) -> bool:
         started = time.monotonic()
         worked = bool(run())
-        self.done.append((what, worked, time.monotonic() - started))
+        self.results.append((name, worked, time.monotonic() - started))
         return worked
 
 
@@ -69,7 +69,7 @@ def test(invocation: Invocation) -> CommandOutput:
             "starts", lambda: _starts(manager, str(home.root), settings.start_seconds)
         ):
             steps.step("answers a recall in time", lambda: _recalls(manager))
-            if has_own(provider, "sync_turn") and steps.step("takes a turn", lambda: _accepts_turn(manager)):
+            if has_own(provider, "sync_turn") and steps.step("accepts a turn", lambda: _accepts_turn(manager)):
                 leftovers.append(f"a turn of the session {SESSION}, which the provider has received")
         steps.step("shuts down", manager.shutdown)
         health = manager.status().health
@@ -101,18 +101,18 @@ def _accepts_turn(manager: MemoryManager) -> bool:
 
 def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> CommandOutput:
     lines = [
-        f"{'ok    ' if worked else 'FAILED'}  {what}  {dim(f'{1000 * took:.0f} ms')}"
-        for what, worked, took in steps.done
+        f"{'ok    ' if worked else 'FAILED'}  {name}  {dim(f'{1000 * took:.0f} ms')}"
+        for name, worked, took in steps.results
     ]
     error = terminal_line(error)
     if error:
         lines.append(f"Last error in {phase}: {error}")
     lines += [f"Left behind: {leftover}." for leftover in leftovers]
-    worked = all(ok for _, ok, _ in steps.done)
-    failed = [what for what, ok, _ in steps.done if not ok]
+    worked = all(ok for _, ok, _ in steps.results)
+    failed = [name for name, ok, _ in steps.results if not ok]
     data = {
         "success": worked,
-        "steps": [{"step": what, "ok": ok, "seconds": round(took, 4)} for what, ok, took in steps.done],
+        "steps": [{"step": name, "ok": ok, "seconds": round(took, 4)} for name, ok, took in steps.results],
         "last_error": error or None,
         "left": leftovers,
     }

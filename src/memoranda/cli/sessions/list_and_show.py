@@ -93,7 +93,7 @@ def _rows(db: SessionDB, limit: int, everything: bool, **filters: Any) -> list[d
 
 
 def _explain_empty(db: SessionDB, filters: dict[str, Any], everything: bool, offset: int) -> str:
-    """Says why a list is empty: which option excludes the sessions that exist, or that there are none."""
+    """Explains why a list is empty: which option excludes the sessions that exist, or that there are none."""
     options = [f"this --{name.removesuffix('s')}" for name, value in filters.items() if value is not None]
     if filters["projects"] == frozenset():
         return f"{NO_PROJECT} {describe_known_projects(db)}".strip()

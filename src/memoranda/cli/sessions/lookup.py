@@ -13,10 +13,10 @@ _MAX_CANDIDATES = 10
 
 
 def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: bool = False) -> str:
-    """Returns the id of the session that a name means; fails the command when there is none, or more than one.
+    """Returns the id of the session with a name; ends the command with an error when there is none, or more than one.
 
-    A whole id counts first, then an exact title; with `exactly`, nothing else does. Then the latest of the titles that
-    are numbered after the name, and the beginning of an id. Where the name fits other conversations too, a note on
+    A name is a whole id or an exact title; unless `exactly`, it may also be a title without its number, which means the
+    latest of the numbered ones, or the beginning of an id. If the name matches other conversations too, a note on
     standard error says which one was chosen.
     """
     exact, numbered = db.list_titled(name)
@@ -55,7 +55,7 @@ def resolve_session(db: SessionDB, name: str) -> str | None:
 
 
 def explain_not_found(db: SessionDB, name: str, list_command: str = "'memoranda sessions list'") -> str:
-    """Says why a name means no session: it is unknown, or the beginning of several ids, which are listed."""
+    """Explains why a name matches no session: it is unknown, or the beginning of several ids, which are listed."""
     candidates = db.sessions.ids_starting_with(name, _MAX_CANDIDATES + 1)
     if not candidates:
         return f"No session has the id or title {name!r}. {list_command} lists them."
@@ -73,7 +73,7 @@ def _id_and_name(db: SessionDB, session_id: str) -> str:
 def _note_choice(
     invocation: Invocation, db: SessionDB, chosen: str, candidates: list[TitledSession], reason: str = ""
 ) -> None:
-    """Prints which conversation was chosen when the name fits others too; JSON answers name it by its id."""
+    """Prints which conversation was chosen when the name matches others too; JSON answers contain its id."""
     conversation = db.get_compression_lineage(chosen)
     others = [_title_and_id(db, other.session_id) for other in candidates if other.session_id not in conversation]
     if invocation.as_json or not (others or reason):

@@ -137,7 +137,7 @@ def _confirm_and_delete(
 
 
 def _is_overwritten(db: SessionDB) -> bool:
-    """Whether the deleted text is in no file any more; waits a second for programs that are reading."""
+    """Whether the deleted text is no longer in any file; waits a second for programs that are reading."""
     deadline = time.monotonic() + _OVERWRITE_TIMEOUT
     while not db.empty_log():
         if time.monotonic() >= deadline:

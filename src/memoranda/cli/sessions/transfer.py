@@ -35,7 +35,7 @@ class NewFile(click.Path):
             self.fail(f"There is no directory {str(path.parent)!r}.", param, ctx)
         if os.path.isfile(path):
             self.fail(
-                f"{str(path)!r} exists already, and may be the only copy of something; name another file.", param, ctx
+                f"{str(path)!r} already exists, and may be the only copy of something; name another file.", param, ctx
             )
         return path
 
@@ -91,7 +91,7 @@ def import_file(file: Path, all_users: bool) -> None:
 
 
 def import_exported(invocation: Invocation, file: Path, *, all_users: bool = False) -> None:
-    """Imports exported sessions and reports it. Existing messages stay as they are."""
+    """Imports exported sessions and reports the result. Existing messages do not change."""
     broken: list[dict[str, Any]] = []
     with open_sessions(invocation, everyone=all_users, create=True) as db:
         report = db.import_sessions(read_sessions(file, broken), progress=_progress(invocation))

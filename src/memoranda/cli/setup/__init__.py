@@ -51,7 +51,7 @@ _INTERRUPTED = (
 def command(yes: bool, dry_run: bool, only: tuple[str, ...], no_import: bool, no_install: bool) -> None:
     """Find the agents on this machine, import your conversations with them, and give them memory.
 
-    The command shows what it found and asks which of it you want. Without a terminal it changes nothing unless --yes is
+    The command shows what it found and asks what you want. Without a terminal it changes nothing unless --yes is
     given. The files of the other programs are backed up before memory is installed; 'memoranda uninstall' removes it.
     It ends with a search over your own history.
     """
@@ -123,7 +123,7 @@ class _SetupRun:
             self._say("\n".join(summary_lines(program.title, summary, done=True)))
 
     def _install(self, programs: Sequence[DetectedProgram]) -> int:
-        """Installs memory into the programs, and returns for how many that failed."""
+        """Installs memory into the programs, and returns how many failed."""
         failures = 0
         self.data["installed"] = results = []
         for program in programs:
@@ -159,7 +159,7 @@ class _SetupRun:
 
 
 def parse_choice(answer: str | Sequence[int], count: int) -> Sequence[int]:
-    """Reads an answer such as "1, 3", "all" or "none" as numbers of the list."""
+    """Parses an answer such as "1, 3", "all" or "none" into numbers of the list."""
     if not isinstance(answer, str):
         return answer
     words = answer.replace(",", " ").lower().split()

@@ -1,4 +1,4 @@
-"""Finds the programs on this machine whose conversations can be imported or that can be given memory."""
+"""Finds the programs on this machine that have conversations to import or that can use memory."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class DetectedProgram:
         }
 
     def describe(self) -> str:
-        """Says what setup would do for this program."""
+        """Describes what setup would do for this program."""
         parts = []
         if self.source is not None:
             parts.append(f"import {self.source.description}")
@@ -62,7 +62,7 @@ class DetectedProgram:
 def detect_programs(
     invocation: Invocation, *, only: Sequence[str] = (), imports: bool = True, installs: bool = True
 ) -> list[DetectedProgram]:
-    """Returns the programs that are on this machine; `only` names those that are wanted."""
+    """Returns the programs that are on this machine; `only` limits them to these names."""
     sources = {found.source.name: found for found in find_all_sources()} if imports else {}
     hosts = {item.host.name: item for item in find_hosts(invocation) if item.present} if installs else {}
     names = [name for name in dict.fromkeys([*hosts, *sources]) if not only or name in only]
@@ -85,7 +85,7 @@ def format_programs(programs: Iterable[DetectedProgram], heading: str) -> str:
 def describe_searched_locations(invocation: Invocation, only: Sequence[str]) -> str:
     """Describes what was searched for when nothing was found."""
     if only:
-        return f"Nothing of {', '.join(only)} was found on this machine. 'memoranda setup' shows what is there."
+        return f"This machine has no {' or '.join(only)}. 'memoranda setup' shows which programs it has."
     readers = [source.program for source in SOURCES.values() if source.name not in _DOWNLOADS]
     hosts = [f"  {item.host.title}: {item.files[0]}" for item in find_hosts(invocation)]
     return "\n".join(
@@ -95,6 +95,6 @@ def describe_searched_locations(invocation: Invocation, only: Sequence[str]) -> 
             "and for the settings of:",
             *hosts,
             "For conversations in another directory: 'memoranda import NAME --source PATH'.",
-            "'memoranda demo' shows memory and search at work without any.",
+            "'memoranda demo' shows memory and search at work without an agent.",
         ]
     )

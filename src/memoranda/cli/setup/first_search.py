@@ -23,7 +23,7 @@ _MIN_UNSPACED_CHARS = 4
 def search_own_history(db: SessionDB, settings: RecallSettings) -> dict[str, Any] | None:
     """Returns the answer to a search for a recent topic, with the words in `query`; None without a usable topic.
 
-    A topic that more than one conversation is about shows more than one that only finds itself.
+    It prefers a topic of several conversations: a search that finds only its own conversation shows little.
     """
     tool = SessionSearchTool(lambda: db, settings)
     best: dict[str, Any] | None = None
