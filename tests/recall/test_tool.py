@@ -86,6 +86,36 @@ def test_a_match_comes_with_what_was_said_around_it(db: SessionDB, call: Call) -
     assert (result["messages_before"], result["messages_after"]) == (15, 14)
 
 
+@pytest.mark.parametrize("size", [80, 200, 400, 1_500, 20_000])
+def test_windows_and_bookends_are_complete_at_every_size_of_message(db: SessionDB, call: Call, size: int) -> None:
+    """The messages are shortened instead, so that every hit has its surroundings."""
+    for session in range(3):
+        words = [f"line number {number} " + "x" * size for number in range(40)]
+        words[20] = "the zebra crossed here" + "x" * size
+        tell(db, f"s{session}", words)
+    results = call(query="zebra", limit=3)["results"]
+    shapes = {tuple(len(result[part]) for part in ("bookend_start", "messages", "bookend_end")) for result in results}
+    assert (len(results), shapes) == (3, {(3, 11, 3)})
+
+
+def test_ten_hits_keep_their_first_and_last_message(db: SessionDB, call: Call) -> None:
+    """With little room, the neighbours further away are omitted."""
+    for session in range(10):
+        words = ["zebra" if number == 20 else f"line number {number} " + "x" * 3_000 for number in range(40)]
+        tell(db, f"s{session}", words)
+    results = call(query="zebra", limit=10)["results"]
+    assert len(results) == 10
+    assert all(result["bookend_start"] and result["bookend_end"] for result in results)
+
+
+@pytest.mark.parametrize("size", [10, 400, 20_000])
+def test_scrolling_with_the_largest_window_shows_all_of_it(db: SessionDB, call: Call, size: int) -> None:
+    """Twenty messages on either side, shortened if necessary."""
+    ids = tell(db, "s", [f"line {number} " + "x" * size for number in range(60)])
+    answer = call(session_id="s", around_message_id=ids[30], window=20)
+    assert [message["id"] for message in answer["messages"]] == ids[10:51]
+
+
 def test_scrolling_reads_on_from_any_message(db: SessionDB, call: Call) -> None:
     """All roles, and true counts of what lies beyond."""
     ids = tell(db, "s", [f"line {number}" for number in range(30)])

@@ -6,8 +6,9 @@ the answer says so, and how to read more.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from math import floor
 from typing import Any, NamedTuple
 
@@ -27,12 +28,16 @@ _BOOKEND = 3
 _MAX_ANCHOR_CHARS = 1_200
 _MAX_NEIGHBOUR_CHARS = 500
 _MAX_BOOKEND_CHARS = 200
+_MAX_BOOKEND_SIZE = 320
 _MAX_ARGUMENT_CHARS = 300
 _MAX_CALLS = 5
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
-# The most that one character takes in JSON, and the fields of a message besides its text.
+# The most that one character takes in JSON, and the fields that come with the text of a message: the name of the text,
+# a comma, and what says that it is cut.
 _MAX_ESCAPE_CHARS = 6
-_FIELDS_CHARS = 190
+_CONTENT_FIELDS_CHARS = 60
+# What a message among others gets at least: its fields and some words.
+_MIN_MESSAGE_CHARS = 150
 _MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
 _COUNTS_CHARS = 120
@@ -61,21 +66,17 @@ def fit_message(
     """
     text = text_of(message.content)
     shown: JsonObject = {"id": message.id, "role": message.role[:_MAX_NAME_CHARS], "when": show_time(message.timestamp)}
-    other_fields = _FIELDS_CHARS + _MAX_ESCAPE_CHARS * (len(shown["role"]) if shown["role"] not in _ROLES else 1)
     if message.tool_name:
         shown["tool_name"] = message.tool_name[:_MAX_NAME_CHARS]
-        other_fields += json_size(shown["tool_name"]) + len('"tool_name": , ')
     if anchor:
         shown["anchor"] = True
     if start:
         shown["from_char"] = start
     if message.tool_calls:
         shown["tool_calls"] = shorten_calls(message.tool_calls)
-        size = json_size(shown["tool_calls"])
-        if size > room // 2:
+        if json_size(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
-            size = json_size(shown["tool_calls"])
-        other_fields += size + len('"tool_calls": , ')
+    other_fields = json_size(shown) + _CONTENT_FIELDS_CHARS
     max_chars = min(max_chars, len(text) - start) if start < len(text) else 0
     while True:
         content = text[start : start + max_chars]
@@ -112,13 +113,14 @@ def add_neighbours(
 ) -> tuple[int, int, int]:
     """Adds the neighbours of the message in `shown`, the nearest first and from both sides in turn, while they fit.
 
-    Returns how many are omitted before and after, and how much room is left.
+    They share the room: what one does not need is for the others. Returns how many are omitted before and after, and
+    how much room is left.
     """
     before, after = list(messages[:position]), list(messages[position + 1 :])
     while shown and (before or after):
         take_after = bool(after) and (not before or len(after) >= len(before))
         message = after[0] if take_after else before[-1]
-        fitting = fit_message(message, min(max_chars, max(80, room // 3)), room)
+        fitting = fit_message(message, max_chars, _fair_share(room, len(before) + len(after)))
         if fitting is None:
             break
         room -= fitting.size
@@ -168,42 +170,48 @@ class Evidence:
     def show_window(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
         """The window and bookends for a match at the character `match_at`, together within `budget`."""
         anchor, position, window = matched
-        max_chars = max(80, min(_MAX_ANCHOR_CHARS, budget // 2))
+        max_chars = max(80, min(_MAX_ANCHOR_CHARS, budget // 3))
         start = max(0, match_at - max_chars // 4) if len(text_of(anchor.content)) > max_chars else 0
         room = budget - _COUNTS_CHARS
         first = fit_message(anchor, max_chars, room, start=start, anchor=True)
         shown = [] if first is None else [first.entry]
         room -= 0 if first is None else first.size
-        before, after, room = add_neighbours(window.messages, position, shown, _MAX_NEIGHBOUR_CHARS, room)
-        result: JsonObject = {
-            "messages": shown,
-            "messages_before": window.before + before,
-            "messages_after": window.after + after,
-        }
-        return (self._bookends(window.conversation, shown, room) if shown else {}) | result
+        for_bookends = min(room, 2 * _BOOKEND * _MAX_BOOKEND_SIZE, max(room // 3, 2 * _MIN_MESSAGE_CHARS))
+        for_bookends = for_bookends if window.before or window.after else 0
+        before, after, room = add_neighbours(
+            window.messages, position, shown, _MAX_NEIGHBOUR_CHARS, room - for_bookends
+        )
+        before, after = window.before + before, window.after + after
+        result: JsonObject = {"messages": shown, "messages_before": before, "messages_after": after}
+        if not shown:
+            return result
+        return self._bookends(window.conversation, shown, room + for_bookends if before or after else 0) | result
 
     def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
-        ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
-        if room > _MAX_BOOKEND_CHARS:
+        """The first and the last messages of a conversation, outside of those that are shown."""
+        first: list[FeedMessage] = []
+        last: list[FeedMessage] = []
+        if room >= _MIN_MESSAGE_CHARS:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
                 conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
             )
-            room = _add_fitting(ends["bookend_start"], first, room, reserved=room // 2)
-            _add_fitting(ends["bookend_end"], last[::-1], room, reserved=0)
-            ends["bookend_end"].reverse()
-        return dict(ends)
+        opening: list[JsonObject] = []
+        closing: list[JsonObject] = []
+        # From outside inwards: with little room, the very first and the very last message are shown.
+        pairs = zip_longest(((opening, message) for message in first), ((closing, message) for message in last[::-1]))
+        ends = [end for pair in pairs for end in pair if end is not None]
+        for number, (entries, message) in enumerate(ends):
+            fitting = fit_message(message, _MAX_BOOKEND_CHARS, _fair_share(room, len(ends) - number))
+            if fitting is not None:
+                room -= fitting.size
+                entries.append(fitting.entry)
+        return {"bookend_start": opening, "bookend_end": closing[::-1]}
 
 
-def _add_fitting(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, *, reserved: int) -> int:
-    """Adds messages while they fit; returns the room that is left, which includes the `reserved` part."""
-    for message in messages:
-        fitting = fit_message(message, _MAX_BOOKEND_CHARS, room - reserved)
-        if fitting is None:
-            break
-        room -= fitting.size
-        entries.append(fitting.entry)
-    return room
+def _fair_share(room: int, count: int) -> int:
+    """The part of the room for one of so many messages; with little room, enough for the first ones."""
+    return min(room, max(_MIN_MESSAGE_CHARS, room // count))
 
 
 def show_time(seconds: float | None) -> str | None:
