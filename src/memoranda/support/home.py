@@ -63,6 +63,11 @@ class Home:
         return cls(base / "profiles" / profile, profile)
 
     @property
+    def base(self) -> Path:
+        """The home below which a named profile is; opening it with the profile finds this home again."""
+        return self.root if self.profile == DEFAULT_PROFILE else self.root.parent.parent
+
+    @property
     def config_file(self) -> Path:
         return self.root / "config.yaml"
 
@@ -106,7 +111,7 @@ class Home:
         _refuse_other_directory(self.root if self.profile == DEFAULT_PROFILE else self.root.parent.parent)
         _refuse_foreign_database(self.state_db)
         if self.profile != DEFAULT_PROFILE:
-            _refuse_foreign_database(self.root.parent.parent / "state.db")
+            _refuse_foreign_database(self.base / "state.db")
 
 
 def _refuse_other_directory(root: Path) -> None:

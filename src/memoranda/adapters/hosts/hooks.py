@@ -1,10 +1,12 @@
-"""Answers the hook events of Claude Code and Codex: gives the model memory and evidence, and records the sessions.
+"""Answers the events of hosts: gives the model memory and evidence, calls tools, and records the sessions.
 
 A host waits for its hooks, so this module loads quickly and each event imports what it needs.
 """
 
 import json
 from pathlib import Path
+
+from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
 CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
-HOSTS = ("claude-code", "codex")
+HOOK_HOSTS = ("claude-code", "codex")
+HOSTS = (*HOOK_HOSTS, *PLUGIN_HOSTS)
 
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # Claude Code shows longer text only in part.
@@ -36,13 +39,15 @@ _TRUNCATED = "\n[cut here: more is remembered]"
 class HookPayload:
     """One event of a session, as the host describes it on standard input. A plain class, because it loads faster."""
 
-    __slots__ = ("event", "prompt", "session_id", "transcript")
+    __slots__ = ("arguments", "event", "prompt", "session_id", "tool", "transcript")
 
     def __init__(self, event: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
         self.event = event
         self.session_id = session_id
         self.transcript = transcript
         self.prompt = prompt
+        self.tool = ""
+        self.arguments: Any = None
 
 
 class HookAnswer:
@@ -67,12 +72,14 @@ def read_payload(raw: bytes, event: str = "") -> HookPayload:
         return HookPayload(event)
     # When a sub-agent of Codex stops, the other path is the transcript of the session that started it.
     transcript = _text_field(value, "agent_transcript_path") or _text_field(value, "transcript_path")
-    return HookPayload(
+    payload = HookPayload(
         _text_field(value, "hook_event_name") or event,
         _text_field(value, "session_id"),
         "" if "\0" in transcript else transcript,
         _text_field(value, "prompt"),
     )
+    payload.tool, payload.arguments = _text_field(value, "tool"), value.get("arguments")
+    return payload
 
 
 def _text_field(payload: "dict[str, Any]", name: str) -> str:
@@ -87,9 +94,29 @@ def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str
     else:
         answer = _memory_for_session(home, user)
     if answer.text:
-        output = {"hookEventName": payload.event, "additionalContext": answer.text}
-        answer.text = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+        output: dict[str, Any] = {"text": answer.text}
+        if host not in PLUGIN_HOSTS:
+            output = {"hookSpecificOutput": {"hookEventName": payload.event, "additionalContext": answer.text}}
+        answer.text = json.dumps(output, ensure_ascii=False)
     return answer
+
+
+def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
+    """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
+    from memoranda.importers.session_writer import session_name  # noqa: PLC0415
+    from memoranda.tool_host.answer_size import fit_answer  # noqa: PLC0415
+    from memoranda.tool_host.tool_host import open_for_hosts  # noqa: PLC0415
+    from memoranda.tools import tool_refusal  # noqa: PLC0415
+
+    name = TOOLS.get(payload.tool)
+    if name is None:
+        return json.dumps(tool_refusal("invalid", f"Memoranda has no tool {payload.tool!r}."))
+    with open_for_hosts(str(home.base), profile=home.profile, user=user) as memory:
+        if name == "session_search":
+            # The model has the current conversation in its context.
+            current = session_name(host, payload.session_id, user)
+            return fit_answer(memory.services.search_tool(user, current).call(payload.arguments))
+        return fit_answer(memory.call(name, payload.arguments))
 
 
 def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:

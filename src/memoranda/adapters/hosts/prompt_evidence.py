@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoranda.adapters.hosts.hook_log import GIVEN, NOTHING, mask_words
+from memoranda.adapters.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_TOOL
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
@@ -17,7 +18,7 @@ _MAX_CHARS = 3_000
 _MAX_CONVERSATION_CHARS = 1_600
 _MAX_MESSAGE_CHARS = 700
 _SOURCE = "earlier conversations"
-_HOW_TO_READ_MORE = "More of a conversation: session_search with its session_id and around_message_id."
+_HOW_TO_READ_MORE = "More of a conversation: {tool} with its session_id and around_message_id."
 
 
 class PromptEvidence(NamedTuple):
@@ -49,15 +50,22 @@ def find_evidence(
         excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
     if not excerpts:
         return PromptEvidence("", _reason_for_nothing(judged, hits), details)
-    from memoranda.safety.fence import build_memory_context_block  # noqa: PLC0415
-
-    text = "\n\n".join([*(text for _, text in excerpts), _HOW_TO_READ_MORE])
-    block = build_memory_context_block(text, max_chars=_MAX_CHARS, source=_SOURCE)
+    block = _build_block([text for _, text in excerpts], host)
     shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
     count = len(shown)
     return PromptEvidence(
         block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": shown}
     )
+
+
+def _build_block(excerpts: list[str], host: str) -> str:
+    from memoranda.safety.fence import build_memory_context_block, screen_text  # noqa: PLC0415
+
+    tool = SEARCH_TOOL if host in PLUGIN_HOSTS else "session_search"
+    text = "\n\n".join([*excerpts, _HOW_TO_READ_MORE.format(tool=tool)])
+    # Hermes fences what a provider recalls, and removes whole fences from it first.
+    build = screen_text if host == HERMES else build_memory_context_block
+    return build(text, max_chars=_MAX_CHARS, source=_SOURCE)
 
 
 def is_own_session(hit: Hit, host: str, session_id: str) -> bool:

@@ -11,6 +11,7 @@ import threading
 import time
 
 from memoranda.adapters.hosts.hooks import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS, HookPayload, read_payload
+from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # A host waits for its hooks; an answer that takes longer than this is not worth the wait.
 TIMEOUT = 2.0
+# A model that called a tool waits for the answer.
+TOOL_TIMEOUT = 20.0
 CAPTURE = "capture"
 _VALUE_OPTIONS = frozenset({"--home", "--profile", "--user", "--transcript"})
 
@@ -80,7 +83,8 @@ def run(options: HookOptions) -> None:
     answers: list[str] = []
     worker = threading.Thread(target=lambda: answers.append(call.answer()), name="memoranda-hook", daemon=True)
     worker.start()
-    worker.join(None if options.wait or options.event == CAPTURE else TIMEOUT)
+    timeout = TOOL_TIMEOUT if options.event == TOOL_CALL else TIMEOUT
+    worker.join(None if options.wait or options.event == CAPTURE else timeout)
     late = worker.is_alive() and not answers
     try:
         if answers and answers[0]:
@@ -95,7 +99,7 @@ def run(options: HookOptions) -> None:
         # The host closed its end. Exiting at once keeps Python from reporting that while it shuts down.
         os._exit(0)
     if late:
-        call.log_late()
+        call.log_late(timeout)
         # The thread only reads, and the next update of the index continues where this one stopped.
         os._exit(0)
 
@@ -122,6 +126,8 @@ class HookCall:
             stream = sys.stdin
             payload = read_payload(b"" if stream.isatty() else stream.buffer.read(), options.event)
             self._payload = payload
+            if payload.event == TOOL_CALL:
+                return self._call_tool(payload)
             if payload.event in CAPTURE_EVENTS and payload.transcript:
                 self._start_capture(payload.transcript)
             return self._answer_event(payload) if payload.event in ANSWERED_EVENTS else ""
@@ -130,9 +136,9 @@ class HookCall:
             self._log_failure(error)
             return ""
 
-    def log_late(self) -> None:
+    def log_late(self, timeout: float) -> None:
         """Logs that the host got no answer in time, and the call itself, which the worker may not have logged yet."""
-        reason = f"no answer within {TIMEOUT:g} seconds"
+        reason = f"no answer within {timeout:g} seconds"
         self._log_error(f"{reason}; the host continued without one")
         self._log_outcome("late", reason)
 
@@ -148,6 +154,14 @@ class HookCall:
             answer = answer_event(home, self._options.user, payload, self._options.host)
             log.end(answer.outcome, answer.reason, answer.details)
         return answer.text
+
+    def _call_tool(self, payload: HookPayload) -> str:
+        from memoranda.adapters.hosts.hooks import call_tool  # noqa: PLC0415
+        from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
+
+        home = self._locate_home()
+        with log_to_home(home.root):
+            return call_tool(home, self._options.user, payload, self._options.host)
 
     def _start_capture(self, transcript: str) -> None:
         """Imports the transcript in a separate process, so that the host need not wait; with --wait, in this one."""
@@ -165,6 +179,13 @@ class HookCall:
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
 
         options = self._options
+        if options.host in PLUGIN_HOSTS:
+            from memoranda.adapters.hosts.turn_spool import record_turns  # noqa: PLC0415
+
+            home = self._locate_home()
+            with log_to_home(home.root):
+                record_turns(home, options.host, options.user)
+            return
         with (
             log_to_home(self._locate_home().root),
             open_memory(options.home, profile=options.profile, user=options.user) as memory,

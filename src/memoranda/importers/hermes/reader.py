@@ -39,6 +39,15 @@ class Hermes:
 
     name = "hermes"
 
+    def __init__(self, session_id: str | None = None) -> None:
+        """`session_id` limits the reading to one session, for the capture of a single turn."""
+        self._session_id = session_id
+
+    def session_items(self, database: Path) -> Sequence[ImportItem]:
+        """Return the one session in a database as an item of its own; none when the database is missing."""
+        found = database_at(database, f"session {self._session_id}")
+        return [found] if found else []
+
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the database of a home and those of its profiles, or the database at the path."""
         if path is not None and item_at(path, "") is not None:
@@ -64,7 +73,10 @@ class Hermes:
                 return
             state = _State.restore(connection, item.checkpoint)
             known = session_nodes(connection, columns["sessions"])
-            wanted = _sessions_to_read(connection, known, state)
+            if self._session_id is None:
+                wanted = _sessions_to_read(connection, known, state)
+            else:
+                wanted = [known[self._session_id]] if self._session_id in known else []
         for node in wanted:
             with open_database(item.file) as connection:
                 yield from _Session(connection, node, state.after).events()

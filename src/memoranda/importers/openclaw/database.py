@@ -21,8 +21,8 @@ def database_item(file: Path) -> ImportItem | None:
     return database_at(file, "database")
 
 
-def read_database(item: ImportItem) -> Iterator[ReadEvent]:
-    """Yield every session of a database, event by event."""
+def read_database(item: ImportItem, session_id: str | None = None) -> Iterator[ReadEvent]:
+    """Yield every session of a database, or one of them, event by event."""
     still_packed = 0
     try:
         # Keeps the original bytes, because events without an id are identified by them.
@@ -31,8 +31,8 @@ def read_database(item: ImportItem) -> Iterator[ReadEvent]:
             if not columns:
                 # An unused agent, or a version that kept its transcripts in files.
                 return
-            for session_id in _sessions(connection):
-                for event in _read_session(connection, item.file, session_id, columns):
+            for wanted in _sessions(connection) if session_id is None else [session_id]:
+                for event in _read_session(connection, item.file, wanted, columns):
                     still_packed += isinstance(event, Problem) and event.text.endswith(_HELP)
                     yield event
     except OSError as error:

@@ -21,6 +21,7 @@ from memoranda.importers.openclaw.database import FILE_NAME, database_item, read
 from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
+from memoranda.importers.source_databases import database_at
 from memoranda.importers.source_files import find_files, item_at, read_json_lines, read_line_events
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
@@ -39,8 +40,15 @@ class OpenClaw:
 
     name = "openclaw"
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str | None = None) -> None:
+        """`session_id` limits the reading of a database to one session, for the capture of a single turn."""
+        self._session_id = session_id
         self._redactors: dict[Path, _CredentialFilter] = {}
+
+    def session_items(self, database: Path) -> Sequence[ImportItem]:
+        """Return the one session in a database as an item of its own; none when the database is missing."""
+        found = database_at(database, f"session {self._session_id}")
+        return [found] if found else []
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the databases and transcripts of all agents, the oldest first."""
@@ -57,7 +65,8 @@ class OpenClaw:
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the messages of a transcript, or of every session in a database."""
         credentials = self._credential_filter(item.file)
-        for event in read_database(item) if item.label == "database" else _read_lines(item):
+        is_database = item.file.name == FILE_NAME
+        for event in read_database(item, self._session_id) if is_database else _read_lines(item):
             yield credentials.redact(event) if isinstance(event, ImportedMessage) else event
 
     def resume_command(self, host_id: str, directory: str | None) -> str:

@@ -1,0 +1,168 @@
+"""Records the turns that a plugin has put into the spool of a home, `host-turns/<host>/`.
+
+A plugin writes a file for each turn, synced to disk, and starts `memoranda hook HOST capture`. So no turn is lost when
+the host is killed, or when Memoranda cannot run just then: the file stays until the turn is in the record.
+
+The turn itself is imported from the host's own database, as `memoranda import` does it, so that tool calls and
+timestamps are complete and a later import adds nothing twice. What the file says is recorded only if the host keeps no
+record of the session.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from memoranda.adapters.hosts.plugin_hosts import HERMES
+from memoranda.adapters.hosts.turn_files import spool_directory, waiting_turns
+from memoranda.app import Memory, open_memory
+from memoranda.importers.hermes.reader import Hermes
+from memoranda.importers.importer import Importer, import_lock
+from memoranda.importers.openclaw.reader import OpenClaw
+from memoranda.importers.session_writer import session_name
+from memoranda.support.durable_files import make_private_directory, read_file
+from memoranda.support.file_lock import FileLock
+from memoranda.support.home import Home
+
+_LOCK_TIMEOUT = 120.0
+_MAX_BYTES = 64 * 1024 * 1024
+# How long a turn waits for a database of the host that cannot be read; then it is recorded as the plugin gave it.
+_MAX_WAIT_SECONDS = 3600.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledTurn:
+    """One file of the spool: a finished turn of a host's session, and the database in which the host keeps it."""
+
+    file: Path
+    session_id: str
+    database: Path | None
+    user: str | None
+    at: float
+    messages: tuple[tuple[str, str], ...]
+    """Role and text of what was said, without tool calls."""
+
+
+def record_turns(home: Home, host: str, user: str | None) -> int:
+    """Records every turn in the spool; returns how many files it recorded and deleted.
+
+    `user` is the one to whom turns without a user belong.
+    """
+    if not waiting_turns(home.root, host):
+        return 0
+    directory = spool_directory(home.root, host)
+    make_private_directory(directory)
+    done = 0
+    with FileLock(directory / ".lock", _LOCK_TIMEOUT):
+        turns = list(_read_turns(waiting_turns(home.root, host), user))
+        for owner, of_owner in groupby(sorted(turns, key=lambda turn: (turn.user or "", turn.file.name)), _user_of):
+            done += _record_for_user(home, host, owner, list(of_owner))
+    return done
+
+
+def _user_of(turn: SpooledTurn) -> str | None:
+    return turn.user
+
+
+def _read_turns(files: Iterable[Path], user: str | None) -> Iterator[SpooledTurn]:
+    for file in files:
+        try:
+            yield _parse_turn(file, json.loads(read_file(file, _MAX_BYTES)), user)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            # Kept under a name that is not read again: it may be all that there is of a turn.
+            _log.error("%s cannot be read as a turn and was set aside: %s", file, error)
+            file.replace(file.with_suffix(".unreadable"))
+
+
+def _parse_turn(file: Path, value: Any, user: str | None) -> SpooledTurn:
+    session_id = value["session_id"] if isinstance(value, dict) else None
+    if not isinstance(session_id, str) or not session_id:
+        raise ValueError("it names no session")
+    database, owner, at = value.get("database"), value.get("user"), value.get("at")
+    messages = [
+        (entry["role"], entry["content"])
+        for entry in value.get("messages") or ()
+        if isinstance(entry, dict) and entry.get("role") in ("user", "assistant") and isinstance(entry["content"], str)
+    ]
+    return SpooledTurn(
+        file,
+        session_id,
+        Path(database) if isinstance(database, str) and database else None,
+        owner if isinstance(owner, str) and owner else user,
+        at if isinstance(at, int | float) else time.time(),
+        tuple(messages),
+    )
+
+
+def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[SpooledTurn]) -> int:
+    with (
+        open_memory(home.base, profile=home.profile, user=user) as memory,
+        import_lock(home.root, _LOCK_TIMEOUT) as lock_holder,
+    ):
+        if lock_holder:
+            _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, lock_holder)
+            return 0
+        done = 0
+        for session_id, of_session in groupby(sorted(turns, key=_session_and_time), lambda turn: turn.session_id):
+            done += _record_session(memory, host, session_id, list(of_session))
+        return done
+
+
+def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
+    return turn.session_id, turn.file.name
+
+
+def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[SpooledTurn]) -> int:
+    name = session_name(host, session_id, memory.user)
+    is_in_host_record, problem = _import_session(memory, host, session_id, turns[-1].database)
+    recorded = 0
+    for turn in turns:
+        if not is_in_host_record:
+            if problem and time.time() - turn.at < _MAX_WAIT_SECONDS:
+                _log.warning("a turn of %s waits, because the database of %s cannot be read: %s", name, host, problem)
+                continue
+            _append_turn(memory, host, name, turn)
+        turn.file.unlink(missing_ok=True)
+        recorded += 1
+    return recorded
+
+
+def _import_session(memory: Memory, host: str, session_id: str, database: Path | None) -> tuple[bool, str]:
+    """Imports a session from the host's database; returns whether it is there, and the first problem."""
+    reader = Hermes(session_id) if host == HERMES else OpenClaw(session_id)
+    items = reader.session_items(database) if database else ()
+    if not items:
+        return False, ""
+    importer = Importer(memory.home.root, memory.sessions)
+    try:
+        summary = importer.apply(reader, items)
+    finally:
+        importer.close()
+    problem = summary.problems[0].text if summary.problems else ""
+    return session_name(host, session_id, memory.user) in summary.sessions, problem
+
+
+def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> None:
+    """Records what the plugin gave; the id of each message makes a second attempt add nothing."""
+    store = memory.sessions
+    if not turn.messages:
+        return
+    if store.deletion.deleted_sessions([name]):
+        return
+    if store.sessions.get_session(name) is None:
+        store.sessions.create_session(name, host, started_at=turn.at, host=host, host_session_id=turn.session_id)
+        store.sessions.end_session(name, "imported")
+    store.messages.append_messages(
+        name,
+        [
+            {"role": role, "content": text, "external_id": f"turn/{turn.file.stem}/{number}", "timestamp": turn.at}
+            for number, (role, text) in enumerate(turn.messages)
+        ],
+    )
