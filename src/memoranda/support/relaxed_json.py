@@ -67,7 +67,12 @@ def parse(text: str) -> Node:
 
 def parse_json5(text: str) -> Any:
     """Return the value of a JSON5 text; raises JsonTextError."""
-    return _Json5Parser(text).document().value
+    return parse_json5_node(text).value
+
+
+def parse_json5_node(text: str) -> Node:
+    """Parse JSON5 into nodes with positions, for edits in the text; raises JsonTextError."""
+    return _Json5Parser(text).document()
 
 
 class _Parser:

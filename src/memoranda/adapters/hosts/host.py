@@ -47,9 +47,9 @@ class SettingsFile:
     path: Path
     add: Callable[[Settings, LaunchCommand], Settings]
     remove: Callable[[Settings], Settings]
-    language: Literal["json", "toml"] = "json"
+    language: Literal["json", "json5", "toml", "yaml"] = "json"
     table: tuple[str, str] = ("", "")
-    """For TOML: the names of our table's parent and of our table."""
+    """For TOML and YAML: the table or setting that is ours, by the name of its parent and its own."""
     initial: Settings = field(default_factory=dict)
     """What a new file contains besides our entries."""
     local: bool = False
@@ -58,6 +58,19 @@ class SettingsFile:
     def is_shared(self, environment: HostEnvironment) -> bool:
         """Whether other people who work on the project get the file too."""
         return environment.project is not None and not self.local
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFile:
+    """One file of a plugin that the host loads; the whole file is ours."""
+
+    path: Path
+    content: Callable[[LaunchCommand], bytes]
+
+
+def no_plugin(environment: HostEnvironment) -> list[PluginFile]:
+    """Returns the files of a host that gets no plugin."""
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +84,5 @@ class Host:
     """What the user has to do after an installation."""
     has_projects: bool = True
     """Whether it has settings for a single project."""
+    plugin: Callable[[HostEnvironment], list[PluginFile]] = no_plugin
+    """The files of our plugin, all in one directory of ours; `memoranda.json` among them has our command."""

@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,13 +13,17 @@ from typing import Any
 
 from memoranda.adapters.hosts.hook_log import read_calls
 from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile, UnusableSettingsError
-from memoranda.adapters.hosts.install_plan import read_values
 from memoranda.adapters.hosts.launch_command import PROGRAM, is_our_hook
+from memoranda.adapters.hosts.plugin_settings import FILE_NAME
 from memoranda.adapters.hosts.settings_change import SettingsError
+from memoranda.adapters.hosts.settings_text import read_values
+from memoranda.adapters.hosts.turn_files import waiting_turns
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.relaxed_json import JsonTextError
 
 _TIMEOUT = 20.0
+# A capture takes seconds; a turn that has waited for longer was not recorded.
+_MAX_CAPTURE_SECONDS = 300.0
 _SUBCOMMANDS = ("mcp", "hook")
 
 
@@ -64,23 +69,58 @@ def inspect_hosts(
     last_calls = _read_last_calls(home)
     for host in hosts.values():
         files = host.files(environment)
-        entries = [entry for file in files for entry in _entries(file, host.name) if uses_home(entry.arguments)]
+        settings = [*files, *_plugin_settings(host, environment)]
+        entries = [entry for file in settings for entry in _entries(file, host.name) if uses_home(entry.arguments)]
         if not entries:
             continue
         versions = {entry.program: read_version(entry.program) for entry in entries}
         issues = list(_program_issues(host, entries, versions, version))
-        missing = [file.path for file in files if file.path not in {entry.file for entry in entries}]
+        missing = [file.path for file in files if not _has_entries(file, entries)]
         issues += [
             HealthIssue("note", path, f"has no entries of Memoranda for {host.title}", _reinstall(host))
             for path in missing
         ]
+        issues += _spool_issues(host, home)
         last_call = last_calls.get(host.name)
         hooks = next((entry.file for entry in entries if entry.arguments[:1] == ("hook",)), None)
         if hooks is not None and last_call is None and not issues:
-            problem = f"has hooks, but the log of hook calls has none from {host.title}"
+            problem = f"has our command, but the log of calls has none from {host.title}"
             issues.append(HealthIssue("note", hooks, problem, host.next_step))
         program = entries[0].program
         yield HostStatus(host, shlex.join(program), versions[program], last_call, tuple(issues))
+
+
+def _plugin_settings(host: Host, environment: HostEnvironment) -> list[SettingsFile]:
+    """Returns the file of the plugin that has our command, if the host has a plugin."""
+    files = [file.path for file in host.plugin(environment) if file.path.name == FILE_NAME]
+    return [SettingsFile(path, lambda settings, command: settings, lambda settings: settings) for path in files]
+
+
+def _has_entries(file: SettingsFile, entries: list[_Entry]) -> bool:
+    """Whether a settings file has a command of ours, or selects our plugin."""
+    if file.path in {entry.file for entry in entries}:
+        return True
+    try:
+        settings = read_values(file)
+        return file.remove(settings) != settings
+    except (SettingsError, UnicodeDecodeError, JsonTextError, UnusableSettingsError):
+        return False
+
+
+def _spool_issues(host: Host, home: Path) -> list[HealthIssue]:
+    """Reports turns that a plugin wrote and that no process has recorded since."""
+    waiting = [path for path in waiting_turns(home, host.name) if _age(path) > _MAX_CAPTURE_SECONDS]
+    if not waiting:
+        return []
+    problem = f"{len(waiting)} turns of {host.title} wait to be recorded"
+    return [HealthIssue("error", waiting[0].parent, problem, f"memoranda hook {host.name} capture")]
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _program_issues(

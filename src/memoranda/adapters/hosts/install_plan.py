@@ -1,17 +1,23 @@
-"""Plans the changes to a host's settings files that install Memoranda there or uninstall it."""
+"""Plans the changes to a host's settings files and plugins that install Memoranda there or uninstall it."""
 
 import json
 from collections.abc import Callable, Container
 from dataclasses import replace
 from pathlib import Path
 
-from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile, UnusableSettingsError
-from memoranda.adapters.hosts.json_edit import rewrite_json
+from memoranda.adapters.hosts.host import (
+    Host,
+    HostEnvironment,
+    PluginFile,
+    Settings,
+    SettingsFile,
+    UnusableSettingsError,
+)
 from memoranda.adapters.hosts.launch_command import LaunchCommand
+from memoranda.adapters.hosts.plugin_settings import is_installed
 from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError, read_settings
-from memoranda.support.relaxed_json import JsonTextError, parse
-
-_BLANK = " \t\r\n\ufeff"
+from memoranda.adapters.hosts.settings_text import edit_text
+from memoranda.support.relaxed_json import JsonTextError
 
 Edit = Callable[[Settings], Settings]
 
@@ -25,22 +31,76 @@ def plan_install(host: Host, environment: HostEnvironment, command: LaunchComman
         initial = {} if file.path.exists() else file.initial
         return _plan_change(file, lambda settings: file.add({**initial, **settings}, file_command), shared=shared)
 
-    changes = map(plan_file, host.files(environment))
+    settings = list(map(plan_file, host.files(environment)))
+    # The plugin is written first, so that the settings never name one that is missing.
+    changes = [*_plan_plugin(host.plugin(environment), command), *settings]
     return [change for change in changes if change.is_needed]
 
 
 def plan_uninstall(
-    host: Host, environment: HostEnvironment, created: Container[Path] = frozenset()
+    host: Host, environment: HostEnvironment, created: Container[Path] = frozenset(), backups: Path | None = None
 ) -> list[HostFileChange]:
-    """Returns the changes that remove our entries; a file that installing created is deleted if it is empty now."""
+    """Returns the changes that remove our entries; a file that installing created is deleted if it is empty now.
+
+    Where a plugin took the place of another value, the settings become those in `backups` again, if installing made
+    exactly the current ones from them.
+    """
+    plugin = host.plugin(environment)
 
     def plan_file(file: SettingsFile) -> HostFileChange:
         change = _plan_change(file, file.remove, shared=file.is_shared(environment))
         is_ours = change.before is not None and file.path in created
-        return replace(change, after=None) if is_ours and _is_empty(change.after, file.initial) else change
+        if is_ours and _is_empty(change.after, file.initial):
+            return replace(change, after=None)
+        original = _find_original(file, change.before, backups) if plugin and backups and change.is_needed else None
+        return change if original is None else replace(change, after=original)
 
-    changes = map(plan_file, host.files(environment))
+    changes = [*map(plan_file, host.files(environment)), *_plan_plugin_removal(plugin)]
     return [change for change in changes if change.is_needed]
+
+
+def _plan_plugin(files: list[PluginFile], command: LaunchCommand) -> list[HostFileChange]:
+    directories = {file.path.parent for file in files}
+    for directory in directories:
+        if directory.exists() and any(directory.iterdir()) and not is_installed(directory):
+            raise SettingsError(f"{directory} has files that are not Memoranda's. Nothing was written; move them away.")
+    return [
+        HostFileChange(file.path, read_settings(file.path), _plugin_content(file, command), directory=file.path.parent)
+        for file in files
+    ]
+
+
+def _plugin_content(file: PluginFile, command: LaunchCommand) -> bytes:
+    try:
+        return file.content(command)
+    except (UnicodeDecodeError, JsonTextError, UnusableSettingsError) as error:
+        raise SettingsError(f"{file.path} cannot be written: {error}. Nothing was changed.") from error
+
+
+def _plan_plugin_removal(files: list[PluginFile]) -> list[HostFileChange]:
+    """Returns the removal of everything in the plugin's directory: what the host compiled there is ours too."""
+    directories = sorted({file.path.parent for file in files if is_installed(file.path.parent)})
+    return [
+        HostFileChange(path, read_settings(path), None, directory=directory)
+        for directory in directories
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() or path.is_symlink()
+    ]
+
+
+def _find_original(file: SettingsFile, current: bytes | None, backups: Path) -> bytes | None:
+    """Returns the newest backup from which installing makes the current settings."""
+    for copy in sorted(backups.glob(f"*-{file.path.name.lstrip('.')}"), reverse=True):
+        content = read_settings(copy)
+        if content is None or content == current:
+            continue
+        try:
+            installed = edit_text(file, content.decode(), lambda settings: file.add(settings, LaunchCommand()))
+        except (UnicodeDecodeError, JsonTextError, UnusableSettingsError):
+            continue
+        if installed.encode() == current:
+            return content
+    return None
 
 
 def _is_empty(content: bytes | None, initial: Settings) -> bool:
@@ -53,40 +113,9 @@ def _plan_change(file: SettingsFile, edit: Edit, *, shared: bool) -> HostFileCha
     before = read_settings(file.path)
     try:
         text = (before or b"").decode()
-        after = _edit_toml(file, text, edit) if file.language == "toml" else _edit_json(text, edit)
+        after = edit_text(file, text, edit)
     except (UnicodeDecodeError, JsonTextError, UnusableSettingsError) as error:
         raise SettingsError(
             f"{file.path} cannot be changed: {error}. Nothing was written; repair it, or add the server by hand."
         ) from error
     return HostFileChange(file.path, before, after.encode(), shared)
-
-
-def read_values(file: SettingsFile) -> Settings:
-    """Returns the settings in a file; an empty map when it does not exist."""
-    text = (read_settings(file.path) or b"").decode()
-    return _read_toml(text) if file.language == "toml" else _read_json(text)
-
-
-def _edit_json(text: str, edit: Edit) -> str:
-    wanted = edit(_read_json(text))
-    return text if not text.strip(_BLANK) and not wanted else rewrite_json(text, wanted)
-
-
-def _read_json(text: str) -> Settings:
-    settings = parse(text).value if text.strip(_BLANK) else {}
-    if not isinstance(settings, dict):
-        raise JsonTextError(f"settings are expected, not {type(settings).__name__}")
-    return settings
-
-
-def _edit_toml(file: SettingsFile, text: str, edit: Edit) -> str:
-    # Only Codex uses TOML, so the other hosts do not load its library.
-    from memoranda.adapters.hosts.toml_edit import rewrite_toml  # noqa: PLC0415
-
-    return rewrite_toml(text, edit(_read_toml(text)), *file.table)
-
-
-def _read_toml(text: str) -> Settings:
-    from memoranda.adapters.hosts.toml_edit import read_toml  # noqa: PLC0415
-
-    return read_toml(text)

@@ -6,7 +6,7 @@ proves the result.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from memoranda.support.relaxed_json import Child, JsonTextError, Node, parse
@@ -17,8 +17,11 @@ _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _DEFAULT_UNIT = "  "
 
 
-def rewrite_json(text: str, wanted: dict[str, Any]) -> str:
-    """Returns the text edited to have the `wanted` value; raises JsonTextError when that takes too many edits."""
+def rewrite_json(text: str, wanted: dict[str, Any], parse: Callable[[str], Node] = parse) -> str:
+    """Returns the text edited to have the `wanted` value; raises JsonTextError when that takes too many edits.
+
+    `parse` decides the dialect; what is added is plain JSON, which every dialect contains.
+    """
     if not text.strip("\ufeff" + _BLANK):
         return json.dumps(wanted, indent=_DEFAULT_UNIT, ensure_ascii=False) + "\n"
     for _ in range(_MAX_EDITS):

@@ -13,6 +13,8 @@ class LaunchCommand:
 
     words: tuple[str, ...] = (PROGRAM,)
     options: tuple[str, ...] = ()
+    home: str = ""
+    """The directory of the home, for a plugin that writes there by itself."""
 
     def server(self, *flags: str) -> list[str]:
         """Returns the command line of the MCP server."""

@@ -40,6 +40,8 @@ class HostFileChange:
     before: bytes | None
     after: bytes | None
     shared: bool = False
+    directory: Path | None = None
+    """The directory of our plugin, for a file in it; a removal of its last file removes the directory."""
 
     @property
     def is_needed(self) -> bool:
@@ -50,6 +52,9 @@ class HostFileChange:
         before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in (self.before, self.after))
         name = str(self.file)
         names = ("(new file)" if self.before is None else name, "(removed file)" if self.after is None else name)
+        if self.directory is not None:
+            # The user did not write it, so that its lines say less than its name.
+            return f"--- {names[0]}\n+++ {names[1]}\n(a file of the plugin, {len(after or before)} lines)"
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
@@ -84,8 +89,16 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
             raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
     record = CreatedFiles(backups)
     record.add(created)
+    remove_empty({parent for change in changes for parent in _own_directories(change)})
     record.remove(change.file for change in changes if change.after is None)
     return copies
+
+
+def _own_directories(change: HostFileChange) -> list[Path]:
+    """Returns the directories of ours that may be empty without a removed file."""
+    if change.directory is None or change.after is not None:
+        return []
+    return [parent for parent in change.file.parents if parent.is_relative_to(change.directory)]
 
 
 def apply_change(change: HostFileChange, backups: Path) -> Path | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.adapters.hosts import claude_code, codex
+from memoranda.adapters.hosts.hermes.host import HOST as HERMES_HOST
 from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
@@ -82,5 +83,6 @@ _HOSTS = (
     Host("vscode", "VS Code", _vscode, _RESTART.format(title="VS Code")),
     Host("gemini-cli", "Gemini CLI", _gemini_cli, "Start a new session of Gemini CLI; /mcp shows what was added."),
     Host("opencode", "opencode", _opencode, "Start opencode again; 'opencode mcp list' shows what was added."),
+    HERMES_HOST,
 )
 HOSTS = {host.name: host for host in _HOSTS}

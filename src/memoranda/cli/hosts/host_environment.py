@@ -20,7 +20,7 @@ def host_environment(project: Path | None) -> HostEnvironment:
 
 def launch_command(invocation: Invocation) -> LaunchCommand:
     """Returns the command with an absolute path, because desktop programs do not know the PATH of a shell."""
-    return LaunchCommand(_program_words(), _home_options(invocation))
+    return LaunchCommand(_program_words(), _home_options(invocation), str(invocation.locate_home().root))
 
 
 def _program_words() -> tuple[str, ...]:
@@ -35,10 +35,9 @@ def _program_words() -> tuple[str, ...]:
 def _home_options(invocation: Invocation) -> tuple[str, ...]:
     """Returns the options that select this home; none for the default home."""
     home = invocation.locate_home()
-    base = home.root if home.profile == DEFAULT_PROFILE else home.root.parent.parent
     options: list[str] = []
-    if base != locate_home(DEFAULT_HOME, DEFAULT_PROFILE).root:
-        options += [HOME_OPTION, str(base)]
+    if home.base != locate_home(DEFAULT_HOME, DEFAULT_PROFILE).root:
+        options += [HOME_OPTION, str(home.base)]
     if home.profile != DEFAULT_PROFILE:
         options += ["--profile", home.profile]
     if invocation.user is not None:

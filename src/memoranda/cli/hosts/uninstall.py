@@ -31,8 +31,8 @@ def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     target = find_host(invocation, host, project)
-    created = CreatedFiles(backups_directory(invocation, target))
-    changes = plan_uninstall(target, host_environment(project), created)
+    backups = backups_directory(invocation, target)
+    changes = plan_uninstall(target, host_environment(project), CreatedFiles(backups), backups)
     next_step = f"{target.title} stops using Memoranda when it next starts."
     apply_with_consent(
         invocation, target, changes, dry_run=dry_run, yes=yes, verb="Removed Memoranda from", next_step=next_step
