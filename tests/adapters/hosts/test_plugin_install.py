@@ -83,7 +83,7 @@ def test_what_the_user_changed_meanwhile_stays(environment: HostEnvironment) -> 
 
 
 @_each
-def test_a_plugin_of_somebody_else_with_our_name_is_left_alone(name: str, environment: HostEnvironment) -> None:
+def test_another_plugin_with_our_name_is_left_alone(name: str, environment: HostEnvironment) -> None:
     """Neither installing nor uninstalling touches it."""
     other = environment.user_home / PLUGINS[name] / "mine.py"
     other.parent.mkdir(parents=True)

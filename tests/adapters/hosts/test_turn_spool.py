@@ -93,14 +93,14 @@ def test_a_database_that_cannot_be_read_makes_the_turn_wait(home: Home, tmp_path
     assert _texts(home, "hermes-s2") == ["Which port?", "5433."]
 
 
-def test_a_file_that_is_no_turn_is_set_aside_and_stops_no_other(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_no_turn_is_renamed_and_stops_no_other(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     """It stays under another name."""
     for text in ("{", "[]", '{"session_id": 3}'):
         _spool(home, "x").write_text(text)
     _spool(home, "s1", "Which port?", "5433.")
     assert record_turns(home, "hermes", None) == 1
     assert len(list(spool_directory(home.root, "hermes").glob("*.unreadable"))) == 3
-    assert "set aside" in caplog.text
+    assert "was renamed" in caplog.text
 
 
 def test_each_turn_goes_to_its_own_user(home: Home) -> None:

@@ -34,7 +34,7 @@ def read_replaced(directory: Path) -> str | None:
 
 
 def is_installed(directory: Path) -> bool:
-    """Whether a directory contains our plugin, as opposed to files of somebody else under the same name."""
+    """Whether a directory contains our plugin, as opposed to other files under the same name."""
     return PROGRAM in read_plugin_settings(directory)
 
 

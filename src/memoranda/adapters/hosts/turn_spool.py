@@ -77,7 +77,7 @@ def _read_turns(files: Iterable[Path], user: str | None) -> Iterator[SpooledTurn
             continue
         except (OSError, ValueError, TypeError, RecursionError) as error:
             # Kept under a name that is not read again: it may be all that there is of a turn.
-            _log.error("%s cannot be read as a turn and was set aside: %s", file, error)
+            _log.error("%s cannot be read as a turn and was renamed: %s", file, error)
             file.replace(file.with_suffix(".unreadable"))
 
 
