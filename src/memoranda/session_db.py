@@ -25,7 +25,7 @@ from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
-from memoranda.sessions.usage import Usage
+from memoranda.sessions.usage import SessionUsage
 from memoranda.support.home import index_path
 
 _P = ParamSpec("_P")
@@ -137,10 +137,10 @@ class SessionDB(SearchableStore):
     window_around = _Delegate("conversations", Conversations.window_around)
     messages_behind = _Delegate("conversations", Conversations.messages_behind)
     ends_of = _Delegate("conversations", Conversations.ends_of)
-    update_token_counts = _Delegate("usage", Usage.update_token_counts)
-    statistics = _Delegate("usage", Usage.statistics)
-    get_meta = _Delegate("usage", Usage.get_meta)
-    set_meta = _Delegate("usage", Usage.set_meta)
+    update_token_counts = _Delegate("usage", SessionUsage.update_token_counts)
+    statistics = _Delegate("usage", SessionUsage.statistics)
+    get_meta = _Delegate("usage", SessionUsage.get_meta)
+    set_meta = _Delegate("usage", SessionUsage.set_meta)
     delete_session = _Delegate("deletion", Deletion.delete_session)
     list_deletion = _Delegate("deletion", Deletion.list_deletion)
     delete_sessions = _Delegate("deletion", Deletion.delete_sessions)

@@ -209,7 +209,7 @@ def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path
         connection.execute("DELETE FROM messages WHERE content = '1'")
         connection.execute("UPDATE sessions SET message_count = 1 WHERE id = 'a'")
         connection.commit()
-    (finding,) = [each for each in examine(home) if "repeat" in each.problem]
+    (finding,) = [each for each in examine(home) if "copies" in each.problem]
     assert finding.repair is not None
     finding.repair()
     assert [each.problem for each in examine(home) if each.path == home.state_db] == []

@@ -31,31 +31,31 @@ class Window:
 
 
 class Conversations(StorePart):
-    """Windows over the messages of conversations; rewound messages and those of other users are never in them."""
+    """Windows over the messages of conversations; they never contain rewound messages or those of other users."""
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """Everything read inside sees the same state of the store, and reading is faster."""
+        """Everything read inside the block sees the same state of the store, and reading is faster."""
         with self._engine.reading():
             yield
 
     def conversation_of(self, session_id: str) -> Conversation | None:
-        """The conversation that a session belongs to; None when it is out of scope."""
+        """The conversation that a session belongs to; None if it is out of scope."""
         with self._engine.reading() as connection:
             return self._conversation(connection, session_id)
 
     def window_around(
         self, message_id: int, size: int, *, roles: Collection[str] = (), without: Collection[int] = ()
     ) -> Window | None:
-        """Up to `size` messages on either side of a message, and the message itself; None when it is out of scope.
+        """Up to `size` messages on either side of a message, and the message itself; None if it is out of scope.
 
         `roles` filters the neighbours, `without` omits some by their ids.
         """
         with self._engine.reading() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", (message_id,)
             ).fetchone()
-            conversation = self._conversation(connection, found[0]) if found else None
+            conversation = self._conversation(connection, row[0]) if row else None
             if conversation is None:
                 return None
             anchor = self._select(connection, conversation, "m.id = ?", [message_id], "", 1)
@@ -91,7 +91,7 @@ class Conversations(StorePart):
         roles: Collection[str],
         without: Collection[int] = (),
     ) -> tuple[list[FeedMessage], list[FeedMessage]]:
-        """The first and the last messages of a conversation that lie outside a range of ids."""
+        """The first and the last messages of a conversation that are outside a range of ids."""
         condition, values = self._neighbour_filter(roles, without)
         with self._engine.reading() as connection:
             conversation = self._in_scope_only(connection, conversation)
@@ -151,6 +151,6 @@ class Conversations(StorePart):
             # A message without text, such as one that only calls a tool, tells a reader nothing.
             text += f" AND {condition} AND m.content IS NOT NULL AND m.content <> ''"
         if without:
-            # These are ids, so they can stand in the statement, which may take fewer values than there are ids.
+            # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
             text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
         return text, list(values)

@@ -1,8 +1,8 @@
-"""Copies: messages that compression repeats in a new context, and what happens to them when the original goes.
+"""Copies: messages that compression repeats in a new context, and what happens to them when the original is deleted.
 
 A copy has `copy_of` and usually no text: its `content_format` is "same", and its content is read from the original,
-which is a message of the same user. A copy with a text of its own repeats the original in other words, such as a
-shortened tool result.
+which is a message of the same user. A copy with its own text repeats the original in another form, such as a shortened
+tool result.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _CONTENT = ("role", "content_format", *(name for name in _COPIED if name != "tok
 _INDEX = {name: index for index, name in enumerate(WRITTEN)}
 
 JOIN_ORIGINAL = f"LEFT JOIN messages original ON m.content_format = '{SAME}' AND original.id = m.copy_of"
-"""The join from rows `m` to tpromoted originals."""
+"""The join from rows `m` to their originals."""
 
 
 def read_columns(names: Sequence[str] = READ) -> str:
@@ -44,20 +44,20 @@ def as_copy(connection: Connection, session_id: str, row: Sequence[Any]) -> list
 
     A copy of a copy refers to the first original. A copy of a message that does not exist becomes an original.
     """
-    repeated = original_of(connection, row[_INDEX["copy_of"]])
-    made = list(row)
-    made[_INDEX["copy_of"]] = repeated
-    if repeated is not None and _has_same_content(connection, session_id, repeated, row):
+    original = original_of(connection, row[_INDEX["copy_of"]])
+    copy = list(row)
+    copy[_INDEX["copy_of"]] = original
+    if original is not None and _has_same_content(connection, session_id, original, row):
         for name in _COPIED:
-            made[_INDEX[name]] = None
-        made[_INDEX["content_format"]] = SAME
-    elif repeated is None and row[_INDEX["content_format"]] == SAME:
-        made[_INDEX["content"]], made[_INDEX["content_format"]] = LOST, None
-    return made
+            copy[_INDEX[name]] = None
+        copy[_INDEX["content_format"]] = SAME
+    elif original is None and row[_INDEX["content_format"]] == SAME:
+        copy[_INDEX["content"]], copy[_INDEX["content_format"]] = LOST, None
+    return copy
 
 
 def original_of(connection: Connection, message_id: int) -> int | None:
-    """The id of the original, given its id or that of a copy; None when it does not exist."""
+    """The id of the original, given its id or that of a copy; None if it does not exist."""
     row = connection.execute("SELECT COALESCE(copy_of, id) FROM messages WHERE id = ?", (message_id,)).fetchone()
     return None if row is None else int(row[0])
 
@@ -74,7 +74,7 @@ def _has_same_content(connection: Connection, session_id: str, message_id: int, 
 
 
 def promote_copies(connection: Connection, session_id: str) -> list[str]:
-    """Before the messages of a session are deleted: make the first copy of each elsewhere the original.
+    """Make the first copy of each message in another session the original, before the session's messages are deleted.
 
     That copy gets the text, and the other copies refer to it. Returns the sessions that changed.
     """
@@ -82,7 +82,7 @@ def promote_copies(connection: Connection, session_id: str) -> list[str]:
 
 
 def promote_copies_in_branches(connection: Connection, session_id: str, from_id: int) -> list[str]:
-    """Before messages of a session from an id on are rewound: the same for copies in other conversations."""
+    """Make copies in other conversations originals, before messages of a session from an id on are rewound."""
     other = "sessions.conversation_id <> (SELECT conversation_id FROM sessions WHERE id = ?)"
     return _promote(connection, other, (session_id, from_id, session_id))
 
@@ -122,7 +122,7 @@ def _make_original(connection: Connection, message_id: int) -> None:
 
 
 def find_lost_copies(connection: Connection) -> list[int]:
-    """The ids of copies whose original does not exist: another program deleted it."""
+    """The ids of copies without an original, because another program deleted it."""
     rows = connection.execute(
         f"SELECT m.id FROM messages m {JOIN_ORIGINAL} WHERE m.copy_of IS NOT NULL AND m.content_format = '{SAME}'"
         " AND original.id IS NULL ORDER BY m.id"
@@ -131,7 +131,7 @@ def find_lost_copies(connection: Connection) -> list[int]:
 
 
 def mark_lost_copies(connection: Connection) -> list[str]:
-    """Replace each lost message by a note that it is lost; return the sessions that changed."""
+    """Replace each lost message with a note that it is lost; return the sessions that changed."""
     changed = []
     for number in find_lost_copies(connection):
         (owner,) = connection.execute(

@@ -17,12 +17,12 @@ _BATCH_SIZE = 500
 
 
 class Deletion(StorePart):
-    """Deleted text is overwritten in the database, and the feed tells followers."""
+    """Deletes sessions. Deleted text is overwritten in the database, and the feed notifies followers."""
 
     def delete_session(self, session_id: str) -> bool:
-        """Delete a session, its messages and the work it delegated; False when it does not exist.
+        """Delete a session, its messages and the work it delegated; False if it does not exist.
 
-        Continuations and branches of it stay and have no parent from then on.
+        Its continuations and branches stay, without a parent.
         """
         return self.delete_sessions([session_id]) > 0
 
@@ -40,12 +40,12 @@ class Deletion(StorePart):
         return count
 
     def deleted_sessions(self, session_ids: Iterable[str]) -> set[str]:
-        """Which of these ids belonged to deleted sessions; the store keeps nothing else of them."""
-        wanted = list(session_ids)
+        """Which of these ids belonged to deleted sessions; the store keeps only their ids."""
+        ids = list(session_ids)
         found: set[str] = set()
         with self._engine.reading() as connection:
-            for start in range(0, len(wanted), _BATCH_SIZE):
-                condition, values = self._dialect.one_of("id", wanted[start : start + _BATCH_SIZE])
+            for start in range(0, len(ids), _BATCH_SIZE):
+                condition, values = self._dialect.one_of("id", ids[start : start + _BATCH_SIZE])
                 rows = connection.execute(
                     f"SELECT id FROM deleted_sessions WHERE {condition}"
                     " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = deleted_sessions.id)",
@@ -55,41 +55,42 @@ class Deletion(StorePart):
         return found
 
     def list_prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[dict[str, Any]]:
-        """What `prune_sessions` would delete, delegated work included: id, title, source, started_at, message_count."""
+        """What `prune_sessions` would delete, with delegated work: id, title, source, started_at, message_count."""
         with self._engine.reading() as connection:
             return self._candidates(connection, older_than_days, source)
 
     def prune_sessions(
-        self, older_than_days: float = 90, source: str | None = None, *, among: Collection[str] | None = None
+        self, older_than_days: float = 90, source: str | None = None, *, confirmed: Collection[str] | None = None
     ) -> int:
-        """Delete ended sessions without a message for so many days, and the work they delegated; return how many.
+        """Delete ended sessions without a message for this many days, and the work they delegated; return how many.
 
-        A session whose delegated work was active since stays, with all of that work. `among` limits pruning to
-        sessions that a person has confirmed; a session that became active since stays.
+        A session stays if its delegated work was active since, with all of that work. `confirmed` limits pruning to
+        sessions that a person has confirmed; of those, a session that became active since stays.
         """
         with self._engine.writing() as connection:
             found = [row["id"] for row in self._candidates(connection, older_than_days, source)]
             count = self._delete(
-                connection, found if among is None else [session_id for session_id in found if session_id in among]
+                connection,
+                found if confirmed is None else [session_id for session_id in found if session_id in confirmed],
             )
         if count:
             self._engine.shrink_log()
         return count
 
     def empty_log(self) -> bool:
-        """Remove deleted text from the log too; False while another process still reads it."""
+        """Remove deleted text also from the write-ahead log; False while another process still reads it."""
         return self._engine.shrink_log()
 
     def vacuum(self) -> None:
-        """Give the space of deleted messages back to the disk."""
+        """Return the space of deleted messages to the file system."""
         self._engine.vacuum()
 
     def _candidates(self, connection: Connection, days: float, source: str | None) -> list[dict[str, Any]]:
-        condition, values = self._old(days, source)
+        condition, values = self._old_condition(days, source)
         old = dict(connection.execute(f"SELECT id, conversation_id FROM sessions WHERE {condition}", values))
         cutoff = time.time() - days * _DAY
         families = {session_id: self._with_delegates(connection, [session_id]) for session_id in old}
-        living = {
+        active = {
             old[session_id]
             for session_id, family in families.items()
             if any(member["last_active"] >= cutoff for member in family.values())
@@ -97,7 +98,7 @@ class Deletion(StorePart):
         found = {
             member["id"]: member
             for session_id, family in families.items()
-            if old[session_id] not in living
+            if old[session_id] not in active
             for member in family.values()
         }
         return sorted(found.values(), key=lambda row: (row["last_active"], row["id"]))
@@ -114,7 +115,7 @@ class Deletion(StorePart):
         """Sessions and the work they delegated, with its continuations and the work those delegated."""
         step = "SELECT sessions.id FROM sessions JOIN below ON sessions.parent_session_id = below.id"
         found: dict[str, dict[str, Any]] = {}
-        # A single id is not a list of its letters.
+        # A string is one id, not a list of letters.
         for session_id in [session_ids] if isinstance(session_ids, str) else dict.fromkeys(session_ids):
             rows = connection.execute(
                 "WITH RECURSIVE below (id) AS ("
@@ -127,13 +128,13 @@ class Deletion(StorePart):
             found |= {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
         return found
 
-    def _old(self, days: float, source: str | None) -> tuple[str, list[Any]]:
+    def _old_condition(self, days: float, source: str | None) -> tuple[str, list[Any]]:
         condition = f"{self._in_scope} AND ended_at IS NOT NULL AND last_active < ?"
         values: list[Any] = [*self._scope.values, time.time() - days * _DAY]
         if source is not None:
             condition += " AND source = ?"
             values.append(source)
-        # A conversation is old when its last session is: earlier sessions of an active one stay.
+        # A conversation is old if its last session is: earlier sessions of an active conversation stay.
         condition += (
             " AND NOT EXISTS (SELECT 1 FROM sessions later WHERE later.conversation_id = sessions.conversation_id"
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
@@ -161,7 +162,7 @@ def _delete(connection: Connection, session_id: str) -> None:
         "UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE parent_session_id = ?", (session_id,)
     )
     if successor is not None:
-        # The continuation starts a conversation of its own now.
+        # The continuation now starts a separate conversation.
         _start_conversation(connection, successor)
     for other_id in promote_copies(connection, session_id):
         recount(connection, other_id)

@@ -1,7 +1,7 @@
 """The feed: which messages are new, and what else has changed, for followers such as the search index.
 
-The store knows nothing of its followers. A follower keeps a `Position` and asks for what lies behind it. Every change
-other than an append that affects what can be found adds a row to the `changes` table.
+The store does not know its followers. A follower keeps a `Position` and asks for what comes after it. Every change
+other than an append that affects what a search can find adds a row to the `changes` table.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -15,12 +15,12 @@ from memoranda.sessions.message_rows import decode_content, decode_json
 from memoranda.sessions.store_part import StorePart
 
 _BATCH_SIZE = 500
-# How much text one batch holds in memory, whatever the size of a message.
+# The maximum of text in one batch, unless a single message is longer.
 MAX_CHARACTERS = 8_000_000
 COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
-# What can be found: messages that were not rewound, are no copies and no summaries.
+# The messages that a search can find: not rewound, and neither copies nor summaries.
 SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
 
 
@@ -53,7 +53,10 @@ class FeedSession:
 
 @dataclass(frozen=True, slots=True)
 class FeedChange:
-    """What a follower must read again: a session's messages from an id on, or (None) the session, which may be gone."""
+    """What a follower must read again: a session's messages from an id on, or the session itself (None).
+
+    The session may have been deleted.
+    """
 
     position: Position
     session_id: str
@@ -75,7 +78,7 @@ class Head(NamedTuple):
 
 
 class Feed(StorePart):
-    """Reads for followers. They cover all users, so a store for one user refuses them."""
+    """Reads for followers. The reads cover all users, so a store for one user refuses them."""
 
     def store_id(self) -> str:
         """The random id that this store got when it was created."""
@@ -89,12 +92,12 @@ class Feed(StorePart):
             return Head(self._last(connection, "messages", "id"), self._last(connection, "changes", "seq"))
 
     def mark(self, position: Position) -> str:
-        """Describe the last message up to a position, so that a follower recognises the store; empty without any."""
+        """Describe the last message up to a position, so that a follower recognises the store; "" without messages."""
         condition, values = self._dialect.up_to("id", position)
         return self._describe(f"{condition} ORDER BY {self._dialect.position_order('id', 'DESC')} LIMIT 1", values)
 
     def mark_of(self, message_id: int) -> str:
-        """Describe one message as `mark` does; empty when it is gone."""
+        """Describe one message as `mark` does; "" if it no longer exists."""
         return self._describe("id = ?", [message_id])
 
     def _describe(self, condition: str, values: Sequence[Any]) -> str:
@@ -106,7 +109,7 @@ class Feed(StorePart):
         return " ".join(map(str, row)) if row else ""
 
     def messages_after(self, position: Position, limit: int) -> MessageBatch:
-        """The next messages behind a position, in order: at least one if there is any, fewer where they are long."""
+        """The next messages after a position, in order: at least one if there is any, fewer if they are long."""
         self._require_everyone()
         condition, values = self._dialect.after("m.id", position)
         found: list[FeedMessage] = []
@@ -137,22 +140,22 @@ class Feed(StorePart):
         )
 
     def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
-        """A few messages from an id on, up to a position: for checking an index."""
+        """A few messages from an id on, up to a position, for checking an index."""
         condition, values = self._dialect.up_to("m.id", until)
         return self._messages(f"m.id >= ? AND {condition} ORDER BY m.id LIMIT ?", (first_id, *values, limit))
 
     def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """The messages with these ids that can be found."""
         found: dict[int, FeedMessage] = {}
-        for some in _batches(ids):
-            for message in self._messages(*self._dialect.one_of("m.id", some)):
+        for batch in _batches(ids):
+            for message in self._messages(*self._dialect.one_of("m.id", batch)):
                 found[message.id] = message
         return found
 
     def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
-        """The newest messages behind a position that contain any of the patterns, as LIKE understands them.
+        """The newest messages after a position that match any of the LIKE patterns.
 
-        Some engines stop at a NUL, so every message that contains one is a candidate too.
+        Some engines stop at a NUL, so every message that contains one is a candidate, too.
         """
         either = " OR ".join(
             self._dialect.like(f"m.{column}") for column in ("content", "tool_calls", "tool_name") for _ in patterns
@@ -164,14 +167,14 @@ class Feed(StorePart):
         )
 
     def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
-        """The newest messages behind a position that contain letters outside ASCII."""
+        """The newest messages after a position that contain letters outside ASCII."""
         condition, values = self._dialect.after("m.id", start)
         return self._messages(
             f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
         )
 
     def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
-        """The next changes behind a position, in its order."""
+        """The next changes after a position, in order."""
         self._require_everyone()
         condition, values = self._dialect.after("seq", position)
         with self._engine.reading() as connection:
@@ -186,8 +189,8 @@ class Feed(StorePart):
         """The sessions with these ids that exist."""
         self._require_everyone()
         found: dict[str, FeedSession] = {}
-        for some in _batches(ids):
-            condition, values = self._dialect.one_of("id", some)
+        for batch in _batches(ids):
+            condition, values = self._dialect.one_of("id", batch)
             with self._engine.reading() as connection:
                 rows = connection.execute(
                     "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
@@ -230,5 +233,5 @@ def feed_message(row: Sequence[Any]) -> FeedMessage:
 
 def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
     rest = iter(ids)
-    while some := list(islice(rest, _BATCH_SIZE)):
-        yield some
+    while batch := list(islice(rest, _BATCH_SIZE)):
+        yield batch

@@ -18,7 +18,7 @@ from memoranda.sessions.titles import Titles
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns)
 _MAX_ID_CHARS = 200
-# Sources whose sessions are delegated work when they have a parent.
+# A session with one of these sources and a parent is delegated work.
 _DELEGATE_SOURCES = ("subagent", "tool")
 _SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
              "project")  # fmt: skip
@@ -50,10 +50,10 @@ class Sessions(StorePart):
         project: str | None = None,
         **extra: Any,
     ) -> str:
-        """Create a session, or fill the empty fields of an existing one, whose source, user and start never change.
+        """Create a session, or fill the empty fields of an existing one; its source, user and start never change.
 
-        `relation` says what it is to its parent. By default it is the continuation of a parent that ended by
-        compression, delegated work when its source is subagent or tool, and a branch otherwise.
+        `relation` says how it relates to its parent. By default it is the continuation of a parent that ended by
+        compression, delegated work if its source is subagent or tool, and a branch otherwise.
         """
         check_new(session_id, source, user_id)
         _check_fields(relation, extra)
@@ -66,7 +66,7 @@ class Sessions(StorePart):
             "system_prompt": clean["system_prompt"],
             "model_config": None if model_config is None else dump_json(clean["model_config"]),
             "extra": dump_json(clean["extra"]) if extra else None,
-            # Sessions are found by their project; it holds no prose and is never redacted.
+            # Searches filter by project; it contains no prose and is never redacted.
             "project": project or None,
         }
         for name in ("model", "system_prompt", "project"):
@@ -84,14 +84,14 @@ class Sessions(StorePart):
                 insert_session(connection, {"id": session_id, "source": source, "user_id": user, "started_at": start,
                                             **lineage, **fields})  # fmt: skip
             else:
-                _fill(connection, session_id, fields)
+                _fill_empty(connection, session_id, fields)
             if title is not None and (existing is None or _value(connection, session_id, "title") is None):
                 self._titles.claim_title(connection, session_id, clean["title"])
             count_redactions(connection, redacted)
         return session_id
 
     def get_session(self, session_id: str) -> Row | None:
-        """Every column of a session, decoded; None when it does not exist."""
+        """Every column of a session, decoded; None if it does not exist."""
         with self._engine.reading() as connection:
             row = connection.execute(
                 f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ? AND {self._in_scope}",
@@ -100,7 +100,7 @@ class Sessions(StorePart):
         return None if row is None else decode_session(row)
 
     def resolve_session_id(self, id_or_prefix: str) -> str | None:
-        """The session with that id, or the only one whose id starts with it."""
+        """The session with that id, or the only session with an id that starts with it."""
         escaped = id_or_prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         with self._engine.reading() as connection:
             if self._exists(connection, id_or_prefix):
@@ -111,16 +111,16 @@ class Sessions(StorePart):
             ).fetchall()
         return str(rows[0][0]) if len(rows) == 1 and id_or_prefix else None
 
-    def ids_starting_with(self, beginning: str, limit: int) -> list[str]:
-        """The ids of the latest sessions whose ids start with a text, the latest first."""
-        escaped = beginning.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    def ids_starting_with(self, prefix: str, limit: int) -> list[str]:
+        """The ids that start with a prefix, those of the latest sessions first."""
+        escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         with self._engine.reading() as connection:
             rows = connection.execute(
                 f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} "
                 "ORDER BY started_at DESC, id LIMIT ?",
                 (f"{escaped}%", *self._scope.values, limit),
             ).fetchall()
-        return [str(row[0]) for row in rows] if beginning else []
+        return [str(row[0]) for row in rows] if prefix else []
 
     def lock_turn(self, session_id: str, timeout: float) -> HeldLock:
         """Let no other thread or process lock a turn of the conversation until the result is released or dropped.
@@ -139,20 +139,20 @@ class Sessions(StorePart):
             ) from error
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
-        """End a session and keep the first reason. False when it had ended already."""
+        """End a session and keep the first reason. False if it had already ended."""
         reason, redacted = self._redact(end_reason)
         require_storable("end_reason", reason)
         values = (time.time(), reason)
         return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
 
     def reopen_session(self, session_id: str) -> bool:
-        """Make an ended session open again. False when it was open or has a continuation."""
+        """Reopen an ended session. False if it was open or has a continuation."""
         return self._update(
             session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL AND successor_id IS NULL"
         )
 
     def update_session(self, /, session_id: str, **fields: Any) -> bool:
-        """Set model, model_config, system_prompt, project or a billing field; False when there is nothing to set."""
+        """Set model, model_config, system_prompt, project or a billing field; False if there is nothing to set."""
         unknown_fields = [name for name in fields if name not in _SETTABLE]
         if unknown_fields:
             raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
@@ -169,7 +169,7 @@ class Sessions(StorePart):
         return updated and bool(fields)
 
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
-        """Archive a whole conversation, which removes it from lists, or restore it. False when it does not exist."""
+        """Archive a whole conversation, which removes it from lists, or restore it. False if it does not exist."""
         with self._engine.writing() as connection:
             return bool(
                 connection.execute(
@@ -200,7 +200,7 @@ class Sessions(StorePart):
             return bool(changed)
 
     def own_user(self, user_id: str | None) -> str | None:
-        """The user of a new session; SessionError for a user whom this store is not open for."""
+        """The user of a new session; raises SessionError if this store is open for another user."""
         if self._scope.all:
             return user_id
         if user_id is not None and user_id != self._scope.user:
@@ -211,7 +211,7 @@ class Sessions(StorePart):
     def lineage_columns(
         self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
     ) -> Row:
-        """The columns that link a new session to others; the row of a continued parent is updated."""
+        """The columns that link a new session to others; updates the row of a parent that it continues."""
         if parent_id is None:
             return {"parent_session_id": None, "relation": None, "conversation_id": session_id}
         parent = connection.execute(
@@ -244,7 +244,7 @@ def check_new(session_id: Any, source: Any, user_id: Any) -> None:
     for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
         require_storable(name, value)
     if len(session_id) > _MAX_ID_CHARS:
-        raise SessionError(f"A session id may have {_MAX_ID_CHARS} characters; this one has {len(session_id)}.")
+        raise SessionError(f"A session id may have at most {_MAX_ID_CHARS} characters; this one has {len(session_id)}.")
     if user_id == "":
         raise SessionError("A user id must not be empty.")
 
@@ -254,7 +254,7 @@ def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:
         raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
     reserved = sorted(name for name in extra if name in COLUMNS or name == "messages")
     if reserved:
-        raise SessionError(f"{', '.join(reserved)} cannot be given to a new session.")
+        raise SessionError(f"{', '.join(reserved)} cannot be set on a new session.")
 
 
 def decode_session(row: Any) -> Row:
@@ -276,7 +276,7 @@ def insert_session(connection: Connection, values: Row) -> None:
     )
 
 
-def _fill(connection: Connection, session_id: str, fields: Row) -> None:
+def _fill_empty(connection: Connection, session_id: str, fields: Row) -> None:
     if fields["project"] is not None and _value(connection, session_id, "project") is None:
         note_change(connection, session_id)
     for name, value in fields.items():

@@ -13,7 +13,7 @@ class Lineage(StorePart):
     """Ancestors, descendants and the conversation of a session, as far as they are in scope."""
 
     def get_compression_tip(self, session_id: str) -> str | None:
-        """The latest session of a compressed conversation; the session itself when it was not compressed."""
+        """The latest session of a compressed conversation; the session itself if it was not compressed."""
         chain = self.get_compression_lineage(session_id)
         return chain[-1] if chain else None
 
@@ -48,16 +48,16 @@ class Lineage(StorePart):
 
 
 def conversation_chain(connection: Connection, session_id: str, scope: Scope) -> list[str]:
-    """The sessions of a conversation, each followed by its continuation; empty when it is out of scope."""
-    seen = scope.condition("sessions")
+    """The sessions of a conversation, each followed by its continuation; empty if it is out of scope."""
+    in_scope = scope.condition("sessions")
     rows = connection.execute(
         "SELECT id, successor_id FROM sessions WHERE conversation_id ="
-        f" (SELECT conversation_id FROM sessions WHERE id = ? AND {seen}) AND {seen}",
+        f" (SELECT conversation_id FROM sessions WHERE id = ? AND {in_scope}) AND {in_scope}",
         (session_id, *scope.values, *scope.values),
     ).fetchall()
-    after = dict(rows)
-    following = {successor for successor in after.values() if successor is not None}
-    chain = [member for member in after if member not in following][:1]
-    while chain and (member := after.get(chain[-1])) and member in after and member not in chain:
+    successors = dict(rows)
+    continuations = {successor for successor in successors.values() if successor is not None}
+    chain = [member for member in successors if member not in continuations][:1]
+    while chain and (member := successors.get(chain[-1])) and member in successors and member not in chain:
         chain.append(member)
     return chain

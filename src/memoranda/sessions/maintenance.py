@@ -12,11 +12,11 @@ from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store_part import StorePart
 
 SALVAGED = "salvaged"
-"""The source of sessions of which only messages were left, and their user where the store has several users."""
+"""The source of sessions that were lost except for their messages; also their user, if the store has several users."""
 
 
 class Maintenance(StorePart):
-    """For the doctor, which sees the sessions of all users."""
+    """Checks and repairs for the doctor, which sees the sessions of all users."""
 
     @property
     def journal(self) -> str:
@@ -28,17 +28,17 @@ class Maintenance(StorePart):
         return self._engine.read_only
 
     def check_integrity(self) -> list[str]:
-        """Describe damage in the engine's words; empty when there is none. Reads the whole database."""
+        """Describe damage in the engine's words; empty if there is none. Reads the whole database."""
         return self._engine.check()
 
     def miscounted_sessions(self) -> list[str]:
-        """Sessions whose message_count is not the number of their messages."""
+        """The sessions with a message_count that is not the number of their messages."""
         self._require_everyone()
         with self._engine.reading() as connection:
             rows = connection.execute(
                 "SELECT sessions.id FROM sessions LEFT JOIN"
-                f" (SELECT session_id, count(*) AS said FROM messages WHERE {COUNTED} GROUP BY session_id) counted"
-                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.said, 0)"
+                f" (SELECT session_id, count(*) AS total FROM messages WHERE {COUNTED} GROUP BY session_id) counted"
+                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.total, 0)"
             )
             return [row[0] for row in rows]
 
@@ -49,20 +49,20 @@ class Maintenance(StorePart):
                 recount(connection, session_id)
 
     def lost_repetitions(self) -> list[int]:
-        """The ids of copies whose original does not exist."""
+        """The ids of copies that have lost their original."""
         self._require_everyone()
         with self._engine.reading() as connection:
             return find_lost_copies(connection)
 
     def give_up_lost_repetitions(self) -> None:
-        """Replace lost copies by a note that they are lost."""
+        """Replace lost copies with a note that they are lost."""
         self._require_everyone()
         with self._engine.writing() as connection:
             for session_id in mark_lost_copies(connection):
                 recount(connection, session_id)
 
     def take_rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, int]:
-        """Insert rows of another store unchanged, ids included; rows that break a rule are left out.
+        """Insert rows of another store unchanged, with their ids; skips rows that violate a constraint.
 
         Returns how many rows each table got.
         """
@@ -83,10 +83,10 @@ class Maintenance(StorePart):
 
 
 def _adopt_orphans(connection: Connection) -> None:
-    """Create sessions for messages whose session is lost, and clear links to sessions that are lost.
+    """Create sessions for messages that lost their session, and clear links to lost sessions.
 
-    Their user is unknown. Unless all other sessions belong to the home's own user, they get a user of their own, whose
-    sessions only an operator sees.
+    Their user is unknown. Unless all other sessions belong to the home's own user, they get a separate user, so that
+    only an operator sees them.
     """
     owners = connection.execute("SELECT DISTINCT user_id FROM sessions").fetchall()
     user = None if owners == [(None,)] else SALVAGED

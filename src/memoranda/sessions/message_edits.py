@@ -21,7 +21,7 @@ _REDACTED_EXTRA = dump_json({REDACTED: True})
 
 
 class MessageEdits(StorePart):
-    """Every change here adds a row to the feed and updates the counters."""
+    """Changes messages. Every change adds a row to the feed and updates the counters."""
 
     def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
         super().__init__(engine, scope, redactor)
@@ -31,7 +31,7 @@ class MessageEdits(StorePart):
         """Undo a message of the user and everything after it; they disappear from every view.
 
         Only the latest session of a conversation can be rewound: ContinuedError names the continuation of any other.
-        Branches that started behind the message keep their copies.
+        Branches that started after the message keep their copies.
         """
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -51,12 +51,12 @@ class MessageEdits(StorePart):
             for branch_id in promote_copies_in_branches(connection, session_id, message_id):
                 recount(connection, branch_id)
             related = _related_copies(connection, session_id, message_id)
-            gone = connection.execute(
+            count = connection.execute(
                 "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",
                 (number, session_id, message_id),
             ).rowcount
             for message, owner in related:
-                # A message that is active there, in the session that was continued, must be restored as active.
+                # The sign of `rewound` records whether the message was active in its session, for a restore.
                 connection.execute(
                     "UPDATE messages SET rewound = CASE WHEN active = 1 THEN ? ELSE ? END, active = 0, compacted = 0"
                     " WHERE id = ?",
@@ -67,10 +67,10 @@ class MessageEdits(StorePart):
             head = connection.execute(
                 "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
             ).fetchone()[0]
-        return {"rewound_count": gone, "target_message_id": message_id, "new_head_id": head}
+        return {"rewound_count": count, "target_message_id": message_id, "new_head_id": head}
 
     def restore_rewound(self, session_id: str, since_id: int) -> int:
-        """Undo the last rewind and return how many messages it restored; refused when newer messages exist."""
+        """Undo the last rewind and return how many messages it restored; raises SessionError after newer messages."""
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -78,7 +78,7 @@ class MessageEdits(StorePart):
                 "SELECT count(*) FROM messages WHERE session_id = ? AND id > ? AND active = 1", (session_id, since_id)
             ).fetchone()[0]
             if later:
-                raise SessionError(f"Session {session_id!r} has newer messages: nothing can be restored before them.")
+                raise SessionError(f"Session {session_id!r} has newer messages, so the rewind cannot be undone.")
             count = connection.execute(
                 "UPDATE messages SET active = 1, rewound = NULL WHERE session_id = ? AND id >= ? AND active = 0"
                 " AND rewound = (SELECT rewind_count FROM sessions WHERE id = ?) AND compacted = 0",
@@ -96,9 +96,9 @@ class MessageEdits(StorePart):
             return count
 
     def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Replace the session's context by a shorter one; the old messages stay and can be found.
+        """Replace the session's context with a shorter one; the old messages stay and can be found.
 
-        Give copied messages `copy_of` and a summary `is_summary`, so that nothing is found twice.
+        Set `copy_of` on copied messages and `is_summary` on a summary, so that a search finds nothing twice.
         """
         encoded = self._messages.encode_all(messages)
         with self._engine.writing() as connection:
@@ -125,7 +125,7 @@ class MessageEdits(StorePart):
         return count
 
     def redact_message(self, message_id: int, content: str = "[redacted]") -> bool:
-        """Replace all text of a message and its copies permanently; False when it does not exist in this scope."""
+        """Replace all text of a message and its copies permanently; False if it does not exist in this scope."""
         clean, redacted = self._redact(content)
         with self._engine.writing() as connection:
             row = connection.execute(
@@ -135,16 +135,16 @@ class MessageEdits(StorePart):
             ).fetchone()
             if row is None:
                 return False
-            original, conversation, refers = row
-            touched = connection.execute(
+            original, conversation, is_reference = row
+            changed = connection.execute(
                 f"UPDATE messages SET content = ?, extra = ?, {', '.join(f'{name} = NULL' for name in _CLEARED)}"
                 " WHERE (id IN (?, ?) OR copy_of = ?)"
                 " AND (session_id IN (SELECT id FROM sessions WHERE conversation_id = ?)"
-                # A copy without text belongs to the same user for sure; any other `copy_of` is a caller's claim.
+                # A copy without text certainly belongs to the same user; any other `copy_of` is a caller's claim.
                 f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
-                (clean, _REDACTED_EXTRA, message_id, original, original, conversation, bool(refers), original),
+                (clean, _REDACTED_EXTRA, message_id, original, original, conversation, bool(is_reference), original),
             ).fetchall()  # fmt: skip
-            for number, owner in touched:
+            for number, owner in changed:
                 _recount_and_notify(connection, owner, number)
             count_redactions(connection, redacted)
         self._engine.shrink_log()
@@ -152,9 +152,9 @@ class MessageEdits(StorePart):
 
 
 def _related_copies(connection: Connection, session_id: str, from_id: int) -> list[tuple[int, str]]:
-    """The originals of a session's active messages from an id on, and their other copies: ids and sessions.
+    """The ids and sessions of the originals of a session's active messages from an id on, and of their other copies.
 
-    Only those in the same conversation, whatever `copy_of` a caller claimed.
+    Only messages of the same conversation count, whatever `copy_of` a caller claimed.
     """
     return connection.execute(
         "SELECT other.id, other.session_id FROM messages other"

@@ -1,8 +1,8 @@
 """Rewrites the message ids that texts mention, because the same messages have other ids in another store.
 
 A summary names the messages it replaces, and a shortened message names its original. An import changes those ids to
-the ones of the importing store. It changes a number only where that is an id for sure: in a summary, one within the
-range that the summary replaces; in a shortened message, the id of the original.
+the ones of the importing store. It changes a number only if that is certainly an id: in a summary, one within the range
+that the summary replaces; in a shortened message, the id of the original.
 """
 
 import re
@@ -16,7 +16,7 @@ TAKEN_OUT = "were taken out here to make room"
 IMAGE_TAKEN_OUT = "an image was here, in message"
 
 _RANGE = re.compile(r"\bmessages ([0-9]{1,18}) to ([0-9]{1,18})\b")
-# "messages 3 to 9", "around_message_id 3 or 9", "message 7", and "[7]" as in the transcript that a summary is made of.
+# "messages 3 to 9", "around_message_id 3 or 9", "message 7", and "[7]" as in the transcript for a summary.
 _NAMED = re.compile(
     r"\b(?:messages? |around_message_id )[0-9]{1,18}\b(?: (?:to|or|and) [0-9]{1,18}\b)?|(?<![\w\])])\[[0-9]{1,18}\]"
 )
@@ -24,19 +24,19 @@ _NUMBER = re.compile(r"[0-9]+")
 
 
 def renumber_references(message: Mapping[str, Any], new_ids: Mapping[int, int]) -> Mapping[str, Any]:
-    """Change the ids in a message of another store to those of this store, which `new_ids` maps them to."""
+    """Change the ids in a message of another store to the ids of this store in `new_ids`."""
     content, original = message.get("content"), message.get("copy_of")
     if message.get("is_summary") and isinstance(content, str) and (span := _RANGE.search(content)):
-        meant = range(int(span[1]), int(span[2]) + 1)
+        renumbered = range(int(span[1]), int(span[2]) + 1)
     elif isinstance(original, int) and _is_shortened(text_of(content)):
-        meant = range(original, original + 1)
+        renumbered = range(original, original + 1)
     else:
         return message
-    return {**message, "content": _renumber(content, lambda old: new_ids.get(old, old) if old in meant else old)}
+    return {**message, "content": _renumber(content, lambda old: new_ids.get(old, old) if old in renumbered else old)}
 
 
 def strip_references(stored: Any, *, is_summary: bool) -> Any:
-    """Replace the ids in a stored text by 0, so that the same message compares equal in every store."""
+    """Replace the ids in a stored text with 0, so that the same message compares equal in every store."""
     if isinstance(stored, str) and (is_summary or _is_shortened(stored)):
         return _renumber(stored, lambda _: 0)
     return stored

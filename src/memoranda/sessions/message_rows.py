@@ -1,8 +1,8 @@
 """Encodes messages as rows and decodes rows to messages without losing anything.
 
 Text is stored unchanged. Structured content is JSON, marked by `content_format`, with non-ASCII characters unescaped.
-Half a surrogate pair, which no database stores, is escaped in JSON. Fields without a column go to `extra` and come back
-as fields. A caller's own field with the name of a column that the store fills comes back in `shadowed`.
+Half a surrogate pair, which no database stores, is escaped in JSON. Fields without a column are stored in `extra` and
+returned as fields. A caller's field with the name of a column that the store fills is returned in `shadowed`.
 """
 
 import json
@@ -30,7 +30,7 @@ _MAX_PARTS = 1_000_000
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _MAX_DEPTH = 200
-# Extra fields that mark which turn a message belongs to and that the turn is complete; they are no content.
+# Extra fields that mark which turn a message belongs to and that the turn is complete; they are not content.
 TURN, DONE = "memoranda_turn", "memoranda_done"
 TURN_FIELDS = frozenset({TURN, DONE})
 # An extra field of a message whose text was redacted.
@@ -49,22 +49,22 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     """The values of a new row, for the columns in WRITTEN."""
     row: list[Any] = [None] * len(WRITTEN)
     extra: Message = {}
-    others: Message = {}
+    renamed: Message = {}
     encoders = []
     for key, value in message.items():
         index = _INDEXES.get(key)
         if index is None:
-            (others if key in _RESERVED or key in _ALIASES else extra)[key] = value
+            (renamed if key in _RESERVED or key in _ALIASES else extra)[key] = value
         elif value is not None:
             row[index] = value
             if index in _ENCODERS:
                 encoders.append(index)
-    if others:
-        encoders += _add_others(others, row, extra)
+    if renamed:
+        encoders += _add_renamed(renamed, row, extra)
     if not isinstance(row[_ROLE], str) or not row[_ROLE]:
         raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
     if not _storable(row[_ROLE]):
-        raise SessionError(f"A role must be text without half characters, not {row[_ROLE][:60]!r}.")
+        raise SessionError(f"A role must be text without unpaired surrogates, not {row[_ROLE][:60]!r}.")
     row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
     if row[_TIMESTAMP] is None:
         row[_TIMESTAMP] = time.time() if now is None else now
@@ -80,10 +80,10 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     return row
 
 
-def _add_others(others: Message, row: list[Any], extra: Message) -> list[int]:
+def _add_renamed(fields: Message, row: list[Any], extra: Message) -> list[int]:
     """Store fields with names of other programs or of reserved columns; return the indexes to encode."""
     filled = []
-    for key, value in others.items():
+    for key, value in fields.items():
         if value in (None, ""):
             continue
         if key in _RESERVED:
@@ -147,7 +147,7 @@ def _require_plain(value: Any) -> None:
             if type(item) is dict or isinstance(item, Mapping):
                 for key in item:
                     if not isinstance(key, str):
-                        raise SessionError("A structure that is stored must have text as its keys.")
+                        raise SessionError("A structure can be stored only if all its keys are text.")
                 below += item.values()
             elif isinstance(item, (list, tuple)):
                 below += item
@@ -163,7 +163,7 @@ def _require_plain(value: Any) -> None:
 def require_storable(name: str, text: Any) -> None:
     """Raise SessionError unless the value is None or text that a database can store."""
     if text is not None and (not isinstance(text, str) or not _storable(text)):
-        raise SessionError(f"{name} must be text without half characters, not {str(text)[:60]!r}.")
+        raise SessionError(f"{name} must be text without unpaired surrogates, not {str(text)[:60]!r}.")
 
 
 def decode_content(stored: str | None, content_format: str | None) -> Any:
@@ -179,7 +179,7 @@ def dump_json(value: Any) -> str:
     try:
         text = _as_json(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise SessionError(f"A message holds something that is neither text nor JSON: {error}.") from error
+        raise SessionError(f"A message contains a value that is neither text nor JSON: {error}.") from error
     return text if _storable(text) else _HALF_PAIR.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
@@ -218,13 +218,13 @@ def _encode_text(name: str, value: Any, extra: Message) -> str | None:
     if not isinstance(value, str):
         raise SessionError(f"{name} must be text, not {type(value).__name__}.")
     if name == "external_id" and not value:
-        # An empty id is no id: two messages without one are different messages.
+        # An empty id does not count as an id: two messages without an id are different messages.
         return None
     if _storable(value):
         return value
     if name == "external_id":
         # External ids identify messages: no two may become equal.
-        raise SessionError(f"external_id must be text without half characters, not {value[:60]!r}.")
+        raise SessionError(f"external_id must be text without unpaired surrogates, not {value[:60]!r}.")
     extra[name] = value
     return _HALF_PAIR.sub("\ufffd", value)
 
@@ -233,7 +233,7 @@ def _encode_json(name: str, value: Any, extra: Message) -> str | None:
     if value == []:
         return None
     if isinstance(value, str):
-        # Some callers pass on JSON text that they read elsewhere.
+        # Some callers pass JSON text that they read elsewhere.
         value = decode_json(value)
     return dump_json(value)
 
@@ -257,7 +257,7 @@ def seconds(value: Any) -> float:
         return float(value)
     if isinstance(value, datetime):
         return value.timestamp()
-    raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
+    raise SessionError(f"{str(value)[:60]} is not a time: use seconds since 1970 or a datetime.")
 
 
 _INDEXES = {name: index for index, name in enumerate(WRITTEN) if name not in _RESERVED}
@@ -274,7 +274,7 @@ _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
 
 
 COUNTED = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
-"""A condition on messages: those that count, which is every message once, without rewound ones."""
+"""A condition on messages: those that count, which are all messages except rewound ones, copies and summaries."""
 
 
 def delete_messages(connection: Connection, session_id: str) -> int:
@@ -308,6 +308,6 @@ def recount(connection: Connection, session_id: str) -> None:
 
 
 def count_tool_calls(calls: Any) -> int:
-    """How many tools a message calls, by its field or the JSON of it."""
+    """How many tools a message calls, from its field or the JSON of that field."""
     calls = decode_json(calls) if isinstance(calls, str) else calls
     return len(calls) if isinstance(calls, (list, tuple)) else 1

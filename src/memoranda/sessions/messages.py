@@ -28,7 +28,7 @@ _COPY_OF = WRITTEN.index("copy_of")
 _IS_SUMMARY = WRITTEN.index("is_summary")
 _NO_LIMIT = 2**62
 _BATCH_SIZE = 500
-# These fields identify messages; they hold no prose and are never redacted.
+# These fields identify messages; they contain no prose and are never redacted.
 _IDENTIFYING = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
 
@@ -61,7 +61,7 @@ class Messages(StorePart):
         """Append one message and return its id; the message is durable by then.
 
         `fields` are columns of the messages table (tool_name, tool_calls, tool_call_id, token_count, finish_reason,
-        reasoning, timestamp, external_id …); the store keeps any others too. If the session already has a message with
+        reasoning, timestamp, external_id …); the store also keeps any others. If the session already has a message with
         this external_id, nothing is added and the id of that message is returned.
         """
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
@@ -96,7 +96,7 @@ class Messages(StorePart):
     ) -> list[Message]:
         """The messages in the session's context, in order, with every column.
 
-        `include_inactive` adds those that compression removed from the context; rewound messages stay out.
+        `include_inactive` adds those that compression removed from the context, but not rewound messages.
         """
         which = "(m.active = 1 OR m.compacted = 1)" if include_inactive else "m.active = 1"
         return self._select(
@@ -110,7 +110,7 @@ class Messages(StorePart):
             return [message for _, message in self.get_numbered_conversation(session_id)]
         with self._engine.reading() as connection:
             chain = conversation_chain(connection, session_id, self._scope)
-        # Each session of a chain copies parts of the one before; the copies are left out.
+        # Each session of a chain copies parts of the one before; the copies are omitted.
         return [
             as_chat(message)
             for member in (chain[: chain.index(session_id) + 1] if session_id in chain else [session_id])
@@ -123,14 +123,14 @@ class Messages(StorePart):
         return [(message["id"], as_chat(message)) for message in self.get_messages(session_id)]
 
     def get_message(self, message_id: int) -> Message | None:
-        """One message, or None when it was rewound, deleted or is out of scope."""
+        """One message, or None if it was rewound, deleted or is out of scope."""
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
         return found[0] if found else None
 
     def get_messages_with(self, field: str, start: Position = START, *, first_id: int = 0) -> list[Message]:
-        """The messages that have a field which is no column, in order, without copies.
+        """The messages that have an extra field, one without a column, in order, without copies.
 
-        `start` limits them to those behind a position in the feed, `first_id` to that id and later ones.
+        `start` limits them to those after a position in the feed, `first_id` to that id and later ones.
         """
         condition, values = self._dialect.after("m.id", start)
         return self._select(
@@ -163,7 +163,7 @@ class Messages(StorePart):
     def live_message_ids(self, session_id: str) -> frozenset[int]:
         """The ids of the messages in the session's context, and of those that they copy word for word."""
         with self._engine.reading() as connection:
-            # An original that is only copied in shortened form can still be looked up.
+            # If the copy is shortened, the original is not in the context and can still be looked up.
             rows = connection.execute(
                 f"SELECT m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
                 "  WHEN COALESCE(m.content, '') ="
@@ -187,7 +187,7 @@ class Messages(StorePart):
         return rows
 
     def redact_fields(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
-        """Redact a message except for the fields that identify it; return how many secrets were removed too."""
+        """Redact a message except for the fields that identify it; also return how many secrets were removed."""
         clean, count = self._redact(message)
         if not count:
             return message, 0
@@ -217,7 +217,7 @@ class Messages(StorePart):
         ).fetchone()
         if not was_edited:
             return int(existing), False
-        # The message was rewound and now comes with other words, as an edited message does: the new one gets the name.
+        # The message was rewound and now arrives with other text, because it was edited: the new one gets the id.
         connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (existing,))
         return self.insert(connection, session_id, row)
 
@@ -231,25 +231,25 @@ class Messages(StorePart):
             return [decode(row) for row in rows]
 
     def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
-        """Add new rows to the session's counters; a session out of scope is refused here."""
-        said = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
-        latest = max([message.row[_TIMESTAMP] for message in said], default=None)
-        calls = sum([message.tool_calls for message in said])
+        """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
+        counted = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
+        latest = max([message.row[_TIMESTAMP] for message in counted], default=None)
+        calls = sum([message.tool_calls for message in counted])
         hour = None if latest is None else hour_of(latest)
-        counted, session = (len(said), calls, latest, latest), (session_id, *self._scope.values)
+        counts, session = (len(counted), calls, latest, latest), (session_id, *self._scope.values)
         # Usually the hour stays the same: then the index over hours is not written.
         if (
-            not connection.execute(self._count_within_hour, (*counted, hour, *session)).rowcount
-            and not connection.execute(self._count_always, (*counted, latest, hour, *session)).rowcount
+            not connection.execute(self._count_within_hour, (*counts, hour, *session)).rowcount
+            and not connection.execute(self._count_always, (*counts, latest, hour, *session)).rowcount
         ):
             raise unknown_session(session_id)
-        if len(said) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
-            # A copy of a message that does not exist counts as a message of its own.
+        if len(counted) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
+            # A copy of a message that does not exist counts as an original.
             recount(connection, session_id)
 
 
 def refuse_continued(connection: Connection, session_id: str) -> None:
-    """Raise ContinuedError when the session was compressed and has a continuation."""
+    """Raise ContinuedError if the session was compressed and has a continuation."""
     row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is not None and row[0] is not None:
         raise ContinuedError(session_id, row[0])
@@ -271,7 +271,7 @@ def _counting_statements(in_scope: str) -> tuple[str, str]:
 
 @cache
 def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
-    """The INSERT for a row with these columns filled: binding a null costs as much as binding a value."""
+    """The INSERT for a row with only these columns, because binding a null costs as much as binding a value."""
     names = ["session_id", *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"

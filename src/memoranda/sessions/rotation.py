@@ -33,7 +33,7 @@ from memoranda.sessions.store_part import StorePart, count_redactions
 from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles
 from memoranda.support.shorten import shorten_end
 
-# The columns that a session takes over from the one it continues or branches from.
+# The columns that a session inherits from the one it continues or branches from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
               "archived", "project", "extra")  # fmt: skip
 
@@ -44,7 +44,7 @@ class LiveMessage(NamedTuple):
     id: int
     message: Message
     original_id: int = 0
-    """The original, by which search and scrolling find it; 0 when the message is no copy."""
+    """The id of the original, which search and scrolling use; 0 if the message is not a copy."""
     is_summary: bool = False
 
     @property
@@ -63,7 +63,7 @@ class KeptMessage:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The text that replaces all messages which the new context leaves out."""
+    """The text that replaces all messages that the new context omits."""
 
     text: str
 
@@ -73,7 +73,7 @@ ContextItem = KeptMessage | Summary
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """The conversation continues in `session_id`, whose context has the rows `message_ids`."""
+    """The conversation continues in `session_id`; its context has the rows `message_ids`."""
 
     session_id: str
     title: str | None
@@ -139,7 +139,7 @@ class Rotation(StorePart):
     ) -> Lease | NoLease:
         """Ask for the lease to compress a session; it expires by itself, in case its holder was killed.
 
-        `is_gone` tells whether another holder is known to have ended; then its lease no longer counts.
+        `is_gone` says whether another holder has certainly ended; then its lease no longer counts.
         """
         now = time.time()
         with self._engine.writing() as connection:
@@ -178,9 +178,9 @@ class Rotation(StorePart):
     ) -> Rotated | NotRotated:
         """End a session as compressed and create its continuation with `context`: all of it or nothing.
 
-        `last_seen` is the last message of the context that was compressed. Nothing changes when the session has a newer
-        message or a continuation by now. Fields that are None, and other fields except those in `extra`, are taken over
-        from the old session.
+        `last_seen` is the last message of the context that was compressed. Nothing changes if the session has a newer
+        message or a continuation by now. The new session inherits fields that are None, and other fields except those
+        in `extra`, from the old one.
         """
         fields = {"system_prompt": system_prompt, "model": model, "model_config": model_config, "extra": extra or None}
         clean, redacted = self._redact({name: value for name, value in fields.items() if value is not None})
@@ -211,9 +211,9 @@ class Rotation(StorePart):
                 row, count = self._row(connection, live, item)
                 redacted += count
                 ids.append(self._messages.insert(connection, new_id, row)[0])
-            # A copy of a message that another program deleted counts as a message of its own.
+            # A copy of a message that another program deleted counts as an original.
             recount(connection, new_id)
-            title = self._pass_title_on(connection, session_id, new_id)
+            title = self._inherit_title(connection, session_id, new_id)
             _drop_lease(connection, session_id)
             count_redactions(connection, redacted)
         return Rotated(new_id, title, tuple(ids))
@@ -235,8 +235,8 @@ class Rotation(StorePart):
             if clean:
                 self._titles.claim_title(connection, new_id, clean)
             else:
-                # Only a number would mean the same conversation after compression.
-                clean = self._pass_title_on(connection, session_id, new_id, " (branch)")
+                # A number alone would suggest the same conversation after compression.
+                clean = self._inherit_title(connection, session_id, new_id, " (branch)")
             count_redactions(connection, redacted)
         return Rotated(new_id, clean, tuple(ids))
 
@@ -275,13 +275,13 @@ class Rotation(StorePart):
             clean, count = self._redact(item.text)
             return encode({"role": "user", "content": clean, "is_summary": True}), count
         if item.message_id not in live:
-            raise SessionError(f"Message {item.message_id} is not in the context that is to be continued.")
+            raise SessionError(f"Message {item.message_id} is not in the context of the session to continue.")
         if item.replacement is None:
             return _copy_row(connection, item.message_id), 0
         message, count = self._messages.redact_fields(item.replacement)
         return encode({**message, "copy_of": item.message_id, "timestamp": live[item.message_id]}), count
 
-    def _pass_title_on(self, connection: Connection, session_id: str, new_id: str, addition: str = "") -> str | None:
+    def _inherit_title(self, connection: Connection, session_id: str, new_id: str, addition: str = "") -> str | None:
         title = _column(connection, session_id, "title")
         if title is None:
             return None
@@ -317,7 +317,7 @@ def _live_rows(connection: Connection, session_id: str) -> dict[int, float]:
 
 def _require_free(connection: Connection, session_id: str) -> None:
     if not session_id or connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone():
-        raise SessionError(f"The session id {session_id!r} is taken or empty; a continuation needs one of its own.")
+        raise SessionError(f"The session id {session_id!r} is taken or empty; a continuation needs a new id.")
 
 
 def _column(connection: Connection, session_id: str, name: str) -> Any:
@@ -340,7 +340,7 @@ def _read_lease(connection: Connection, session_id: str) -> Lease | None:
         holder, until = json.loads(row[0])
         return Lease(session_id, str(holder), float(until))
     except (TypeError, ValueError):
-        # Another program wrote it; it is no lease.
+        # Another program wrote it, so it is not a lease.
         return None
 
 

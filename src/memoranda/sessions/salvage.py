@@ -11,9 +11,9 @@ from memoranda.sessions.store import open_store
 
 
 def salvage(path: Path, keep_as: Path, past_damage: Counter[str] | None = None) -> dict[str, int]:
-    """Replace a damaged store by a new one with its readable rows; return how many rows of each table were saved.
+    """Replace a damaged store with a new one with its readable rows; return how many rows of each table were saved.
 
-    `past_damage` counts those of them that were read from behind damaged pages.
+    `past_damage` counts the saved rows that were read from after damaged pages.
     """
     was_database = is_database(path)
 
@@ -23,10 +23,8 @@ def salvage(path: Path, keep_as: Path, past_damage: Counter[str] | None = None) 
             counts = damaged.past_damage
             past_damage.update({name: counts[name] for name in (SESSIONS.name, MESSAGES.name) if counts[name]})
         if not was_database and not saved[SESSIONS.name] + saved[MESSAGES.name]:
-            # Only a file that was ours is replaced; a person must look at anything else.
-            raise StorageError(
-                f"{path} is not a database at all. Move it away and restore it from a backup or an export."
-            )
+            # Replaces only a file that was a database of ours; a person must look at anything else.
+            raise StorageError(f"{path} is not a database. Move it away and restore it from a backup or an export.")
         return saved
 
     return rebuild(path, keep_as, lambda empty: open_store(empty).close(), fill)

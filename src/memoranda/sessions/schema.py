@@ -135,7 +135,7 @@ DELETED_SESSIONS = Table(
 
 
 def _name_deleted(connection: Connection) -> None:
-    """Sessions deleted before this table existed left a row in `changes` and no session."""
+    """Finds sessions that were deleted before this table existed: they have a row in `changes` and no session."""
     connection.execute(
         "INSERT INTO deleted_sessions (id) SELECT DISTINCT session_id FROM changes"
         " WHERE session_id NOT IN (SELECT id FROM sessions) ON CONFLICT (id) DO NOTHING"
@@ -143,7 +143,7 @@ def _name_deleted(connection: Connection) -> None:
 
 
 def hour_of(timestamp: Any) -> int | None:
-    """The hour of a timestamp; None for a value that is none, which another program may have stored."""
+    """The hour of a timestamp; None for any other value, which another program may have stored."""
     return int(timestamp // 3600) if isinstance(timestamp, (int, float)) and abs(timestamp) < _MAX_TIMESTAMP else None
 
 
@@ -184,7 +184,7 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_external ON messages(session_id, external_id)"
         " WHERE external_id IS NOT NULL",
-        # The copies of a message must be found when it is deleted, in whichever session they are.
+        # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
     ),
 )

@@ -16,7 +16,7 @@ _FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
 
 class SessionList(StorePart):
-    """Every list costs about as much as it returns."""
+    """Lists sessions; the cost of a list depends on the rows it returns, not on the size of the store."""
 
     def list_sessions_rich(
         self,

@@ -20,14 +20,14 @@ from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
-from memoranda.sessions.usage import Usage
+from memoranda.sessions.usage import SessionUsage
 from memoranda.support.lazy_attribute import lazy_attribute
 
 
 class SessionStore:
     """Sessions and messages, durable when a call returns, shared by any number of processes.
 
-    Each attribute is one part of the store. `on_new_messages` is called after messages were committed.
+    Each attribute is one part of the store. The store calls `on_new_messages` after it has committed messages.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SessionStore:
         self.lineage = Lineage(*common)
         self.listing = SessionList(*common)
         self.conversations = Conversations(*common)
-        self.usage = Usage(*common)
+        self.usage = SessionUsage(*common)
         self.deletion = Deletion(*common)
         self.maintenance = Maintenance(*common)
         self.feed = Feed(*common)
@@ -68,7 +68,7 @@ class SessionStore:
         return Transfer(*self._common, self.sessions, self.messages, self.titles, self._on_new_messages)
 
     def scoped(self, scope: Scope) -> "SessionStore":
-        """The same store for another scope; it closes with the one that it came from."""
+        """The same store for another scope; closing the original closes it, too."""
         return SessionStore(self.engine, scope, redactor=self._redactor, on_new_messages=self._on_new_messages)
 
     def close(self) -> None:

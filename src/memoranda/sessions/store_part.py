@@ -1,4 +1,4 @@
-"""What every part of the session store has: the engine, the scope it may see, and the redactor."""
+"""The base of all parts of the session store: the engine, the scope that it may see, and the redactor."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +8,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.scope import Scope
 
 if TYPE_CHECKING:
-    # A part that only reads, such as in a hook, does not wait for the scanner to load.
+    # A part that only reads, for example in a hook, need not load the scanner.
     from memoranda.safety.redaction import Redactor
 
 
@@ -37,7 +37,7 @@ class StorePart:
     def _require_everyone(self) -> None:
         """Raise SessionError unless this store sees every user, because the answer would concern all of them."""
         if not self._scope.all:
-            raise SessionError("That concerns the sessions of all users; this store is open for one user.")
+            raise SessionError("This call covers the sessions of all users; this store is open for one user.")
 
     def _redact(self, value: Any) -> tuple[Any, int]:
         """Return the value as it may be stored, and how many secrets were removed from it."""
@@ -48,7 +48,7 @@ class StorePart:
 
 
 def unknown_session(session_id: str) -> SessionError:
-    return SessionError(f"There is no session {session_id!r} here.")
+    return SessionError(f"There is no session {session_id!r}.")
 
 
 def count_redactions(connection: Connection, count: int) -> None:

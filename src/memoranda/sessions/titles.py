@@ -26,11 +26,11 @@ class TitledSession:
 
 
 def tidy(title: str) -> str | None:
-    """Put a title on one line without invisible characters; None when nothing is left."""
+    """Put a title on one line without invisible characters; None if nothing is left."""
     shown = "".join(" " if char.isspace() else char for char in title if char.isspace() or _is_shown(char))
     tidied = " ".join(shown.split())
     if len(tidied) > MAX_TITLE_CHARS:
-        raise SessionError(f"A title may have {MAX_TITLE_CHARS} characters; this one has {len(tidied)}.")
+        raise SessionError(f"A title may have at most {MAX_TITLE_CHARS} characters; this one has {len(tidied)}.")
     return tidied or None
 
 
@@ -43,10 +43,10 @@ class Titles(StorePart):
     """Sets titles and finds sessions by them."""
 
     def set_session_title(self, session_id: str, title: str | None) -> bool:
-        """Set the title of a session, or remove it with a blank one. False when there is no such session.
+        """Set the title of a session, or remove it with a blank one. False if the session does not exist.
 
-        A title that an earlier session of the same conversation has moves to this one. SessionError says when any
-        other session has it.
+        If an earlier session of the same conversation has the title, it moves to this session. Raises SessionError if
+        any other session has it.
         """
         clean, redacted = self._redact(title or "")
         with self._engine.writing() as connection:
@@ -65,32 +65,32 @@ class Titles(StorePart):
         return row[0] if row else None
 
     def list_titled(self, title: str) -> tuple[list[TitledSession], list[TitledSession]]:
-        """The sessions with exactly that title (of several users in a store for everyone), and those numbered after it.
+        """The sessions with exactly that title (of several users, in a store for all), and its numbered variants.
 
         A text that cannot be a title finds nothing.
         """
         try:
-            wanted = tidy(title)
+            clean = tidy(title)
         except SessionError:
             return [], []
-        if wanted is None:
+        if clean is None:
             return [], []
         with self._engine.reading() as connection:
-            found = sorted(self._variants(connection, wanted))
-        exact = [session for session in found if session.title == wanted]
-        return exact, [session for session in found if session.title != wanted]
+            found = sorted(self._variants(connection, clean))
+        exact = [session for session in found if session.title == clean]
+        return exact, [session for session in found if session.title != clean]
 
     def resolve_session_by_title(self, title: str) -> str | None:
-        """The latest of the sessions with that title and those numbered after it; a title with a number means that one.
+        """The latest of the sessions with that title and its numbered variants; a title with a number means that one.
 
-        `list_titled` gives all of them.
+        `list_titled` returns all of them.
         """
-        wanted = tidy(title)
-        if wanted is None:
+        clean = tidy(title)
+        if clean is None:
             return None
         with self._engine.reading() as connection:
-            found = self._variants(connection, wanted)
-        if _NUMBERED.fullmatch(wanted):
+            found = self._variants(connection, clean)
+        if _NUMBERED.fullmatch(clean):
             # The caller names one of a series.
             found = [session for session in found if session.number == 1] or found
         return max(found).session_id if found else None
@@ -102,35 +102,35 @@ class Titles(StorePart):
 
     def next_title(self, connection: Connection, base: str) -> str:
         """The next free title after `base` within a transaction: itself, or the same with the next number."""
-        wanted = tidy(base)
-        if wanted is None:
+        clean = tidy(base)
+        if clean is None:
             raise SessionError("A title must not be blank.")
-        numbered = _NUMBERED.fullmatch(wanted)
-        stem = numbered["base"] if numbered else wanted
+        numbered = _NUMBERED.fullmatch(clean)
+        stem = numbered["base"] if numbered else clean
         taken = [session.number for session in self._variants(connection, stem)]
         return _with_number(stem, max(taken) + 1) if taken else stem
 
     def claim_title(self, connection: Connection, session_id: str, title: str) -> None:
-        """Give a session its title within a transaction, taking it from an earlier session of the conversation.
+        """Set the title of a session within a transaction; an earlier session of the conversation loses it.
 
-        Raises SessionError when a session of another conversation has the title.
+        Raises SessionError if a session of another conversation has the title.
         """
-        wanted = tidy(title)
+        clean = tidy(title)
         user, conversation = connection.execute(
             "SELECT user_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
         ).fetchone()
-        if wanted is not None:
+        if clean is not None:
             self._engine.lock_titles(connection, user)
             holder = connection.execute(
                 "SELECT id, conversation_id FROM sessions WHERE title = ? AND COALESCE(user_id, '') = ? AND id <> ?",
-                (wanted, user or "", session_id),
+                (clean, user or "", session_id),
             ).fetchone()
             if holder and holder[1] != conversation:
-                raise SessionError(f"The title {wanted!r} is taken by session {holder[0]}.")
+                raise SessionError(f"The title {clean!r} is taken by session {holder[0]}.")
             if holder:
                 connection.execute("UPDATE sessions SET title = NULL WHERE id = ?", (holder[0],))
                 note_change(connection, holder[0])
-        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (wanted, session_id))
+        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (clean, session_id))
         note_change(connection, session_id)
 
     def _variants(self, connection: Connection, stem: str) -> list[TitledSession]:

@@ -2,7 +2,7 @@
 
 An exported session has its columns and `messages`, each with its own columns, including messages that compression
 removed from the context but not rewound ones. Importing the same session twice adds nothing; a session that has grown
-since gets what is new.
+since then gets its new messages.
 """
 
 import time
@@ -36,7 +36,7 @@ from memoranda.sessions.store_part import StorePart, count_redactions
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
-# These columns identify sessions; they hold no prose and are never redacted.
+# These columns identify sessions; they contain no prose and are never redacted.
 _IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # The store computes these columns itself: they link rows of this store.
 _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active", "active_hour")
@@ -47,7 +47,7 @@ _GROWING = (*COUNTERS, *COSTS)
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did; `errors` names what was refused and why, `undated` the sessions that got the current time."""
+    """The result of an import: `errors` says what was refused and why; sessions in `undated` got the current time."""
 
     imported: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class ImportReport:
     errors: list[dict[str, Any]] = field(default_factory=list)
     new_ids: dict[int, int] = field(default_factory=dict, repr=False)
     pending_copies: list[tuple[int, int]] = field(default_factory=list, repr=False)
-    """Copies here, with the ids in the other store of originals that were not imported yet."""
+    """Copies in this store, each with the id of its original in the other store, which was not imported yet."""
 
     @property
     def ok(self) -> bool:
@@ -67,7 +67,7 @@ class ImportReport:
 
 
 class Transfer(StorePart):
-    """Export and import. `on_import` is called after every import, when its transactions are durable."""
+    """Exports and imports sessions. Calls `on_import` after every import, when its transactions are durable."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Transfer(StorePart):
         self._on_import = on_import
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:
-        """A session and its messages as JSON values; None when it does not exist."""
+        """A session and its messages as JSON values; None if it does not exist."""
         session = self._sessions.get_session(session_id)
         if session is None:
             return None
@@ -106,12 +106,12 @@ class Transfer(StorePart):
     def import_sessions(
         self, sessions: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Import exported sessions, each in one transaction; a broken one is reported and does not stop the others."""
+        """Import exported sessions, each in one transaction; reports an invalid one and continues with the others."""
         report = ImportReport()
         waiting: list[tuple[int, Mapping[str, Any]]] = []
         index = -1
         for index, session in enumerate(sessions):
-            # A child may come before its parent; it waits until everything else is in.
+            # A child may come before its parent; it waits until everything else is imported.
             if self._is_early(session):
                 waiting.append((index, session))
             else:
@@ -212,7 +212,7 @@ class Transfer(StorePart):
         new = {name: theirs[name] for name in _LATER if name in theirs and ours[name] is None}
         new |= {name: theirs[name] for name in _GROWING if name in theirs and theirs[name] > (ours[name] or 0)}
         if new.get("ended_at", ours["last_active"]) < ours["last_active"]:
-            # The session has continued here since.
+            # The session has continued in this store since then.
             new = {name: value for name, value in new.items() if name not in ("ended_at", "end_reason")}
         if new:
             assignments = ", ".join(f"{name} = ?" for name in new)
@@ -266,17 +266,17 @@ class Transfer(StorePart):
         The external id identifies a message; without one its content and time do, and its time if it was redacted here.
         """
         new_ids = report.new_ids
-        known = _known_messages(connection, session_id)
+        existing = _existing_messages(connection, session_id)
         added = 0
         for old_id, message in rows:
             copied = message.get("copy_of")
-            # A copy whose original was not imported is the only record of that message.
+            # If the original was not imported, the copy is the only record of that message.
             original = new_ids.get(copied) if isinstance(copied, int) else None
             row = encode({**renumber_references(message, new_ids), "copy_of": original}, started_at)
             identity = _identity([row[index] for index in _IDENTITY_INDEXES])
             same = None
             if row[_EXTERNAL_ID] is None:
-                same = known.get(identity) or known.get((REDACTED, identity[0], identity[2]))
+                same = existing.get(identity) or existing.get((REDACTED, identity[0], identity[2]))
             number, is_new = (same.pop(0), False) if same else self._messages.insert(connection, session_id, row)
             if is_new and original is None and isinstance(copied, int):
                 report.pending_copies.append((number, copied))
@@ -303,13 +303,13 @@ def _check_session(session: Any) -> Mapping[str, Any]:
     return {**session, "messages": messages}
 
 
-def _start_time(session: Mapping[str, Any], known: float | None) -> float | None:
-    """The start of a session: its own, the one known here, or that of its first message; None without any."""
+def _start_time(session: Mapping[str, Any], stored: float | None) -> float | None:
+    """The start of a session: its own, the one in this store, or that of its first message; None without any."""
     if session.get("started_at") is not None:
         return seconds(session["started_at"])
     # Messages without a time get this one, so that it is the same at every import.
-    if known is not None:
-        return known
+    if stored is not None:
+        return stored
     timestamps = (message.get("timestamp") for message in session["messages"])
     return min((seconds(timestamp) for timestamp in timestamps if timestamp is not None), default=None)
 
@@ -325,9 +325,9 @@ def _check_column(column: Column, value: Any) -> None:
         seconds(value)
 
 
-def _known_messages(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
+def _existing_messages(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
     """The ids of a session's messages without an external id, by what identifies them."""
-    known: dict[tuple[Any, ...], list[int]] = {}
+    existing: dict[tuple[Any, ...], list[int]] = {}
     rows = connection.execute(
         f"SELECT m.id, m.extra = '{dump_json({REDACTED: True})}', {read_columns(_IDENTITY_COLUMNS)}"
         f" FROM messages m {JOIN_ORIGINAL}"
@@ -336,8 +336,8 @@ def _known_messages(connection: Connection, session_id: str) -> dict[tuple[Any, 
     )
     for number, is_redacted, *values in rows:
         identity = _identity(values)
-        known.setdefault((REDACTED, identity[0], identity[2]) if is_redacted else identity, []).append(number)
-    return known
+        existing.setdefault((REDACTED, identity[0], identity[2]) if is_redacted else identity, []).append(number)
+    return existing
 
 
 # Not `copy_of`: a session may be imported without the original.

@@ -1,4 +1,4 @@
-"""Counts tokens and costs per session, and gives statistics over all of them."""
+"""Counts tokens and costs per session, and computes statistics over all sessions."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ FACTS = ("model", "billing_provider", "billing_base_url", "billing_mode", "cost_
          "pricing_version")  # fmt: skip
 
 
-class Usage(StorePart):
+class SessionUsage(StorePart):
     """Token counts, costs, statistics, and the facts that callers store under a key."""
 
     def update_token_counts(self, /, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:
-        """Add tokens, calls and costs to a session, or set them when `absolute`.
+        """Add tokens, calls and costs to a session, or set them if `absolute`.
 
         The model, the billing fields and the facts about the cost replace the old ones unless they are None.
         """
@@ -30,7 +30,7 @@ class Usage(StorePart):
                 require_storable(name, amount)
                 assignments.append(f"{name} = COALESCE(?, {name})")
             else:
-                raise SessionError(f"{name} is not accounted for; {', '.join((*COUNTERS, *COSTS, *FACTS))} are.")
+                raise SessionError(f"{name} cannot be counted; {', '.join((*COUNTERS, *COSTS, *FACTS))} can.")
             values.append(amount)
         clean, redacted = self._redact(values)
         with self._engine.writing() as connection:
@@ -40,7 +40,7 @@ class Usage(StorePart):
                 connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*clean, session_id))
 
     def statistics(self) -> dict[str, Any]:
-        """Totals over all sessions in scope, by source and by model; only a store for no single user counts secrets."""
+        """Totals over all sessions in scope, by source and by model; a store for one named user omits the secrets."""
         totals = ("count(*)", "sum(message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
                   *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
         names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
@@ -63,9 +63,11 @@ class Usage(StorePart):
             numbers
             | {
                 "by_source": {
-                    name: {"sessions": count, "messages": said or 0} for name, count, said in groups["source"]
+                    name: {"sessions": count, "messages": messages or 0} for name, count, messages in groups["source"]
                 },
-                "by_model": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["model"]},
+                "by_model": {
+                    name: {"sessions": count, "messages": messages or 0} for name, count, messages in groups["model"]
+                },
             }
             | secrets
         )
@@ -73,7 +75,7 @@ class Usage(StorePart):
     def _refuse_user(self) -> None:
         """Raise SessionError in a store that is open for one user: the facts belong to the whole store."""
         if self._scope.user is not None:
-            raise SessionError(f"That belongs to the whole store; this one is open for {self._scope.user!r}.")
+            raise SessionError(f"Facts belong to the whole store; this store is open for {self._scope.user!r}.")
 
     def get_meta(self, key: str) -> str | None:
         """A value that was stored with `set_meta`, or None."""

@@ -110,7 +110,7 @@ def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> No
     assert found.repair is not None
     told = str(found.repair())
     assert "saved 20 sessions and 1,000 messages" in told
-    assert "behind damaged pages" in told
+    assert "after damaged pages" in told
     with open_store(path) as store:
         said = [message["content"] for each in range(20) for message in store.messages.get_messages(f"s{each}")]
     assert said == [_said(number) for number in range(COUNT)]
@@ -123,7 +123,7 @@ def test_a_file_without_our_rows_is_not_replaced(tmp_path: Path) -> None:
     path.chmod(0o600)
     (found,) = list(check(path))
     assert found.repair is not None
-    with pytest.raises(StorageError, match="not a database at all"):
+    with pytest.raises(StorageError, match="not a database"):
         found.repair()
     assert path.read_bytes() == noise(4) * 20
     assert [each.name for each in tmp_path.iterdir()] == ["state.db"]

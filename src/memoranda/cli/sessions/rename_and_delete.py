@@ -101,7 +101,12 @@ def prune(
             )
             return
         _confirm_and_delete(
-            invocation, db, rows, yes, export_to, lambda shown: db.prune_sessions(days, source, among=frozenset(shown))
+            invocation,
+            db,
+            rows,
+            yes,
+            export_to,
+            lambda shown: db.prune_sessions(days, source, confirmed=frozenset(shown)),
         )
 
 

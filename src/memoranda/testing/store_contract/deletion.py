@@ -123,7 +123,7 @@ class DeletionContract:
         store.sessions.reopen_session("a")
         store.messages.append_message("b", "user", "today")
         old(store, "d", 100)
-        assert store.deletion.prune_sessions(among=shown) == 1
+        assert store.deletion.prune_sessions(confirmed=shown) == 1
         assert {row["id"] for row in store.transfer.export_all()} == {"a", "b", "d"}
 
     def test_a_chain_of_old_sessions_is_pruned_whole(self, store: SessionStore) -> None:
