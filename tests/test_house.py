@@ -101,7 +101,8 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     seams.append("memoranda/cli/hosts/hook_call.py")
     # A thread that hands whatever happened in it to the one who waits for it.
     threads = ["memoranda/llm/model_call.py", "memoranda/review/background.py"]
-    tools = [f"memoranda/{part}.py" for part in ("agent/tool_dispatch", "curated/tool", "recall/tool", "skills/tool")]
+    parts = ("agent/tool_dispatch", "agent/tool_functions", "curated/tool", "recall/tool", "skills/tool")
+    tools = [f"memoranda/{part}.py" for part in parts]
     assert set(broad) == {*threads, *seams, *tools}
 
 

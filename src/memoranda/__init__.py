@@ -18,10 +18,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memoranda import errors as errors
     from memoranda import safety as safety
+    from memoranda import types as types
+    from memoranda.agent.loop import Agent as Agent
+    from memoranda.agent.tool_functions import tool as tool
     from memoranda.app import Memory as Memory
     from memoranda.app import Session as Session
     from memoranda.app import open_memory as open
+    from memoranda.app.turn import Turn as Turn
     from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
     from memoranda.providers.provider import MemoryProvider as MemoryProvider
@@ -38,10 +43,16 @@ _LAZY = {
     "MemoryProvider": ("memoranda.providers.provider", "MemoryProvider"),
     "SessionDB": ("memoranda.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
+    "Agent": ("memoranda.agent.loop", "Agent"),
     "Tool": ("memoranda.tools", "Tool"),
+    "Turn": ("memoranda.app.turn", "Turn"),
+    "tool": ("memoranda.agent.tool_functions", "tool"),
+    "errors": ("memoranda.errors", ""),
     "safety": ("memoranda.safety", ""),
+    "types": ("memoranda.types", ""),
 }
 __all__ = [
+    "Agent",
     "MemorandaError",
     "Memory",
     "MemoryProvider",
@@ -49,9 +60,13 @@ __all__ = [
     "Session",
     "SessionDB",
     "Tool",
+    "Turn",
     "__version__",
+    "errors",
     "open",
     "safety",
+    "tool",
+    "types",
 ]
 
 

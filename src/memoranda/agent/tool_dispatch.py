@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from memoranda.agent.argument_check import describe_problems
 from memoranda.llm.model import ToolCall
 from memoranda.support.shorten import shorten_middle
 from memoranda.tools import JsonObject, Tool, tool_refusal
@@ -15,7 +16,10 @@ _log = logging.getLogger(__name__)
 def execute_call(
     call: ToolCall, tools: Sequence[Tool], by_name: Callable[[str, Mapping[str, Any]], JsonObject] | None = None
 ) -> JsonObject:
-    """Execute one call of an offered tool, by the tool's own function or, if passed, by `by_name`."""
+    """Execute one call of an offered tool, by the tool's own function or, if passed, by `by_name`.
+
+    The arguments of a tool's own function are checked against its schema first; `by_name` checks them itself.
+    """
     tool = next((tool for tool in tools if tool.name == call.name), None)
     if tool is None:
         offered = ", ".join(tool.name for tool in tools) or "none"
@@ -23,6 +27,8 @@ def execute_call(
     arguments = _parse_arguments(call.arguments)
     if isinstance(arguments, str):
         return tool_refusal("invalid", f"The arguments of {call.name} {arguments} Call it again with valid ones.")
+    if by_name is None and (problems := describe_problems(arguments, tool.parameters)):
+        return tool_refusal("invalid", f"{problems} {call.name} was not called.")
     try:
         result = tool.call(arguments) if by_name is None else by_name(call.name, arguments)
     except Exception as error:
