@@ -1,4 +1,4 @@
-"""Sessions of Codex, Gemini CLI, OpenCode and Cursor of any size, made up from a fixed seed in their own formats."""
+"""Generates sessions of Codex, Gemini CLI, OpenCode and Cursor in their own formats, of any size, from a fixed seed."""
 
 import json
 import random
@@ -16,27 +16,27 @@ _TURNS = 40
 Turn = list[tuple[str, str, str]]
 
 
-def turns(dice: random.Random) -> Iterator[Turn]:
-    """What is said in a session, turn by turn: who, what, and for a tool its call."""
-    for _ in range(dice.randrange(3, _TURNS)):
-        turn = [("user", prose(dice, dice.randrange(5, 60)), "")]
-        turn += [("tool", output(dice), f"call_{dice.getrandbits(64):x}") for _ in range(dice.randrange(0, 5))]
-        yield [*turn, ("assistant", prose(dice, dice.randrange(20, 200)), "")]
+def turns(rng: random.Random) -> Iterator[Turn]:
+    """Generate the turns of a session: for each message its role, its text and, for a tool result, the call id."""
+    for _ in range(rng.randrange(3, _TURNS)):
+        turn = [("user", prose(rng, rng.randrange(5, 60)), "")]
+        turn += [("tool", output(rng), f"call_{rng.getrandbits(64):x}") for _ in range(rng.randrange(0, 5))]
+        yield [*turn, ("assistant", prose(rng, rng.randrange(20, 200)), "")]
 
 
-def _stamp(at: int) -> str:
+def _format_timestamp(at: int) -> str:
     seconds, rest = divmod(at - _BEGIN, 1000)
     days, seconds = divmod(seconds, 86_400)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}Z"
     return f"2026-{1 + days // 28 % 12:02}-{1 + days % 28:02}T{clock}"
 
 
-def _files(size: int, make: Callable[[random.Random, str], tuple[Path, str]], directory: Path) -> None:
-    """Files until there are so many bytes."""
-    dice, written = random.Random(7), 0
+def _write_files(size: int, make: Callable[[random.Random, str], tuple[Path, str]], directory: Path) -> None:
+    """Write files until they have `size` bytes together."""
+    rng, written = random.Random(7), 0
     while written < size:
-        name = f"{dice.getrandbits(32):08x}-0000-7000-8000-{dice.getrandbits(48):012x}"
-        path, text = make(dice, name)
+        name = f"{rng.getrandbits(32):08x}-0000-7000-8000-{rng.getrandbits(48):012x}"
+        path, text = make(rng, name)
         file = directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
         written += file.write_bytes(text.encode())
@@ -46,11 +46,16 @@ def _lines(values: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
 
-def _codex(dice: random.Random, name: str) -> tuple[Path, str]:
-    at = _BEGIN + dice.randrange(2_000_000_000)
-    meta = {"id": name, "timestamp": _stamp(at), "cwd": "/home/someone/projects/service", "cli_version": "0.166.0"}
+def _codex(rng: random.Random, name: str) -> tuple[Path, str]:
+    at = _BEGIN + rng.randrange(2_000_000_000)
+    meta = {
+        "id": name,
+        "timestamp": _format_timestamp(at),
+        "cwd": "/home/someone/projects/service",
+        "cli_version": "0.166.0",
+    }
     payloads: list[tuple[str, dict[str, Any]]] = [("session_meta", meta), ("turn_context", {"model": "gpt-5.2-codex"})]
-    for turn in turns(dice):
+    for turn in turns(rng):
         for who, text, call in turn:
             if call:
                 call_payload = {
@@ -67,38 +72,40 @@ def _codex(dice: random.Random, name: str) -> tuple[Path, str]:
                 payloads.append(("response_item", {"type": "message", "role": who, "content": [part]}))
             payloads.append(("event_msg", {"type": "token_count", "info": {"total_token_usage": {"input_tokens": 9}}}))
     stamped = [
-        {"timestamp": _stamp(at + number), "type": kind, "payload": payload}
+        {"timestamp": _format_timestamp(at + number), "type": kind, "payload": payload}
         for number, (kind, payload) in enumerate(payloads)
     ]
     return Path("sessions", "2026", "01", name[:2], f"rollout-2026-01-01T00-00-00-{name}.jsonl"), _lines(stamped)
 
 
-def _gemini(dice: random.Random, name: str) -> tuple[Path, str]:
-    at = _BEGIN + dice.randrange(2_000_000_000)
-    records: list[dict[str, Any]] = [{"sessionId": name, "projectHash": "0", "startTime": _stamp(at), "kind": "main"}]
-    for turn in turns(dice):
+def _gemini(rng: random.Random, name: str) -> tuple[Path, str]:
+    at = _BEGIN + rng.randrange(2_000_000_000)
+    records: list[dict[str, Any]] = [
+        {"sessionId": name, "projectHash": "0", "startTime": _format_timestamp(at), "kind": "main"}
+    ]
+    for turn in turns(rng):
         for number, (who, text, call) in enumerate(turn):
-            about = {"id": f"{name}-{len(records)}", "timestamp": _stamp(at + len(records) * 1000 + number)}
+            fields = {"id": f"{name}-{len(records)}", "timestamp": _format_timestamp(at + len(records) * 1000 + number)}
             if call:
                 response = {"functionResponse": {"id": call, "name": "read_file", "response": {"output": text}}}
-                made = {
+                call_record = {
                     "id": call,
                     "name": "read_file",
                     "args": {"path": "x"},
                     "result": [response],
                     "status": "success",
                 }
-                records.append({**about, "type": "gemini", "content": "", "toolCalls": [made]})
+                records.append({**fields, "type": "gemini", "content": "", "toolCalls": [call_record]})
             else:
                 kind = "gemini" if who == "assistant" else "user"
-                records.append({**about, "type": kind, "content": text, "model": "gemini-3.8-flash"})
-            records.append({"$set": {"lastUpdated": about["timestamp"]}})
+                records.append({**fields, "type": kind, "content": text, "model": "gemini-3.8-flash"})
+            records.append({"$set": {"lastUpdated": fields["timestamp"]}})
     return Path("tmp", f"project-{name[:1]}", "chats", f"session-2026-01-01T00-00-{name}.jsonl"), _lines(records)
 
 
 def make_opencode(directory: Path, size: int) -> None:
-    """A database of OpenCode 1.18."""
-    dice, written = random.Random(7), 0
+    """Write a database of OpenCode 1.18."""
+    rng, written = random.Random(7), 0
     directory.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(directory / "opencode.db")) as connection, connection:
         connection.execute(
@@ -109,10 +116,10 @@ def make_opencode(directory: Path, size: int) -> None:
         for table, column in (("message", "session_id"), ("part", "session_id"), ("part", "message_id")):
             connection.execute(f"CREATE INDEX {table}_{column} ON {table}({column})")
         while written < size:
-            name, at = f"ses_{dice.getrandbits(64):016x}", _BEGIN + dice.randrange(2_000_000_000)
+            name, at = f"ses_{rng.getrandbits(64):016x}", _BEGIN + rng.randrange(2_000_000_000)
             row = (name, None, "/home/someone/projects/service", f"Session {name}", "1.18.33", at, at)
             connection.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            for number, (who, text, call) in enumerate(said for turn in turns(dice) for said in turn):
+            for number, (who, text, call) in enumerate(message for turn in turns(rng) for message in turn):
                 message = f"msg_{name[4:]}{number:06}"
                 time = {"created": at + number, "completed": at + number}
                 info = {"role": "user" if who == "user" else "assistant", "modelID": "test", "time": time}
@@ -125,16 +132,16 @@ def make_opencode(directory: Path, size: int) -> None:
 
 
 def make_cursor(directory: Path, size: int) -> None:
-    """The global database of Cursor's editor."""
-    dice, written = random.Random(7), 0
+    """Write the global database of Cursor's editor."""
+    rng, written = random.Random(7), 0
     folder = directory / "globalStorage"
     folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / "state.vscdb")) as connection, connection:
         connection.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)")
         while written < size:
-            name, at = f"{dice.getrandbits(64):016x}", _BEGIN + dice.randrange(2_000_000_000)
+            name, at = f"{rng.getrandbits(64):016x}", _BEGIN + rng.randrange(2_000_000_000)
             headers = []
-            for number, (who, text, call) in enumerate(said for turn in turns(dice) for said in turn):
+            for number, (who, text, call) in enumerate(message for turn in turns(rng) for message in turn):
                 bubble: dict[str, Any] = {"type": 1 if who == "user" else 2, "bubbleId": f"{name}-{number}"}
                 tool = {"name": "read_file", "toolCallId": call, "status": "completed", "rawArgs": "{}", "result": text}
                 bubble |= {"text": "", "toolFormerData": tool} if call else {"text": text}
@@ -155,8 +162,8 @@ def make_cursor(directory: Path, size: int) -> None:
 
 MAKERS: dict[str, Callable[[Path, int], None]] = {
     **OTHERS,
-    "codex": lambda directory, size: _files(size, _codex, directory),
-    "gemini-cli": lambda directory, size: _files(size, _gemini, directory),
+    "codex": lambda directory, size: _write_files(size, _codex, directory),
+    "gemini-cli": lambda directory, size: _write_files(size, _gemini, directory),
     "opencode": make_opencode,
     "cursor": make_cursor,
 }

@@ -4,7 +4,7 @@
     python benchmarks/call_paths.py search import --files  # two of them, with the files they pass through
     python benchmarks/call_paths.py --json
 
-Each call runs in a process of its own, in a throw-away home, under `sys.setprofile`. Only functions in src/memoranda
+Each call runs in a separate process, in a throw-away home, under `sys.setprofile`. Only functions in src/memoranda
 count, and only in the thread that makes the call. A warm call is made once before it is counted. A first call is not:
 it also counts the modules that it loads.
 """
@@ -31,7 +31,7 @@ _COLUMNS = ("files", "folders", "functions", "calls", "depth", "changes")
 Call = Callable[[], object]
 
 
-class Counter:
+class CallCounter:
     """Counts the functions of this package that run between `__enter__` and `__exit__`."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Counter:
         self._calls = self._depth = self._max_depth = self._changes = 0
         self._last_file: str | None = None
 
-    def __enter__(self) -> "Counter":
+    def __enter__(self) -> "CallCounter":
         sys.setprofile(self._on_event)
         return self
 
@@ -118,9 +118,9 @@ def _import(root: Path) -> Call:
     def run() -> None:
         with import_lock(memory.home.root, 1.0):
             reader = ClaudeCode()
-            engine = Importer(memory.home.root, memory.sessions, project=project_of)
-            engine.apply(reader, reader.scan(transcript))
-            engine.close()
+            importer = Importer(memory.home.root, memory.sessions, project=project_of)
+            importer.apply(reader, reader.scan(transcript))
+            importer.close()
 
     return run
 
@@ -180,11 +180,11 @@ def _write_transcript(root: Path, lines: int) -> Path:
     ]
     path = root / "projects" / "0b7c1f52-6a43-4f0e-9a55-8f1f3d1f2a10.jsonl"
     path.parent.mkdir(exist_ok=True)
-    named = [
+    entries_with_ids = [
         {**entry, "uuid": f"u{number}", "cwd": str(repository), "sessionId": path.stem}
         for number, entry in enumerate(entries[:lines])
     ]
-    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in named))
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries_with_ids))
     return path
 
 
@@ -197,26 +197,26 @@ def _line(role: str, content: Any) -> dict[str, Any]:
 
 
 def count(name: str) -> dict[str, Any]:
-    """Make one call in this process and count."""
+    """Make one call in this process, and count the code that it passes through."""
     title, prepare, warm = CALLS[name]
     with TemporaryDirectory(prefix="memoranda-paths-", ignore_cleanup_errors=True) as root:
         call = prepare(Path(root))
         if warm:
             call()
-        with Counter() as counter:
+        with CallCounter() as counter:
             call()
     return {"call": name, "title": title, **counter.figures(), "paths": sorted(counter.files)}
 
 
-def count_apart(name: str) -> dict[str, Any]:
-    """Make one call in a process of its own, so that what others loaded does not matter."""
+def count_in_process(name: str) -> dict[str, Any]:
+    """Make one call in a separate process, so that modules loaded by other calls do not matter."""
     worker = [sys.executable, __file__, "--worker", name]
     return dict(json.loads(subprocess.run(worker, check=True, capture_output=True, text=True).stdout))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("calls", nargs="*", metavar="CALL", help=f"one of {', '.join(CALLS)}; all if left out")
+    parser.add_argument("calls", nargs="*", metavar="CALL", help=f"one of {', '.join(CALLS)}; all by default")
     parser.add_argument("--files", action="store_true", help="also list the files")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--worker", choices=CALLS, help=argparse.SUPPRESS)
@@ -225,8 +225,8 @@ def main() -> None:
         print(json.dumps(count(options.worker)))
         return
     if unknown := set(options.calls).difference(CALLS):
-        parser.error(f"There is no call {', '.join(sorted(unknown))}; there are {', '.join(CALLS)}.")
-    rows = [count_apart(name) for name in options.calls or CALLS]
+        parser.error(f"There is no call {', '.join(sorted(unknown))}. The calls are: {', '.join(CALLS)}.")
+    rows = [count_in_process(name) for name in options.calls or CALLS]
     if options.json:
         print(json.dumps(rows, indent=2))
         return

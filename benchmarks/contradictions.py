@@ -1,8 +1,8 @@
-"""How many facts that cannot both be right are found, and how many that can are suspected.
+"""Counts how many contradicting facts are found, and how many compatible facts are wrongly suspected.
 
-`contradictions.txt` has the pairs, in several domains. The rule was written with one half of them in sight; the other
-half and the pairs that were added later were only ever counted. `python benchmarks/contradictions.py` prints all three
-counts; `--show` also prints the wrong answers in the half for development.
+`contradictions.txt` has the pairs, in several domains. One half of them was used to write the rule; the other half and
+the pairs that were added later were only used to count. `python benchmarks/contradictions.py` prints all three counts;
+`--show` also prints the wrong answers in the half for development.
 """
 
 import argparse
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
     texts: tuple[str, str]
 
 
-class Counted(NamedTuple):
+class PairCounts(NamedTuple):
     """How many of the contradicting pairs were found, and how many of the others were suspected."""
 
     found: int
@@ -42,8 +42,8 @@ class Counted(NamedTuple):
         )
 
 
-def pairs(part: Part) -> list[Pair]:
-    """Every second pair of each kind, or those that were written afterwards."""
+def read_pairs(part: Part) -> list[Pair]:
+    """Return every second pair of each kind, or the pairs that were written afterwards."""
     lines = [line.split("|") for line in _PAIRS.read_text("utf-8").splitlines() if line[:1] in ("!", "=")]
     marks = ("!!", "==") if part == "afterwards" else ("!", "=")
     start, step = {"development": (0, 2), "held out": (1, 2), "afterwards": (0, 1)}[part]
@@ -54,8 +54,8 @@ def pairs(part: Part) -> list[Pair]:
     ]
 
 
-def suspected(texts: tuple[str, ...]) -> bool:
-    """Whether a store with just these facts has a contradiction."""
+def has_contradiction(texts: tuple[str, ...]) -> bool:
+    """Whether the rule finds a contradiction in a store with only these facts."""
     with TemporaryDirectory(dir=_MEMORY) as directory:
         store = FactStore(Path(directory) / "holographic.db")
         try:
@@ -66,12 +66,12 @@ def suspected(texts: tuple[str, ...]) -> bool:
             store.close()
 
 
-def count(part: Part) -> Counted:
-    results = [(pair, suspected(pair.texts)) for pair in pairs(part)]
-    true = [said for pair, said in results if pair.contradicting]
-    false = [said for pair, said in results if not pair.contradicting]
-    wrong = tuple(pair for pair, said in results if pair.contradicting is not said)
-    return Counted(sum(true), len(true), sum(false), len(false), wrong)
+def count(part: Part) -> PairCounts:
+    results = [(pair, has_contradiction(pair.texts)) for pair in read_pairs(part)]
+    true = [suspected for pair, suspected in results if pair.contradicting]
+    false = [suspected for pair, suspected in results if not pair.contradicting]
+    wrong = tuple(pair for pair, suspected in results if pair.contradicting is not suspected)
+    return PairCounts(sum(true), len(true), sum(false), len(false), wrong)
 
 
 def main() -> None:

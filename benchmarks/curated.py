@@ -1,4 +1,4 @@
-"""Curated memory against Hermes Agent: load, add and scan at 10, 1,000 and 10,000 entries, as a table of ratios.
+"""Compares curated memory with Hermes Agent: load, add and scan at 10, 1,000 and 10,000 entries.
 
 Each program runs in a worker process of its own environment (`memoranda_worker.py`, `hermes_worker.py`).
 The workers take turns, round by round, so that a busy machine is busy for both. See README.md beside this file.
@@ -31,8 +31,8 @@ REPETITIONS = {
     "scan": {10: 20, 1_000: 4, 10_000: 1},
     "add, store": {10: 20, 1_000: 20, 10_000: 8},
 }
-# Inside both programs, below what a model calls: shown for the record, not compared, because the two promise
-# different things there (see README.md).
+# Inside both programs, below the tool that a model calls: shown but not compared, because the two programs give
+# different guarantees there (see README.md).
 BELOW_THE_TOOL = "add, store"
 ROUNDS, QUICK_ROUNDS = 7, 2
 STARTS, QUICK_STARTS = 10, 3
@@ -84,14 +84,14 @@ class Worker:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            asked = next(iter(request.values()))
-            raise SystemExit(f"A worker ended while it measured {asked!r}; what it said last stands above.")
+            task = next(iter(request.values()))
+            raise SystemExit(f"A worker ended while it measured {task!r}; its last output is above.")
         return json.loads(answer)
 
 
 @contextmanager
-def working(python: Path, module: str, home: Path) -> Iterator[Worker]:
-    """A worker in the environment of `python`, with a temporary home."""
+def start_worker(python: Path, module: str, home: Path) -> Iterator[Worker]:
+    """Start a worker in the environment of `python`, with a temporary home."""
     command = [str(python), "-m", f"benchmarks.{module}"]
     process = subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(home), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -101,9 +101,9 @@ def working(python: Path, module: str, home: Path) -> Iterator[Worker]:
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """The environment without variables that configure either program."""
-    steering = ("MEMORANDA_", "HERMES_", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+    """Return the environment without variables that configure either program."""
+    configuring = ("MEMORANDA_", "HERMES_", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(configuring)}
     return kept | {
         "HOME": str(home),
         "USERPROFILE": str(home),
@@ -113,10 +113,10 @@ def clean_environment(home: Path) -> dict[str, str]:
 
 
 def find_peer(peer_python: Path | None) -> Path:
-    """The interpreter of an environment with the peer, which is created when it is missing."""
+    """Return the interpreter of the peer's environment, which is created when it is missing."""
     if peer_python is not None:
         if installed_version(peer_python) != PEER_VERSION:
-            raise SystemExit(f"{peer_python} has no {PEER} {PEER_VERSION}. Leave --peer-python out to have one made.")
+            raise SystemExit(f"{peer_python} has no {PEER} {PEER_VERSION}. Omit --peer-python to create one.")
         return peer_python
     python = PEER_ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if installed_version(python) != PEER_VERSION:
@@ -133,11 +133,11 @@ def installed_version(python: Path) -> str | None:
 
 
 def make_peer_environment(python: Path) -> None:
-    tell(f"Installing {PEER} {PEER_VERSION} into {PEER_ENVIRONMENT.name} (once, about half a minute) …")
+    report(f"Installing {PEER} {PEER_VERSION} into {PEER_ENVIRONMENT.name} (once, about half a minute) …")
     try:
         venv.create(PEER_ENVIRONMENT, clear=True, with_pip=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise PeerMissingError(f"{PEER_ENVIRONMENT.name} could not be made: {error}") from error
+        raise PeerMissingError(f"{PEER_ENVIRONMENT.name} could not be created: {error}") from error
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run = subprocess.run([*install, f"{PEER}=={PEER_VERSION}"], capture_output=True, text=True, check=False)
     if run.returncode != 0:
@@ -148,7 +148,7 @@ def make_peer_environment(python: Path) -> None:
 def measure_rows(ours: Worker, peer: Worker | None, rounds: int) -> list[Row]:
     rows = [Row(measure, entries) for measure, sizes in REPETITIONS.items() for entries in sizes]
     for row in rows:
-        tell(f"{row.measure}, {row.entries:,} entries …")
+        report(f"{row.measure}, {row.entries:,} entries …")
         repetitions = REPETITIONS[row.measure][row.entries]
         for number in range(rounds):
             request = (row.measure, row.entries, repetitions, 1000 * (number + 1))
@@ -159,7 +159,7 @@ def measure_rows(ours: Worker, peer: Worker | None, rounds: int) -> list[Row]:
 
 
 def measure_start_up(home: Path, starts: int) -> float:
-    """How long `memoranda memory list` takes as a command, interpreter included, on a home with ten entries."""
+    """Measure `memoranda memory list` as a command, including the interpreter, in a home with ten entries."""
     command = [sys.executable, "-m", "memoranda", "memory"]
     environment = clean_environment(home)
     for number in range(10):
@@ -174,11 +174,11 @@ def measure_start_up(home: Path, starts: int) -> float:
 
 
 def run(peer_python: Path | None, quick: bool) -> dict[str, Any]:
-    """Everything measured, as data."""
+    """Measure everything, and return it as data."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory()))
-        ours = stack.enter_context(working(Path(sys.executable), "memoranda_worker", home))
-        peer = stack.enter_context(working(peer_python, "hermes_worker", home)) if peer_python else None
+        ours = stack.enter_context(start_worker(Path(sys.executable), "memoranda_worker", home))
+        peer = stack.enter_context(start_worker(peer_python, "hermes_worker", home)) if peer_python else None
         rows = measure_rows(ours, peer, QUICK_ROUNDS if quick else ROUNDS)
         syncs = [int(worker.measure("syncs", 10, 1, 0)[0]) for worker in (ours, peer) if worker]
         start_up = measure_start_up(home, QUICK_STARTS if quick else STARTS)
@@ -193,7 +193,7 @@ def run(peer_python: Path | None, quick: bool) -> dict[str, Any]:
 
 def as_table(result: dict[str, Any]) -> str:
     compared = [row for row in result["rows"] if row["measure"] != BELOW_THE_TOOL]
-    recorded = [row for row in result["rows"] if row["measure"] == BELOW_THE_TOOL]
+    below_the_tool = [row for row in result["rows"] if row["measure"] == BELOW_THE_TOOL]
     lines = [f"{'':12} {'entries':>8} {'memoranda':>12} {'hermes':>12} {'ratio':>7}"]
     lines += [_line(row) for row in compared]
     if result["peer"]:
@@ -203,7 +203,7 @@ def as_table(result: dict[str, Any]) -> str:
     lines += [
         "",
         f"For the record, below the tool (one add waits for the disk {syncs} times), and start-up:",
-        *[_line(row) for row in recorded],
+        *[_line(row) for row in below_the_tool],
         f"{'start-up':12} {10:>8} {result['start_up_ms']:>9,.2f} ms {'-':>12} {'-':>7}",
         "",
         f"Medians, Python {result['python']}. The ratio is hermes / memoranda: above 1 ours is faster.",
@@ -217,7 +217,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['measure']:12} {row['entries']:>8,} {row['ours_ms']:>9,.2f} ms {peer:>12} {ratio:>7}"
 
 
-def tell(message: str) -> None:
+def report(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
@@ -230,7 +230,7 @@ def main() -> None:
     try:
         peer_python = find_peer(arguments.peer_python)
     except PeerMissingError as error:
-        tell(f"{error}\nWithout the peer there is nothing to compare with; these are our figures alone.")
+        report(f"{error}\nWithout the peer there is nothing to compare with; these are only our figures.")
         peer_python = None
     result = run(peer_python, arguments.quick)
     print(json.dumps(result, indent=1) if arguments.json else as_table(result))

@@ -1,11 +1,11 @@
-"""How well the holographic memory answers by entity, against chance, and what a call costs.
+"""Measures how well the holographic memory answers by entity, compared with chance, and what a call costs.
 
 Facts are generated: fifty people with names that share their parts, facts about one of them, facts about two, and
-distractors about no person or about a namesake. They are stored as text, so the figures hold for
-finding the names as well. Those sentences are regular; harder are names as people type them (only a part, a letter
-wrong), and `paraphrases.txt`, where a user asks for a fact in other words, among all the others. How well
-contradictions are found is in `contradictions.py`. `python benchmarks/holographic.py` prints tables; run it with a
-Python that has numpy to see both kinds of arithmetic.
+distractors about no person or about a namesake. They are stored as text, so the figures include finding the names.
+Those sentences are regular. Two tasks are harder: names as people type them (only a part, or with a wrong letter), and
+`paraphrases.txt`, where a user asks for one of the facts in other words. `contradictions.py` measures how well
+contradictions are found. `python benchmarks/holographic.py` prints tables; run it with a Python that has numpy to see
+both kinds of arithmetic.
 """
 
 import argparse
@@ -62,34 +62,34 @@ _THINGS = tuple(
 
 @dataclass(frozen=True)
 class Generated:
-    """Texts, and the names that each of them is about."""
+    """The generated facts, each with the names that it is about."""
 
     names: tuple[str, ...]
     facts: tuple[tuple[str, frozenset[str]], ...]
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Every two names that have facts in common."""
+        """Return every pair of names that share a fact."""
         return sorted({(min(about), max(about)) for _, about in self.facts if len(about) == 2})
 
 
 def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
-    """A quarter of the facts is about two people, an eighth about no person, the rest about one."""
-    chance = random.Random(seed)
-    people = chance.sample([f"{first} {last}" for first in _FIRST for last in _LAST], names)
+    """Generate facts: a quarter about two people, an eighth about no person, the rest about one."""
+    rng = random.Random(seed)
+    people = rng.sample([f"{first} {last}" for first in _FIRST for last in _LAST], names)
     made: dict[str, frozenset[str]] = {}
     number = 0
 
     def thing() -> str:
         nonlocal number
         number += 1
-        return f"{chance.choice(_THINGS)} {number}" if facts > 1000 else chance.choice(_THINGS)
+        return f"{rng.choice(_THINGS)} {number}" if facts > 1000 else rng.choice(_THINGS)
 
     def fill(count: int, shapes: tuple[str, ...], who: Callable[[], tuple[str, ...]]) -> None:
         wanted = len(made) + count
         while len(made) < wanted:
             about = who()
-            text = chance.choice(shapes).format(
-                thing=thing(), first=chance.choice(_FIRST), last=chance.choice(_LAST),
+            text = rng.choice(shapes).format(
+                thing=thing(), first=rng.choice(_FIRST), last=rng.choice(_LAST),
                 **dict(zip("ab", about, strict=False)),
             )  # fmt: skip
             made.setdefault(text, frozenset(about))
@@ -101,21 +101,21 @@ def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
     for index in range(facts - len(made)):
         fill(1, _ONE, lambda index=index: (people[index % names],))  # type: ignore[misc]
     order = list(made.items())
-    chance.shuffle(order)
+    rng.shuffle(order)
     return Generated(tuple(people), tuple(order))
 
 
 @contextmanager
-def stored(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
-    """A throw-away store with all the facts."""
-    with TemporaryDirectory(dir=_MEMORY) as place:
-        path = Path(place) / "holographic.db"
-        with stored_in(path, [text for text, _ in generated.facts], dimension) as store:
+def filled_store(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
+    """Yield a throw-away store with all the facts."""
+    with TemporaryDirectory(dir=_MEMORY) as directory:
+        path = Path(directory) / "holographic.db"
+        with filled_store_at(path, [text for text, _ in generated.facts], dimension) as store:
             yield store
 
 
 @contextmanager
-def stored_in(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[FactStore]:
+def filled_store_at(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[FactStore]:
     store = FactStore(path, dimension=dimension)
     try:
         for text in texts:
@@ -126,9 +126,9 @@ def stored_in(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[F
 
 
 def precision(store: FactStore, generated: Generated) -> dict[str, float]:
-    """Precision at 4 of probe, reason and related; what is not returned counts as wrong."""
+    """Return the precision at 4 of probe, reason and related; a missing result counts as wrong."""
     ask = Retriever(store)
-    wanted = FactFilter(limit=DEPTH)
+    filters = FactFilter(limit=DEPTH)
     about = dict(generated.facts)
 
     def share(texts: list[str], names: set[str]) -> float:
@@ -136,14 +136,14 @@ def precision(store: FactStore, generated: Generated) -> dict[str, float]:
 
     def neighbours(name: str) -> float:
         true = {other for people in about.values() if name in people for other in people} - {name}
-        found = [neighbour.name for neighbour in ask.related(name, wanted)[0]][: len(true)]
+        found = [neighbour.name for neighbour in ask.related(name, filters)[0]][: len(true)]
         return sum(other in true for other in found) / len(true) if true else 1.0
 
-    probes = [share([found.fact.content for found in ask.probe(name, wanted)], {name}) for name in generated.names]
+    probes = [share([found.fact.content for found in ask.probe(name, filters)], {name}) for name in generated.names]
     reasons = [
-        share([found.fact.content for found in ask.reason(pair, wanted)], set(pair)) for pair in generated.pairs()
+        share([found.fact.content for found in ask.reason(pair, filters)], set(pair)) for pair in generated.pairs()
     ]
-    related = [share([f.fact.content for f in ask.related(name, wanted)[1]], {name}) for name in generated.names]
+    related = [share([f.fact.content for f in ask.related(name, filters)[1]], {name}) for name in generated.names]
     return {
         "probe": mean(probes),
         "reason": mean(reasons),
@@ -152,40 +152,42 @@ def precision(store: FactStore, generated: Generated) -> dict[str, float]:
     }
 
 
-def typed_names(store: FactStore, generated: Generated, seed: int = 0) -> dict[str, float]:
-    """Precision at 4 of probe when a name is typed with a letter wrong, missing or swapped, or its last name alone."""
-    chance = random.Random(seed)
-    ask, wanted, about = Retriever(store), FactFilter(limit=DEPTH), dict(generated.facts)
+def probe_typed_names(store: FactStore, generated: Generated, seed: int = 0) -> dict[str, float]:
+    """Return the precision at 4 of probe for a name with a letter wrong, missing or swapped, and for a last name."""
+    rng = random.Random(seed)
+    ask, filters, about = Retriever(store), FactFilter(limit=DEPTH), dict(generated.facts)
 
-    def asked(name: str, typed: str) -> float:
+    def precision_of(name: str, typed: str) -> float:
         meant = {other for other in generated.names if typed in other} or {name}
-        found = [each.fact.content for each in ask.probe(typed, wanted)]
-        return sum(bool(meant & about[text]) for text in found) / DEPTH
+        texts = [found.fact.content for found in ask.probe(typed, filters)]
+        return sum(bool(meant & about[text]) for text in texts) / DEPTH
 
-    def misspelt(name: str) -> str:
-        place = chance.randrange(1, len(name) - 2)
-        kind = chance.choice(("wrong", "missing", "swapped"))
+    def misspell(name: str) -> str:
+        index = rng.randrange(1, len(name) - 2)
+        kind = rng.choice(("wrong", "missing", "swapped"))
         if kind == "wrong":
-            return name[:place] + chance.choice("aeiourst") + name[place + 1 :]
+            return name[:index] + rng.choice("aeiourst") + name[index + 1 :]
         if kind == "missing":
-            return name[:place] + name[place + 1 :]
-        return name[:place] + name[place + 1] + name[place] + name[place + 2 :]
+            return name[:index] + name[index + 1 :]
+        return name[:index] + name[index + 1] + name[index] + name[index + 2 :]
 
     return {
-        "probe, misspelt name": mean(asked(name, misspelt(name)) for name in generated.names),
-        "probe, last name": mean(asked(name, name.split()[1]) for name in generated.names),
+        "probe, misspelt name": mean(precision_of(name, misspell(name)) for name in generated.names),
+        "probe, last name": mean(precision_of(name, name.split()[1]) for name in generated.names),
     }
 
 
-def paraphrased(generated: Generated) -> dict[str, float]:
-    """Whether a fact is recalled by a question in other words, among the generated ones: first, and at all."""
+def recall_paraphrased(generated: Generated) -> dict[str, float]:
+    """Return how often a question in other words recalls a fact among the generated ones: first, and at all."""
     lines = [line for line in _PARAPHRASES.read_text("utf-8").splitlines() if "|" in line]
     pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in lines)]
-    with TemporaryDirectory(dir=_MEMORY) as place:
-        provider = HolographicProvider(Path(place))
-        with stored_in(Path(place) / "holographic.db", [*(text for text, _ in generated.facts), *dict(pairs)]):
+    with TemporaryDirectory(dir=_MEMORY) as directory:
+        provider = HolographicProvider(Path(directory))
+        with filled_store_at(
+            Path(directory) / "holographic.db", [*(text for text, _ in generated.facts), *dict(pairs)]
+        ):
             pass
-        provider.initialize("benchmark", hermes_home=place)
+        provider.initialize("benchmark", hermes_home=directory)
         try:
             answers = [(fact, provider.prefetch(question).splitlines()) for fact, question in pairs]
         finally:
@@ -198,7 +200,7 @@ def paraphrased(generated: Generated) -> dict[str, float]:
 
 
 def chance_level(generated: Generated) -> dict[str, float]:
-    """The share of right facts among all: what picking at random gives."""
+    """Return the share of right facts among all facts, which is the precision of a random choice."""
     total = len(generated.facts)
     single = mean(sum(name in about for _, about in generated.facts) / total for name in generated.names)
     both = mean(sum(set(pair) <= about for _, about in generated.facts) / total for pair in generated.pairs())
@@ -207,21 +209,21 @@ def chance_level(generated: Generated) -> dict[str, float]:
     }  # fmt: skip
 
 
-def costs(facts: int) -> dict[str, float]:
-    """Milliseconds of processor time per call, the median."""
+def measure_costs(facts: int) -> dict[str, float]:
+    """Return the median CPU time per call in milliseconds."""
     generated = generate(SEEDS[0], facts)
     started = time.process_time()
-    with stored(generated) as store:
+    with filled_store(generated) as store:
         adding = 1000 * (time.process_time() - started) / facts
-        ask, wanted = Retriever(store), FactFilter(limit=10)
+        ask, filters = Retriever(store), FactFilter(limit=10)
         names, pairs = generated.names, generated.pairs()
         return {
             "add": adding,
-            "search": _median(lambda turn: ask.search(f"who tested the {_THINGS[turn]}", wanted)),
-            "probe": _median(lambda turn: ask.probe(names[turn], wanted)),
-            "probe, misspelt": _median(lambda turn: ask.probe(names[turn] + "x", wanted)),
-            "related": _median(lambda turn: ask.related(names[turn], wanted)),
-            "reason": _median(lambda turn: ask.reason(pairs[turn], wanted)),
+            "search": _median(lambda turn: ask.search(f"who tested the {_THINGS[turn]}", filters)),
+            "probe": _median(lambda turn: ask.probe(names[turn], filters)),
+            "probe, misspelt": _median(lambda turn: ask.probe(names[turn] + "x", filters)),
+            "related": _median(lambda turn: ask.related(names[turn], filters)),
+            "reason": _median(lambda turn: ask.reason(pairs[turn], filters)),
             "contradict": _median(lambda turn: find_contradictions(store), turns=3),
         }
 
@@ -246,21 +248,21 @@ def main() -> None:
     options = parser.parse_args()
     for seed in SEEDS:
         generated = generate(seed)
-        with stored(generated, options.dimension) as store:
+        with filled_store(generated, options.dimension) as store:
             reached = precision(store, generated)
-            typed = typed_names(store, generated, seed)
+            typed = probe_typed_names(store, generated, seed)
         level = chance_level(generated)
         print(f"\n{len(generated.facts)} facts, {len(generated.names)} entities, seed {seed}: precision at {DEPTH}")
         for question, value in reached.items():
             print(f"  {question:20} {value:.3f}   chance {level[question]:.3f}")
-        for question, value in (typed | paraphrased(generated)).items():
+        for question, value in (typed | recall_paraphrased(generated)).items():
             print(f"  {question:20} {value:.3f}")
     kinds = ["numpy", "pure Python"] if algebra.fast_arithmetic() is not None else ["pure Python"]
     for kind in kinds:
         if kind == "pure Python":
             _without_numpy()
         for size in options.sizes:
-            figures = "  ".join(f"{name} {value:.1f}" for name, value in costs(size).items())
+            figures = "  ".join(f"{name} {value:.1f}" for name, value in measure_costs(size).items())
             print(f"\n{size} facts, {kind}, ms of CPU per call: {figures}")
 
 

@@ -1,13 +1,13 @@
-"""Hooks: how much CPU each event of a host takes, and how many answers are late on a busy machine.
+"""Measures how much CPU each hook event of a host takes, and how many answers are late on a busy machine.
 
     python benchmarks/hook_cpu.py                          # a new home with 100,000 messages, 30 calls of each event
-    python benchmarks/hook_cpu.py --home DIRECTORY         # made once, used again
+    python benchmarks/hook_cpu.py --home DIRECTORY         # created once and reused
     python benchmarks/hook_cpu.py --load 20 --calls 100    # while 20 processes keep every core busy
 
-Each call is a process of its own, started as a host starts it. Its CPU is user and system time of that process, by
-`wait4`; the process that records a transcript after the host has its answer is not part of it. Starting Python with
-nothing to do is measured in the same run, because that is the part that no hook can avoid. The bytecode of the package
-is in a directory of the run, as it is beside an installed package, whatever PYTHONDONTWRITEBYTECODE says.
+Each call is a separate process, started as a host starts it. Its CPU is the user and system time of that process, by
+`wait4`; the process that records a transcript after the host has its answer is not included. Starting Python with
+nothing to do is measured in the same run, because no hook can avoid that part. The bytecode of the package is cached in
+a directory of the run, as it is for an installed package, even if PYTHONDONTWRITEBYTECODE is set.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Figures:
 
 def run(command: Sequence[str], payload: bytes, environment: dict[str, str]) -> Call:
     """Run one process to its end."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
@@ -66,11 +66,11 @@ def run(command: Sequence[str], payload: bytes, environment: dict[str, str]) -> 
     process.stdin.write(payload)
     process.stdin.close()
     printed = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} exited with {process.returncode}.")
-    return Call(used.ru_utime + used.ru_stime, time.perf_counter() - begun, len(printed))
+    return Call(usage.ru_utime + usage.ru_stime, time.perf_counter() - started, len(printed))
 
 
 def summarize(name: str, calls: Sequence[Call]) -> Figures:
@@ -92,7 +92,7 @@ def _index_of_95(values: Sequence[float]) -> int:
 
 
 def fill_home(home: Path, messages: int) -> None:
-    """Make a home with so many messages, all indexed, and ten remembered facts."""
+    """Create a home with this many messages, all indexed, and ten remembered facts."""
     with memoranda.open(home) as memory:
         for number in range(10):
             memory.remember(f"Project {number} uses pytest with xdist and port {5400 + number}.")
@@ -107,27 +107,27 @@ def _message(message: object) -> dict[str, object]:
 
 
 def prompts(sessions: Sequence[Session], count: int) -> list[str]:
-    """Every other prompt quotes an earlier conversation, so that there is something to give; the rest is everyday."""
+    """Return prompts: every other one quotes an earlier conversation, so that there is evidence; the rest do not."""
     everyday = [line for line in (Path(__file__).parent / "everyday_prompts.txt").read_text().splitlines() if line]
     first = [session.messages[0].content for session in sessions if not session.chinese and session.messages]
     found = []
     for number in range(count):
         words = first[number * 7 % len(first)].split()[:12]
-        asked = f"What did we decide about {' '.join(words)}?"
-        found.append(asked if number % 2 else everyday[number * 3 % len(everyday)])
+        question = f"What did we decide about {' '.join(words)}?"
+        found.append(question if number % 2 else everyday[number * 3 % len(everyday)])
     return found
 
 
 def payload_of(event: str, prompt: str, directory: Path) -> bytes:
-    """What the host sends on standard input."""
+    """Return the JSON that the host sends on standard input."""
     transcript = directory / "transcript.jsonl"
     fields = {"hook_event_name": event, "session_id": "bench", "transcript_path": str(transcript), "cwd": "/"}
     return json.dumps(fields | ({"prompt": prompt} if event == "UserPromptSubmit" else {})).encode()
 
 
 @contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """Keeps so many processes computing."""
+def busy_processes(processes: int) -> Iterator[None]:
+    """Keep this many processes computing while the block runs."""
     running = [subprocess.Popen([sys.executable, "-I", "-c", _BURN]) for _ in range(processes)]
     try:
         yield
@@ -147,10 +147,10 @@ def measure(home: Path, directory: Path, calls: int, events: Sequence[str]) -> l
             run([sys.executable, *flags, "-c", "pass"], b"", environment) for _ in range(calls)
         ]) for flags in ([], ["-I"])
     ]  # fmt: skip
-    asked = prompts(corpus(20_000), calls)
+    prompt_list = prompts(corpus(20_000), calls)
     for event in events:
         command = [*_PROGRAM, event, "--home", str(home)]
-        payloads = [payload_of(event, prompt, directory) for prompt in asked]
+        payloads = [payload_of(event, prompt, directory) for prompt in prompt_list]
         for payload in payloads[:2]:
             run(command, payload, environment)
         found.append(summarize(event, [run(command, payload, environment) for payload in payloads]))
@@ -159,11 +159,11 @@ def measure(home: Path, directory: Path, calls: int, events: Sequence[str]) -> l
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--home", type=Path, help="a home to use; it is made when it does not exist")
+    parser.add_argument("--home", type=Path, help="the home to use; it is created when it does not exist")
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--calls", type=int, default=30, help="calls of each event")
     parser.add_argument("--event", action="append", choices=_EVENTS, help="only this event (repeatable)")
-    parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
+    parser.add_argument("--load", type=int, default=0, help="how many processes keep the machine busy")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
@@ -171,7 +171,7 @@ def main() -> None:
         home = options.home or directory / "home"
         if not home.exists():
             fill_home(home, options.messages)
-        with busy(options.load):
+        with busy_processes(options.load):
             found = measure(home, directory, options.calls, options.event or _EVENTS)
     if options.json:
         print(json.dumps([asdict(figures) for figures in found], indent=2))

@@ -1,10 +1,10 @@
-"""Importers: how fast they are, and how much memory they take, on transcripts of any size.
+"""Measures how fast importers are, and how much memory they use, on transcripts of any size.
 
     python benchmarks/import_speed.py                       # 100 MB of each source
     python benchmarks/import_speed.py --size 1000 claude-code
-    python benchmarks/import_speed.py --path DIRECTORY codex  # on files that are there already
+    python benchmarks/import_speed.py --path DIRECTORY codex  # on existing files
 
-Each source runs in a process of its own: preview, import, index, one search, and a second import, which must add
+Each source runs in a separate process: preview, import, index, one search, and a second import, which must add
 nothing.
 """
 
@@ -33,59 +33,60 @@ _MB = 1_000_000
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     result = work()
-    return time.perf_counter() - begun, result
+    return time.perf_counter() - started, result
 
 
-def peak() -> float:
-    """The most memory that this process ever had, in MB."""
+def peak_memory() -> float:
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
-def measure(name: str, where: Path, home: Path) -> dict[str, Any]:
-    """One source, from preview to search, in this process."""
+def measure(name: str, path_to_read: Path, home: Path) -> dict[str, Any]:
+    """Measure one source, from preview to search, in this process."""
     reader = SOURCES[name].load()
-    items = reader.scan(where)
+    items = reader.scan(path_to_read)
     size = sum(item.size for item in items)
-    start = peak()
+    start = peak_memory()
     db = SessionDB(home / "state.db", redactor=Redactor())
-    engine = Importer(home, db)
-    planning, planned = timed(lambda: engine.plan(reader, items))
-    after_plan = peak()
-    importing, done = timed(lambda: engine.apply(reader, items))
-    after_import = peak()
-    if planned.messages != done.messages:
-        raise SystemExit(f"{planned.messages} messages were planned, and {done.messages} imported.")
-    again, nothing = timed(lambda: engine.apply(reader, items))
-    if nothing.messages:
-        raise SystemExit(f"A second import added {nothing.messages} messages.")
-    engine.close()
+    importer = Importer(home, db)
+    planning, planned = timed(lambda: importer.plan(reader, items))
+    after_plan = peak_memory()
+    importing, imported = timed(lambda: importer.apply(reader, items))
+    after_import = peak_memory()
+    if planned.messages != imported.messages:
+        raise SystemExit(f"{planned.messages} messages were planned, and {imported.messages} imported.")
+    again, second = timed(lambda: importer.apply(reader, items))
+    if second.messages:
+        raise SystemExit(f"A second import added {second.messages} messages.")
+    importer.close()
     indexing, _ = timed(db.index.catch_up)
     search = SessionSearchTool(lambda: db, RecallSettings())
     searching, found = timed(lambda: search.call({"query": "deadlock in the payment webhook"}))
     if not found["success"] or not found["results"]:
-        raise SystemExit(f"Nothing is found after the import: {found}")
+        raise SystemExit(f"The search after the import found nothing: {found}")
     db.close()
     stored = sum(file.stat().st_size for file in home.iterdir() if file.is_file())
     return {
-        "source": name, "megabytes": size / _MB, "files": len(items), "sessions": done.count("new"),
-        "messages": done.messages, "preview_mb_per_s": size / _MB / planning, "import_mb_per_s": size / _MB / importing,
-        "import_seconds": importing, "index_seconds": indexing, "search_ms": searching * 1000, "again_seconds": again,
+        "source": name, "megabytes": size / _MB, "files": len(items), "sessions": imported.count("new"),
+        "messages": imported.messages, "preview_mb_per_s": size / _MB / planning,
+        "import_mb_per_s": size / _MB / importing, "import_seconds": importing,
+        "index_seconds": indexing, "search_ms": searching * 1000, "again_seconds": again,
         "memory_before_mb": start, "memory_after_preview_mb": after_plan, "memory_after_import_mb": after_import,
-        "memory_peak_mb": peak(), "home_megabytes": stored / _MB, "problems": done.problem_count,
+        "memory_peak_mb": peak_memory(), "home_megabytes": stored / _MB, "problems": imported.problem_count,
     }  # fmt: skip
 
 
-def run_apart(name: str, size: int, path: Path | None) -> dict[str, Any]:
-    """Measure one source in a process of its own, so that its memory is its own."""
+def measure_in_process(name: str, size: int, path: Path | None) -> dict[str, Any]:
+    """Measure one source in a separate process, so that its memory is measured alone."""
     with TemporaryDirectory(prefix="memoranda-importing-") as scratch:
-        where = path or Path(scratch) / "source"
+        path_to_read = path or Path(scratch) / "source"
         if path is None:
-            MAKERS[name](where, size * _MB)
+            MAKERS[name](path_to_read, size * _MB)
         home = Path(scratch) / "home"
         home.mkdir()
-        command = [sys.executable, __file__, "--worker", str(home), "--path", str(where), name]
+        command = [sys.executable, __file__, "--worker", str(home), "--path", str(path_to_read), name]
         return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 
 
@@ -96,12 +97,12 @@ def main() -> None:
     parser.add_argument("--path", type=Path, help="measure on these files")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    if given.worker:
-        print(json.dumps(measure(given.sources[0], given.path, given.worker)))
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(measure(options.sources[0], options.path, options.worker)))
         return
-    results = [run_apart(name, given.size, given.path) for name in given.sources or MAKERS]
-    if given.json:
+    results = [measure_in_process(name, options.size, options.path) for name in options.sources or MAKERS]
+    if options.json:
         print(json.dumps(results, indent=2))
         return
     print("source          MB  messages  preview MB/s  import MB/s  index s  search ms  again s  peak MB (before)")

@@ -1,11 +1,11 @@
-"""How much of what an agent sends a prefix cache can serve, over a conversation of 200 turns, and what that costs.
+"""Measures how much of an agent's input a prefix cache serves over a conversation of 200 turns, and what it costs.
 
     .venv/bin/python benchmarks/prefix_cache.py            # about a minute
     .venv/bin/python benchmarks/prefix_cache.py --json
 
 The conversation is the one of tests/long_conversation: memory writes, recall in most turns, tool calls, reviews in the
-background and several compressions, over real HTTP against the scripted server. Every request is sent again in other
-shapes to servers of their own, so that the same conversation is counted for each way of doing it.
+background and several compressions, over real HTTP against the scripted server. Every request is also sent in other
+shapes to separate servers, so that the same conversation is counted for each way of sending it.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from memoranda.tools import Tool
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import Acknowledged
 
-TO_REACH = 0.95
-# Anthropic's rule: what is written to the cache costs a quarter more, what is read from it a tenth.
+TARGET = 0.95
+# Anthropic's prices: a token written to the cache costs a quarter more, a token read from it a tenth.
 WRITE, READ = 1.25, 0.10
 DOLLARS_PER_MILLION = 3.0
 _FENCE = "\n\n<memory-context>"
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def cost(self) -> float:
-        """In tokens at the plain price."""
+        """The cost in tokens at the uncached price."""
         return self.input - self.read - self.written + WRITE * self.written + READ * self.read
 
     @property
@@ -69,8 +69,8 @@ class Row:
         }  # fmt: skip
 
 
-class Watched:
-    """A model whose every request also goes, in other shapes, to other servers; only its own answer counts."""
+class MirroringModel:
+    """A model that also sends every request, in other shapes, to other servers, and ignores their answers."""
 
     provider = "anthropic"
 
@@ -95,8 +95,8 @@ class Watched:
         return self._model.reply(system, messages, tools, on_text=on_text, max_tokens=max_tokens, deadline=deadline)
 
 
-class Naive:
-    """Memory and recall in the system prompt, as they are at each turn."""
+class MemoryInSystemPrompt:
+    """Puts the current memory and the recall of each turn into the system prompt."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -105,9 +105,9 @@ class Naive:
     def __call__(self, system: str, messages: Sequence[Message]) -> tuple[str, list[Message]]:
         live = self._block()
         frozen = self._frozen.setdefault(system, live)
-        said, recalled = _parted(messages)
-        now = system.replace(frozen, live) if frozen else f"{system}\n\n{live}"
-        return f"{now}\n\n{recalled}".strip(), said
+        without_recall, recalled = _split_recall(messages)
+        current = system.replace(frozen, live) if frozen else f"{system}\n\n{live}"
+        return f"{current}\n\n{recalled}".strip(), without_recall
 
     def _block(self) -> str:
         store = self._memory.services.curated_for(None)
@@ -115,39 +115,39 @@ class Naive:
         return store.format_for_system_prompt("memory") or ""
 
 
-class Kept:
-    """What was recalled stays in the history for good, so that nothing that was sent ever changes."""
+class RecallInHistory:
+    """Keeps the recalled text in the history, so that no message that was sent ever changes."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
 
     def __call__(self, system: str, messages: Sequence[Message]) -> tuple[str, list[Message]]:
-        said, recalled = _parted(messages)
-        asked = _current(said)
+        without_recall, recalled = _split_recall(messages)
+        question = str(without_recall[_last_user_index(without_recall)]["content"])
         if recalled:
-            self._sent.setdefault(str(said[asked]["content"]), f"{said[asked]['content']}\n\n{recalled}")
+            self._sent.setdefault(question, f"{question}\n\n{recalled}")
         return system, [
-            {**each, "content": self._sent.get(str(each["content"]), each["content"])}
-            if each["role"] == "user"
-            else each
-            for each in said
+            {**message, "content": self._sent.get(str(message["content"]), message["content"])}
+            if message["role"] == "user"
+            else message
+            for message in without_recall
         ]
 
 
-def _parted(messages: Sequence[Message]) -> tuple[list[Message], str]:
-    """The messages without what was recalled, and that."""
-    said = [dict(message) for message in messages]
-    asked = said[_current(said)]
-    asked["content"], fence, recalled = str(asked["content"]).partition(_FENCE)
-    return said, (fence + recalled).strip()
+def _split_recall(messages: Sequence[Message]) -> tuple[list[Message], str]:
+    """Return the messages without the recalled text, and the recalled text."""
+    without_recall = [dict(message) for message in messages]
+    question = without_recall[_last_user_index(without_recall)]
+    question["content"], fence, recalled = str(question["content"]).partition(_FENCE)
+    return without_recall, (fence + recalled).strip()
 
 
-def _current(messages: Sequence[Message]) -> int:
-    return max(place for place, message in enumerate(messages) if message["role"] == "user")
+def _last_user_index(messages: Sequence[Message]) -> int:
+    return max(index for index, message in enumerate(messages) if message["role"] == "user")
 
 
-class Possible:
-    """What any cache could serve: every token that was sent before at the same place, with the same bytes before it."""
+class IdealCache:
+    """An ideal cache: it serves every token that was sent before after the same bytes."""
 
     def __init__(self) -> None:
         self._after: dict[bytes, list[str]] = {}
@@ -161,7 +161,7 @@ class Possible:
                 read += estimate_text(part)
             elif known:
                 # The part differs, but its beginning may be the same.
-                same = max((_common(part, other) for other in followers), key=len, default="")
+                same = max((_common_prefix(part, other) for other in followers), key=len, default="")
                 read, known = read + estimate_text(same), False
             if part not in followers:
                 followers.append(part)
@@ -170,41 +170,40 @@ class Possible:
         return Usage(total, cache_read_tokens=read, cache_write_tokens=total - read)
 
 
-def _common(one: str, other: str) -> str:
-    """How two texts both begin."""
-    length = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+def _common_prefix(one: str, other: str) -> str:
+    length = next((index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
     return one[: min(length, len(other))]
 
 
 def _parts(body: dict[str, Any]) -> list[str]:
-    """Everything that was sent, in the order in which a cache sees it: tools, system prompt, messages."""
-    said = [{"role": entry["role"], **block} for entry in body["messages"] for block in entry["content"]]
-    blocks = [*body.get("tools", ()), *body.get("system", ()), *said]
+    """Return the parts of a request in the order in which a cache sees them: tools, system prompt, messages."""
+    messages = [{"role": entry["role"], **block} for entry in body["messages"] for block in entry["content"]]
+    blocks = [*body.get("tools", ()), *body.get("system", ()), *messages]
     bare = ({name: value for name, value in block.items() if name != "cache_control"} for block in blocks)
     return [json.dumps(block, ensure_ascii=False, sort_keys=True) for block in bare]
 
 
 def measure(turns: int) -> tuple[list[Row], dict[str, int]]:
-    """Tell the story once, and count it for each way of sending it."""
-    with TemporaryDirectory() as place, ExitStack() as servers:
-        home = Path(place) / "home"
+    """Run the conversation once, and count the tokens for each way of sending it."""
+    with TemporaryDirectory() as directory, ExitStack() as servers:
+        home = Path(directory) / "home"
         conversation_process.make_home(home)
         ours, naive, kept = (servers.enter_context(ScriptedServer(story.answer)) for _ in range(3))
 
-        def watched(model: ChatModel, memory: Memory) -> ChatModel:
-            shapes: list[tuple[str, Shape]] = [(naive.url, Naive(memory)), (kept.url, Kept())]
-            return Watched(model, [(conversation_process.client(address), shape) for address, shape in shapes])
+        def mirror(model: ChatModel, memory: Memory) -> ChatModel:
+            shapes: list[tuple[str, Shape]] = [(naive.url, MemoryInSystemPrompt(memory)), (kept.url, RecallInHistory())]
+            return MirroringModel(model, [(conversation_process.client(address), shape) for address, shape in shapes])
 
         conversation_process.resume_conversation(
-            home, ours.url, Acknowledged(Path(place) / "acknowledged"), to=turns, model=watched
+            home, ours.url, Acknowledged(Path(directory) / "acknowledged"), to=turns, model=mirror
         )
-        possible = Possible()
+        ideal = IdealCache()
         rows = [
             Row("no cache", sum(usage.input_tokens for usage in ours.usages), 0, 0),
             _row("memory and recall in the system prompt", naive.usages),
             _row("recall kept in the history", kept.usages),
             _row("Memoranda", ours.usages),
-            _row("possible at all, for the same requests", [possible.usage(each) for each in ours.received]),
+            _row("possible at all, for the same requests", [ideal.usage(request) for request in ours.received]),
         ]
         return rows, _counts(ours.received)
 
@@ -215,35 +214,36 @@ def _row(name: str, usages: Sequence[Usage]) -> Row:
 
 
 def _counts(received: Sequence[ReceivedRequest]) -> dict[str, int]:
-    """What there was to send."""
-    current = [str(each.conversation[1][_current(each.conversation[1])]["content"]) for each in received]
+    """Count the requests by kind."""
+    conversations = [request.conversation for request in received]
+    current = [str(messages[_last_user_index(messages)]["content"]) for _, messages, _ in conversations]
     return {
         "requests": len(received),
-        "compressions": sum(each.conversation[0] == SUMMARISE for each in received),
+        "compressions": sum(system == SUMMARISE for system, _, _ in conversations),
         "reviews": sum(text.startswith(story.REVIEW) for text in current),
         "requests with recall": sum("<memory-context>" in text for text in current),
     }
 
 
 def main() -> int:
-    """Measure and print; 1 when the goal is missed."""
+    """Measure and print; returns 1 when the target is missed."""
     parser = argparse.ArgumentParser(description="Prefix caching over a long conversation.")
     parser.add_argument("--turns", type=int, default=story.TURNS)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    rows, counts = measure(given.turns)
+    options = parser.parse_args()
+    rows, counts = measure(options.turns)
     reached = rows[3].read / rows[4].read
-    if given.json:
-        data = {"turns": given.turns, **counts, "ways": [row.as_data() for row in rows], "reached": round(reached, 4)}
+    if options.json:
+        data = {"turns": options.turns, **counts, "ways": [row.as_data() for row in rows], "reached": round(reached, 4)}
         print(json.dumps(data, indent=2))
     else:
-        print(f"{given.turns} turns: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "\n")
+        print(f"{options.turns} turns: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "\n")
         print(f"{'':40}{'input tokens':>14}{'from cache':>12}{'share':>8}{'cost':>12}{'dollars':>9}")
         for row in rows:
             print(f"{row.name:40}{row.input:14,}{row.read:12,}{row.share:8.1%}{row.cost:12,.0f}{row.dollars:9.2f}")
-        print(f"\nOf what is possible: {reached:.1%} (to reach: {TO_REACH:.0%}).")
+        print(f"\nShare of what is possible: {reached:.1%} (target: {TARGET:.0%}).")
         print(f"Cost against memory and recall in the system prompt: {rows[1].cost / rows[3].cost:.1f} times less.")
-    return 0 if reached >= TO_REACH else 1
+    return 0 if reached >= TARGET else 1
 
 
 if __name__ == "__main__":

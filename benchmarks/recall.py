@@ -1,4 +1,4 @@
-"""Session recall on questions with known evidence: every question asked as it is written, ten sessions, no model.
+"""Measures session recall on questions with known evidence: each question as it is written, ten sessions, no model.
 
 Each store of a set becomes a throw-away home with the real session store and its index. See README.md beside this
 file for the sets and for how the figures are read.
@@ -61,7 +61,7 @@ class Figures:
 
 
 def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
-    """How much of the evidence is among the first sessions of an answer."""
+    """Return how much of the evidence is in the first sessions of an answer."""
     gold = set(question["gold_sessions"])
     result = {f"recall@{depth}": len(gold.intersection(ranked[:depth])) / len(gold) for depth in DEPTHS}
     result["all@5"] = float(gold.issubset(ranked[:5]))
@@ -71,7 +71,7 @@ def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
 
 @contextmanager
 def open_home(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
-    """A home with the sessions of one store, and the function that asks it: a question in, session ids out."""
+    """Open a home with the sessions of one store; yields a function from a question to session ids."""
     with TemporaryDirectory(prefix="memoranda-recall-") as home, SessionDB(Path(home, "state.db")) as sessions:
         names = fill_store(sessions, data["name"], store)
         sessions.index.catch_up()
@@ -85,8 +85,8 @@ def open_home(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
 
 
 def fill_store(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str, str]:
-    """Record every message in its session; the answer maps our session ids to those of the data."""
-    named = set_name.startswith("locomo")
+    """Record every message in its session; returns a map from our session ids to those of the data."""
+    has_speakers = set_name.startswith("locomo")
     names = {}
     for session_number, session in enumerate(store["sessions"]):
         start = datetime.fromisoformat(session["ts"]).timestamp()
@@ -97,7 +97,7 @@ def fill_store(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dic
             [
                 {
                     "role": message["role"],
-                    "content": f"{message['speaker']}: {message['text']}" if named else message["text"],
+                    "content": f"{message['speaker']}: {message['text']}" if has_speakers else message["text"],
                     "timestamp": start + number,
                 }
                 for number, message in enumerate(session["messages"])
@@ -126,7 +126,7 @@ def _percentile(values: list[float], share: float) -> float:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The figures as Markdown."""
+    """Format the figures as Markdown."""
     head = ["set", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "mrr"]
     head += ["no answer: answered", "CPU ms p50 / p95", "target", "reached"]
     lines = [" | ".join(head), " | ".join("---" for _ in head)]

@@ -1,8 +1,8 @@
-"""How often a prompt would get evidence without asking, and how often the right one, at our relevance floors.
+"""Measures how often a prompt would get evidence without asking, and how often the right one, at our relevance floors.
 
-Five kinds of prompt are put to each store: questions with an answer in it, questions without one, questions about other
-people's conversations, everyday prompts of people at work with an agent (everyday_prompts.txt), and what users texts in
-other stores. See docs/explanation/how-relevance-was-measured.md.
+Each store gets five kinds of prompt: questions with an answer in it, questions without one, questions about other
+people's conversations, everyday prompts of people at work with an agent (everyday_prompts.txt), and messages of users
+in other stores. See docs/explanation/how-relevance-was-measured.md.
 """
 
 import argparse
@@ -35,14 +35,14 @@ Row = tuple[str, str]
 class PromptResult:
     """One prompt: whether it would get evidence, whether the first hit is right, and the time it took."""
 
-    given: bool
+    has_evidence: bool
     right: bool
     seconds: float
 
 
 def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[tuple[str, str, set[str]]]:
-    """Every prompt for one store: its kind, its text, and the sessions with the evidence."""
-    data, chance = sets[name], random.Random(f"{name} {store['id']}")
+    """Yield every prompt for one store: its kind, its text, and the sessions with the evidence."""
+    data, rng = sets[name], random.Random(f"{name} {store['id']}")
     for question in data["queries"]:
         if question["store"] == store["id"]:
             yield "answered", question["q"], set(question["gold_sessions"])
@@ -51,7 +51,7 @@ def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[
             yield "no answer", question["q"], set()
     for other, theirs in sets.items():
         if other != name and (other in UNSPACED) == (name in UNSPACED):
-            for question in chance.sample(theirs["queries"], _FOREIGN):
+            for question in rng.sample(theirs["queries"], _FOREIGN):
                 yield "other people's", question["q"], set()
         if other in UNSPACED or name in UNSPACED:
             continue
@@ -60,7 +60,7 @@ def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[
                 m["text"] for session in other_store["sessions"] for m in session["messages"] if m["role"] == "user"
             ]
             if other_store["id"] != store["id"] and other != "locomo":
-                for text in chance.sample(texts, min(_PROMPTS, len(texts))):
+                for text in rng.sample(texts, min(_PROMPTS, len(texts))):
                     yield "other work", text, set()
     for line in EVERYDAY.read_text("utf-8").splitlines():
         yield "everyday", line, set()
@@ -85,9 +85,9 @@ def row(name: str, found: dict[str, list[PromptResult]]) -> str:
     cells = [name]
     for kind in KINDS:
         results = found.get(kind, [])
-        cells.append(f"{mean(result.given for result in results):.3f} of {len(results)}" if results else "–")
-    given = [result for result in found["answered"] if result.given]
-    cells.append(f"{mean(result.right for result in given):.2f}" if given else "–")
+        cells.append(f"{mean(result.has_evidence for result in results):.3f} of {len(results)}" if results else "–")
+    with_evidence = [result for result in found["answered"] if result.has_evidence]
+    cells.append(f"{mean(result.right for result in with_evidence):.2f}" if with_evidence else "–")
     seconds = sorted(result.seconds for results in found.values() for result in results)
     cells.append(f"{1000 * seconds[len(seconds) // 2]:.1f} / {1000 * seconds[len(seconds) * 95 // 100]:.1f}")
     return f"| {' | '.join(cells)} |"

@@ -1,4 +1,4 @@
-"""The streaming scrubber: megabytes per second for prose, prose full of `<`, and hostile tags, as a Markdown table.
+"""Measures the streaming scrubber in MB/s on prose, prose full of `<`, and hostile tags, as a Markdown table.
 
     .venv/bin/python benchmarks/scrubber.py [--size CHARACTERS]
 
@@ -23,7 +23,7 @@ PARAGRAPH = (
 
 
 def texts() -> dict[str, str]:
-    """A piece of each kind of text, to be repeated."""
+    """Return a piece of each kind of text, to be repeated."""
     prose = f"{PARAGRAPH}\n\n"
     return {
         "plain prose": prose,
@@ -39,7 +39,7 @@ def texts() -> dict[str, str]:
 
 
 def megabytes_per_second(chunks: Sequence[str]) -> float:
-    """How fast a stream of these chunks is scrubbed, in UTF-8."""
+    """Return how many megabytes of UTF-8 per second are scrubbed in a stream of these chunks."""
     size = len("".join(chunks).encode())
     best = float("inf")
     for _ in range(RUNS):
@@ -63,7 +63,7 @@ def main() -> None:
         text = (piece * (size // len(piece) + 1))[:size]
         cells = []
         for length in CHUNKS:
-            chunks = [text[place : place + length] for place in range(0, size, length)]
+            chunks = [text[index : index + length] for index in range(0, size, length)]
             cells.append(f"{megabytes_per_second(chunks):.2f}")
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 

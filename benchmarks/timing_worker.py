@@ -56,16 +56,16 @@ _WORDS = {
 
 
 class Subject(Protocol):
-    """A program under measurement. `directory` has its two memory files, inside a temporary home."""
+    """A program under measurement. `directory` contains its two memory files, in a temporary home."""
 
     def directory(self, home: Path) -> Path: ...
     def load(self, home: Path) -> tuple[Any, str]:
-        """A fresh store that has read both files, and the text it froze for the system prompt."""
+        """Return a new store that has read both files, and its frozen text for the system prompt."""
         ...
 
     def add(self, store: Any, text: str) -> None: ...
     def add_by_tool(self, store: Any, text: str) -> str:
-        """The `memory` tool as a model calls it, up to the JSON text that the model is sent."""
+        """Call the `memory` tool as a model does; return the JSON text that the model receives."""
         ...
 
     def remove(self, store: Any, text: str) -> None: ...
@@ -75,7 +75,7 @@ class Subject(Protocol):
 
 
 def notes(count: int, seed: int) -> list[str]:
-    """Different ordinary engineering notes of 60 to 100 characters, the same ones for the same seed."""
+    """Return different ordinary engineering notes of 60 to 100 characters, the same ones for the same seed."""
     rng = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -121,7 +121,7 @@ def _add_by_tool(subject: Subject, home: Path, entries: int, seeds: range) -> li
 
 
 def _count_syncs(subject: Subject, home: Path, entries: int, seeds: range) -> list[float]:
-    """How often one add waits for the disk, which decides its duration on a disk that really flushes."""
+    """Count how often one add waits for the disk, which decides its duration on a disk that really flushes."""
     counts: list[float] = []
 
     def add(store: Any, text: str) -> None:
@@ -150,7 +150,7 @@ def _time_adds(
     *kept, first = notes(entries + 1, seeds.start)
     _write(subject.directory(home), kept)
     store, _ = subject.load(home)
-    # The first write to a file of another program is not timed: Memoranda also journals the entries it found.
+    # The first write to an existing file is not timed, because Memoranda also journals the entries it finds there.
     subject.add(store, first)
     subject.remove(store, first)
     durations = []
@@ -160,7 +160,7 @@ def _time_adds(
         answer = add(store, text)
         durations.append(time.perf_counter() - start)
         stored = (subject.directory(home) / "MEMORY.md").read_text("utf-8").split(DELIMITER)
-        _require(stored == [*kept, text], f"the file does not hold what was added ({answer})")
+        _require(stored == [*kept, text], f"the file does not contain what was added ({answer})")
         subject.remove(store, text)
     return durations
 
@@ -177,7 +177,7 @@ def _scan(subject: Subject, home: Path, entries: int, seeds: range) -> list[floa
 
 
 def _fill(directory: Path, entries: int, seed: int) -> list[str]:
-    """MEMORY.md with so many notes, USER.md with a tenth of that."""
+    """Write MEMORY.md with this many notes, and USER.md with a tenth of that."""
     everything = notes(entries + entries // 10, seed)
     _write(directory, everything[:entries], everything[entries:])
     return everything

@@ -1,4 +1,4 @@
-"""Transcripts of any size, made up from a fixed seed, in the formats that importers read."""
+"""Generates transcripts of any size, from a fixed seed, in the formats that importers read."""
 
 import json
 import random
@@ -15,31 +15,31 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _TURNS = 40
 
 
-def prose(dice: random.Random, words: int) -> str:
-    """Sentences of everyday words, with a rare one now and then."""
-    said = [f"{dice.choice(_WORDS)}{dice.randrange(10_000)}" if dice.random() < 0.02 else dice.choice(_WORDS)
+def prose(rng: random.Random, words: int) -> str:
+    """Return everyday words, with a rare one now and then."""
+    chosen = [f"{rng.choice(_WORDS)}{rng.randrange(10_000)}" if rng.random() < 0.02 else rng.choice(_WORDS)
             for _ in range(words)]  # fmt: skip
-    return " ".join(said)
+    return " ".join(chosen)
 
 
-def output(dice: random.Random) -> str:
-    """What a tool prints: mostly a screen, sometimes a whole file."""
-    lines = min(400, int(dice.paretovariate(1.1) * 8))
-    return "\n".join(f"{number:>6}\t{prose(dice, dice.randrange(3, 14))}" for number in range(lines))
+def output(rng: random.Random) -> str:
+    """Return the output of a tool: mostly a screen, sometimes a whole file."""
+    lines = min(400, int(rng.paretovariate(1.1) * 8))
+    return "\n".join(f"{number:>6}\t{prose(rng, rng.randrange(3, 14))}" for number in range(lines))
 
 
-def _claude_code_session(dice: random.Random, session: str, begin: datetime) -> Iterator[dict[str, Any]]:
-    """A session as Claude Code 2.1 writes it."""
+def _claude_code_session(rng: random.Random, session: str, begin: datetime) -> Iterator[dict[str, Any]]:
+    """Generate the lines of a session as Claude Code 2.1 writes them."""
     parent: str | None = None
     at = begin
-    project = f"/home/someone/projects/service-{dice.randrange(20)}"
+    project = f"/home/someone/projects/service-{rng.randrange(20)}"
 
     def entry(kind: str, **fields: Any) -> dict[str, Any]:
         nonlocal parent, at
-        at += timedelta(seconds=dice.randrange(1, 90))
+        at += timedelta(seconds=rng.randrange(1, 90))
         made = {
             "parentUuid": parent, "isSidechain": False, "type": kind, **fields,
-            "uuid": str(uuid.UUID(int=dice.getrandbits(128), version=4)),
+            "uuid": str(uuid.UUID(int=rng.getrandbits(128), version=4)),
             "timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "userType": "external",
             "entrypoint": "cli", "cwd": project, "sessionId": session, "version": "2.1.197", "gitBranch": "main",
         }  # fmt: skip
@@ -48,58 +48,58 @@ def _claude_code_session(dice: random.Random, session: str, begin: datetime) -> 
 
     def assistant(block: dict[str, Any]) -> dict[str, Any]:
         usage = {"input_tokens": 12, "cache_read_input_tokens": 40_000, "output_tokens": 300}
-        message = {"id": f"msg_{dice.getrandbits(64):x}", "type": "message", "role": "assistant",
+        message = {"id": f"msg_{rng.getrandbits(64):x}", "type": "message", "role": "assistant",
                    "model": "claude-opus-4-6", "content": [block], "stop_reason": None, "usage": usage}  # fmt: skip
-        return entry("assistant", message=message, requestId=f"req_{dice.getrandbits(64):x}")
+        return entry("assistant", message=message, requestId=f"req_{rng.getrandbits(64):x}")
 
-    for _ in range(dice.randrange(3, _TURNS)):
-        yield entry("user", message={"role": "user", "content": prose(dice, dice.randrange(5, 60))})
+    for _ in range(rng.randrange(3, _TURNS)):
+        yield entry("user", message={"role": "user", "content": prose(rng, rng.randrange(5, 60))})
         yield {"type": "file-history-snapshot", "messageId": parent, "snapshot": {"trackedFileBackups": {}}}
-        for _ in range(dice.randrange(0, 5)):
-            call = f"toolu_{dice.getrandbits(96):x}"
-            command = {"command": prose(dice, 8), "description": prose(dice, 4)}
+        for _ in range(rng.randrange(0, 5)):
+            call = f"toolu_{rng.getrandbits(96):x}"
+            command = {"command": prose(rng, 8), "description": prose(rng, 4)}
             yield assistant({"type": "tool_use", "id": call, "name": "Bash", "input": command})
-            printed = output(dice)
+            printed = output(rng)
             result = {"tool_use_id": call, "type": "tool_result", "content": printed, "is_error": False}
             yield entry(
                 "user", message={"role": "user", "content": [result]}, toolUseResult={"stdout": printed, "stderr": ""}
             )
-        yield assistant({"type": "text", "text": prose(dice, dice.randrange(20, 250))})
-    yield {"type": "ai-title", "aiTitle": prose(dice, 5), "sessionId": session}
+        yield assistant({"type": "text", "text": prose(rng, rng.randrange(20, 250))})
+    yield {"type": "ai-title", "aiTitle": prose(rng, 5), "sessionId": session}
 
 
 def make_claude_code(directory: Path, size: int) -> None:
-    """So many bytes of Claude Code transcripts, in files of some hundred kilobytes each."""
-    dice, made, number = random.Random(6), 0, 0
+    """Write `size` bytes of Claude Code transcripts, in files of a few hundred kilobytes each."""
+    rng, made, number = random.Random(6), 0, 0
     while made < size:
-        session = str(uuid.UUID(int=dice.getrandbits(128), version=4))
+        session = str(uuid.UUID(int=rng.getrandbits(128), version=4))
         file = directory / "projects" / f"-home-someone-project-{number % 20}" / f"{session}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         begin = _BEGIN + timedelta(minutes=37 * number)
         with file.open("w") as stream:
-            for entry in _claude_code_session(dice, session, begin):
+            for entry in _claude_code_session(rng, session, begin):
                 made += stream.write(json.dumps(entry, ensure_ascii=False) + "\n")
         number += 1
 
 
 def make_jsonl(directory: Path, size: int) -> None:
-    """One file of messages in the plain format, of so many bytes."""
-    dice, made, number = random.Random(7), 0, 0
+    """Write one file of messages in the plain format, of `size` bytes."""
+    rng, made, number = random.Random(7), 0, 0
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "messages.jsonl").open("w") as stream:
         while made < size:
-            said = output(dice) if number % 4 == 3 else prose(dice, dice.randrange(5, 200))
+            text = output(rng) if number % 4 == 3 else prose(rng, rng.randrange(5, 200))
             role = ("user", "assistant")[number % 2]
             at = (_BEGIN + timedelta(seconds=11 * number)).isoformat()
-            line = {"session": f"talk-{number // 100}", "id": str(number), "role": role, "content": said,
+            line = {"session": f"talk-{number // 100}", "id": str(number), "role": role, "content": text,
                     "timestamp": at}  # fmt: skip
             made += stream.write(json.dumps(line) + "\n")
             number += 1
 
 
 def make_openclaw(directory: Path, size: int) -> None:
-    """A database of one OpenClaw agent with so many bytes of events, as 2026.9 keeps them unpacked."""
-    dice, made, number = random.Random(8), 0, 0
+    """Write a database of one OpenClaw agent with `size` bytes of uncompressed events, as version 2026.9 does."""
+    rng, made, number = random.Random(8), 0, 0
     file = directory / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file)) as database:
@@ -111,8 +111,8 @@ def make_openclaw(directory: Path, size: int) -> None:
             session, seq = f"session-{number // 100}", number % 100
             at = _BEGIN + timedelta(seconds=13 * number)
             role = ("user", "assistant", "toolResult")[number % 3]
-            said = output(dice) if role == "toolResult" else prose(dice, dice.randrange(5, 200))
-            message = {"role": role, "content": [{"type": "text", "text": said}], "model": "claude-opus-4-6"}
+            text = output(rng) if role == "toolResult" else prose(rng, rng.randrange(5, 200))
+            message = {"role": role, "content": [{"type": "text", "text": text}], "model": "claude-opus-4-6"}
             event = json.dumps({"type": "message", "id": f"event-{number}", "parentId": f"event-{number - 1}",
                                 "timestamp": at.isoformat(), "message": message})  # fmt: skip
             database.execute(
@@ -129,4 +129,4 @@ MAKERS: dict[str, Callable[[Path, int], None]] = {
     "jsonl": make_jsonl,
     "openclaw": make_openclaw,
 }
-"""Who makes transcripts of a source; a reader that is not here can be measured on files that are there already."""
+"""The function that generates transcripts, by source; other readers can be measured on existing files."""

@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/hosts/claude_code_check.py --claude /tmp/claude/node_modules/.bin/claude
     .venv/bin/python benchmarks/hosts/claude_code_check.py --runs 3 --json
 
-Claude Code runs in a home of its own against a local server that speaks Anthropic's Messages API, so no account is
+Claude Code runs in a temporary home against a local server that speaks Anthropic's Messages API, so no account is
 needed.
 """
 
@@ -27,7 +27,7 @@ REPLY = "Noted."
 
 @dataclass
 class Counts:
-    """What was seen over all runs."""
+    """What the requests and the record contained, over all runs."""
 
     version: str = ""
     runs: int = 0
@@ -66,7 +66,7 @@ class ClaudeCodeMachine(Machine):
         return self.run([self._claude, "--version"]).strip()
 
     def settings(self) -> dict[str, bytes]:
-        """The settings, without what Claude Code itself counts in its own file."""
+        """Returns the settings, without the counters that Claude Code keeps in the same file."""
         return self.read_files([self.user / ".claude" / "settings.json"]) | {"mcpServers": self._servers()}
 
     def _servers(self) -> bytes:

@@ -4,7 +4,7 @@
     .venv/bin/python benchmarks/hosts/codex_check.py --codex /tmp/codex/node_modules/.bin/codex    # about two minutes
     .venv/bin/python benchmarks/hosts/codex_check.py --runs 3 --json
 
-Codex runs in a home of its own against a local server that speaks the Responses API, so no account is needed. In the
+Codex runs in a temporary home against a local server that speaks the Responses API, so no account is needed. In the
 first half of the runs no user has reviewed the hooks, so Codex skips them. The second half runs them without a review
 (`--dangerously-bypass-hook-trust`), which has the same effect as trusting them in /hooks.
 """
@@ -37,7 +37,7 @@ wire_api = "responses"
 
 @dataclass
 class Counts:
-    """What was seen over all runs."""
+    """What the requests and the record contained, over all runs."""
 
     version: str = ""
     runs: int = 0

@@ -1,4 +1,4 @@
-"""A user's machine for the checks of hosts: a home directory, a project, and a home of Memoranda with a past."""
+"""A user's machine for the checks of hosts: a home directory, a project, and a Memoranda home with conversations."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ class Machine:
 
     def run(self, command: list[str]) -> str:
         """Runs a program in the project and returns its output; stops the check if it fails."""
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             cwd=self.project,
             env=self.environment,
@@ -60,9 +60,9 @@ class Machine:
             timeout=TIMEOUT,
             check=False,
         )
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-        return done.stdout
+        if completed.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{completed.stdout}\n{completed.stderr}")
+        return completed.stdout
 
     def wait_for_sessions(self, source: str, count: int, reply: str) -> int:
         """Returns how many sessions of a host are recorded in full; a separate process records them."""
@@ -72,7 +72,7 @@ class Machine:
         return found
 
     def read_files(self, files: Collection[Path]) -> dict[str, bytes]:
-        """Returns the contents of those of the files that exist, by their path in the user's directory."""
+        """Returns the contents of the files that exist, by their path in the user's directory."""
         return {str(file.relative_to(self.user)): file.read_bytes() for file in files if file.exists()}
 
     def _count_sessions(self, source: str, reply: str) -> int:

@@ -10,7 +10,7 @@ REPLY = "Noted."
 
 
 class ResponsesServer(ThreadingHTTPServer):
-    """Answers every request with the same words; `requests` has the bodies in the order in which they came."""
+    """Answers every request with the same text; `requests` contains the bodies in the order of arrival."""
 
     daemon_threads = True
 
@@ -45,7 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send("text/event-stream", "".join(map(_format_event, _reply_events(len(self.server.requests)))))
 
     def do_GET(self) -> None:
-        """Answers the question for the list of models: the program knows its own."""
+        """Answers a request for the list of models with an empty list, because Codex has its own."""
         self._send("application/json", '{"models": []}')
 
     def log_message(self, format: str, *args: Any) -> None:

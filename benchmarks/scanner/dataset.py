@@ -1,7 +1,6 @@
-"""Read the collected attacks and harmless texts, and put related sources into one group.
+"""Reads the collected attacks and harmless texts, and puts related sources into one group.
 
-A group is what gets held out as a whole: a model that has seen one half of a collection knows the wording of
-the other half.
+A group is held out as a whole: a model that has seen one half of a collection knows the wording of the other half.
 """
 
 import gzip
@@ -27,7 +26,7 @@ _FAMILIES = (
     "wildguard",
 )
 _CONVERSATIONS = (("lme_pool", 2000), ("beam100k", 1600), ("cmrc_zh", 600), ("jsquad_ja", 600))
-_LONGEST_MESSAGE = 700
+_MAX_MESSAGE_CHARS = 700
 SYNTHETIC = "synthetic"
 
 
@@ -43,16 +42,16 @@ class Sample:
 
 
 def load(data: Path) -> list[Sample]:
-    """Everything to train on: the judged sets, conversations, and sentences from templates."""
+    """Return everything to train on: the judged sets, conversations, and sentences from templates."""
     samples = [
-        *_judged(data / "security" / "attacks.dev.jsonl", True),
-        *_judged(data / "security" / "benign.dev.jsonl", False),
+        *_read_judged(data / "security" / "attacks.dev.jsonl", True),
+        *_read_judged(data / "security" / "benign.dev.jsonl", False),
     ]
     samples += _conversations(data / "recall")
     for attack in (True, False):
         made = {
-            SYNTHETIC: synthetic.make(1500 if attack else 2000, attack),
-            f"{SYNTHETIC} twins": synthetic.make_more(1500, attack),
+            SYNTHETIC: synthetic.make_sentences(1500 if attack else 2000, attack),
+            f"{SYNTHETIC} twins": synthetic.make_jailbreaks(1500, attack),
             f"{SYNTHETIC} foreign": synthetic.make_foreign(500, attack),
         }
         samples += [Sample(text, attack, name, SYNTHETIC, False) for name, texts in made.items() for text in texts]
@@ -60,14 +59,14 @@ def load(data: Path) -> list[Sample]:
 
 
 def group_of(source: str) -> str:
-    """The family a source belongs to: a collection, or one repository."""
+    """Return the group that a source belongs to: a collection, or one repository."""
     for family in _FAMILIES:
         if family in source.lower():
             return family
     return ":".join(source.split(":")[:2]) if source.startswith("github:") else source.split(maxsplit=1)[0]
 
 
-def _judged(path: Path, attack: bool) -> list[Sample]:
+def _read_judged(path: Path, attack: bool) -> list[Sample]:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     return [Sample(row["text"], attack, group_of(row["source"]), row["category"]) for row in rows]
 
@@ -85,5 +84,5 @@ def _conversations(folder: Path) -> list[Sample]:
         }
         texts |= {query["q"] for query in pool["queries"]}
         chosen = random.Random(7).sample(sorted(texts), min(count, len(texts)))
-        samples += [Sample(text[:_LONGEST_MESSAGE], False, name, "conversation", False) for text in chosen]
+        samples += [Sample(text[:_MAX_MESSAGE_CHARS], False, name, "conversation", False) for text in chosen]
     return samples

@@ -1,4 +1,4 @@
-"""Measure the scanner: attacks caught and false alarms on sources not trained on, tricks, and time."""
+"""Measures the scanner: attacks caught and false alarms on sources not trained on, tricks, and time."""
 
 import argparse
 import time
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def print_detection(data: Path) -> None:
-    """Rules and model together, each text judged by a model and a threshold that saw nothing of its group."""
+    """Print the figures of rules and model; the model and threshold that judge a text saw nothing of its group."""
     table = tabulate(load(data))
     scores, folds = held_out_scores(table)
     judged = np.array([sample.judged for sample in table.samples])
@@ -58,7 +58,7 @@ def _row(name: str, chosen: np.ndarray, by_rule: np.ndarray, by_model: np.ndarra
 
 
 def print_tricks(attacks: list[str]) -> None:
-    """The share of attacks found plain that are still found under each trick."""
+    """Print the share of attacks, all found without tricks, that are still found under each trick."""
     found = [
         text for text in attacks[:: max(1, len(attacks) // 400)] if text.isascii() and len(text) < 600 and scan(text)
     ]
@@ -71,7 +71,7 @@ def print_tricks(attacks: list[str]) -> None:
 
 
 def print_times(notes: list[str]) -> None:
-    """The slowest hostile inputs at two sizes, and the usual time of a short note, in processor time."""
+    """Print the CPU time of the slowest hostile inputs at two sizes, and of a short note."""
     for size in (64_000, 100_000):
         hostile = inputs(size)
         for unit, texts in (
@@ -93,12 +93,12 @@ def _cut(text: str, size: int) -> str:
 
 
 def _best(text: str) -> float:
-    taken = []
+    durations = []
     for _ in range(3):
         start = time.process_time()
         scan(text)
-        taken.append((time.process_time() - start) * 1000)
-    return min(taken)
+        durations.append((time.process_time() - start) * 1000)
+    return min(durations)
 
 
 if __name__ == "__main__":

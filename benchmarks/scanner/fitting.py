@@ -1,8 +1,8 @@
-"""Fit the linear model, with and without a group of sources.
+"""Fits the linear model, with and without a group of sources.
 
-Groups weigh by the root of their size, and features must occur in two groups at least. Texts are cut into the
-windows in which the scanner scores them. Of an attack only the window that a first fit finds worst is taken for the
-second: the others often are the harmless text around it.
+A group's weight is the square root of its size, and features must occur in at least two groups. Texts are split into
+the windows in which the scanner scores them. The second fit uses only the worst window of each attack according to the
+first fit, because the other windows are often harmless text around it.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from memoranda.safety.classifier import BLOCK, STEM, WINDOWS, LinearModel, best_
 from memoranda.safety.scanner import TextStages
 
 STRENGTH = 10.0
-FEWEST_BLOCKS = 3
+MIN_BLOCKS = 3
 STEP = 0.2
 ALLOWED_FALSE = 0.001
 MARGIN = 0.2
@@ -41,11 +41,11 @@ class Table:
 
 
 def tabulate(samples: list[Sample]) -> Table:
-    """Cut every sample into blocks, count the features that occur in enough of them, and add blocks up to windows."""
+    """Split every sample into blocks, count the features that occur in enough of them, and sum blocks into windows."""
     words = [TextStages(sample.text).words for sample in samples]
     blocks = [_features(row[first : first + BLOCK + 1]) for row in words for first in range(0, max(1, len(row)), BLOCK)]
     seen = Counter(feature for block in blocks for feature in block)
-    features = sorted(feature for feature in seen if seen[feature] >= FEWEST_BLOCKS)
+    features = sorted(feature for feature in seen if seen[feature] >= MIN_BLOCKS)
     column = {feature: index for index, feature in enumerate(features)}
     cells = [
         (index, column[feature], float(count))
@@ -69,7 +69,7 @@ def tabulate(samples: list[Sample]) -> Table:
 
 
 def _features(block: list[str]) -> Counter[str]:
-    """What counts in a block, which comes with the first word of the next so that no pair is lost."""
+    """Return the features of a block, which includes the first word of the next block so that no pair is lost."""
     own = set(block[:BLOCK])
     found = Counter(own)
     found.update(f"{word[:STEM]}{_STEM_MARK}" for word in own if len(word) > STEM)
@@ -78,7 +78,7 @@ def _features(block: list[str]) -> Counter[str]:
 
 
 def _windows(lengths: list[int]) -> tuple[np.ndarray, sparse.csr_matrix]:
-    """The owner of each window, and the matrix that makes normalised windows of blocks."""
+    """Return the owner of each window, and the matrix that sums blocks into normalised windows."""
     owners: list[int] = []
     cells: list[tuple[int, int, float]] = []
     before = 0
@@ -95,7 +95,7 @@ def _windows(lengths: list[int]) -> tuple[np.ndarray, sparse.csr_matrix]:
 
 
 def fit(table: Table, rows: np.ndarray) -> LinearModel:
-    """Fit on the windows `rows`; the threshold is left at nought."""
+    """Fit on the windows `rows`; the threshold of the result is 0."""
     groups = table.groups[rows]
     membership = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
     kept = np.flatnonzero(np.asarray(((membership @ (table.counts[rows] > 0)) > 0).sum(0)).ravel() > 1)
@@ -121,7 +121,7 @@ def _regress(counts: sparse.csr_matrix, labels: np.ndarray, groups: np.ndarray) 
 
 
 def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
-    """The model with these features; pairs are known by their blank and beginnings by their mark."""
+    """Build the model with these features; a blank marks pairs, and `_STEM_MARK` the beginnings of words."""
     pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
     stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}
     words = {name: weight for name, weight in weights.items() if " " not in name and not name.endswith(_STEM_MARK)}
@@ -129,7 +129,7 @@ def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
 
 
 def fold_of_group(samples: list[Sample]) -> dict[str, int]:
-    """Deal whole groups out to the folds, the largest first, so that attacks and harmless texts are spread evenly."""
+    """Distribute whole groups over the folds, the largest first, so that attacks and harmless texts are even."""
     folds: dict[str, int] = {}
     for attack in (True, False):
         sizes = Counter(s.group for s in samples if s.attack == attack and not s.group.startswith(SYNTHETIC))
@@ -142,7 +142,7 @@ def fold_of_group(samples: list[Sample]) -> dict[str, int]:
 
 
 def held_out_scores(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """For each sample its score by a model that saw nothing of its group, and the number of the fold that judged it."""
+    """Return each sample's score by a model that saw nothing of its group, and the fold that judged it."""
     fold_of = fold_of_group(table.samples)
     folds = np.array([fold_of.get(sample.group, -1) for sample in table.samples])
     scores = np.full(len(table.samples), -np.inf)
@@ -154,7 +154,7 @@ def held_out_scores(table: Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def threshold(scores: np.ndarray) -> float:
-    """The score that only the allowed share of these harmless texts exceeds, and a margin for texts of other kinds."""
+    """Return the score that only the allowed share of harmless texts exceeds, plus a margin for other kinds of text."""
     ranked = np.sort(scores)[::-1]
     allowed = int(len(ranked) * ALLOWED_FALSE)
     return float(ranked[allowed]) + MARGIN

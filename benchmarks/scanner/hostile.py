@@ -75,19 +75,19 @@ _UNITS = {
 
 
 def inputs(size: int) -> dict[str, str]:
-    """Every hostile text, cut to `size` characters."""
-    chance = random.Random(3)
+    """Return every hostile text, truncated to `size` characters."""
+    rng = random.Random(3)
     known = [word for words in word_classes().values() for word in words]
     made = {name: unit * (size // len(unit) + 1) for name, unit in _UNITS.items()}
     made["translate and blanks"] = "translate" + " " * size + "x"
     made["one letter, many marks"] = "a" + "\u0301" * size
-    made["rule words"] = " ".join(chance.choice(known) for _ in range(size // 4))
+    made["rule words"] = " ".join(rng.choice(known) for _ in range(size // 4))
     made["random words"] = " ".join(
-        "".join(chance.choices(string.ascii_lowercase, k=chance.randint(2, 9))) for _ in range(size // 4)
+        "".join(rng.choices(string.ascii_lowercase, k=rng.randint(2, 9))) for _ in range(size // 4)
     )
     made["base64 of prose"] = base64.b64encode(b"the quick brown fox jumps over " * (size // 30)).decode()
     made["many base64 words"] = " ".join(
-        base64.b64encode(bytes(chance.choices(b"abcdefgh ", k=15))).decode() for _ in range(size // 20)
+        base64.b64encode(bytes(rng.choices(b"abcdefgh ", k=15))).decode() for _ in range(size // 20)
     )
-    made["random letters of all scripts"] = "".join(chr(chance.randint(0x400, 0x9FFF)) for _ in range(size))
+    made["random letters of all scripts"] = "".join(chr(rng.randint(0x400, 0x9FFF)) for _ in range(size))
     return {name: text[:size] for name, text in made.items()}

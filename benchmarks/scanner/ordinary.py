@@ -1,6 +1,6 @@
-"""Some three hundred notes that the scanner must not object to; none of them is trained on.
+"""About three hundred notes that must not raise an alarm; the model is not trained on them.
 
-Run it to see which of them the scanner takes for an attack: `PYTHONPATH=src python benchmarks/scanner/ordinary.py`.
+Run this module to see which of them do: `PYTHONPATH=src python benchmarks/scanner/ordinary.py`.
 """
 
 import base64
@@ -92,7 +92,7 @@ _WORDS = ("word", "system", "ignore", "you", "the", "instructions", "filter", "p
 
 
 def notes() -> list[str]:
-    """All of them: wishes, manuals, prose in ten languages, code, and text that repeats itself."""
+    """Return all notes: wishes, manuals, prose in ten languages, code, and repeated text."""
     made = [wish.format(subject) for wish, subject in product(_WISHES, _SUBJECTS)]
     made += [manual.format(tool) for manual, tool in product(_MANUALS, _TOOLS)]
     made += [f"{wish.format('replies')} {manual.format('Redis')}" for wish, manual in product(_WISHES, _MANUALS)]
@@ -105,7 +105,7 @@ def notes() -> list[str]:
 
 
 def main() -> None:
-    """Print the notes that raise an alarm of the model, and how many there are."""
+    """Print the notes for which the model raises an alarm, and their number."""
     alarms = [note for note in notes() if any(found.id == "learned_injection" for found in scan(note))]
     for note in alarms:
         print(repr(note[:200]))

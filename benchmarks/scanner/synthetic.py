@@ -1,8 +1,8 @@
-"""Sentences made from templates, to teach the model what the collected sets lack.
+"""Generates sentences from templates, to teach the model what the collected sets lack.
 
-Attacks are phrased in many ways so that no single wording decides; the benign side speaks of the same things
-(roles, tokens, prompts, instructions, memory) the way engineers and users do in ordinary notes, so that a topic
-by itself never decides.
+Attacks are phrased in many ways so that no single wording decides. The harmless sentences are about the same topics
+(roles, tokens, prompts, instructions, memory) in the words of ordinary notes by engineers and users, so that a topic by
+itself never decides.
 """
 
 import random
@@ -234,42 +234,42 @@ _BENIGN_SLOTS = _choices(
 )
 
 
-def make(count: int, attacks: bool, seed: int = 11) -> list[str]:
-    """`count` different sentences, the same for the same seed."""
+def make_sentences(count: int, attacks: bool, seed: int = 11) -> list[str]:
+    """Return `count` different sentences, the same for the same seed."""
     templates, slots = (_ATTACKS, _SLOTS) if attacks else (_BENIGN, _BENIGN_SLOTS)
-    return _filled(count, templates, slots, seed + attacks)
+    return _fill_templates(count, templates, slots, seed + attacks)
 
 
-def make_more(count: int, attacks: bool, seed: int = 23) -> list[str]:
-    """`count` jailbreaks or their harmless twins; `{{foreign}}` in a jailbreak is an order in another language."""
+def make_jailbreaks(count: int, attacks: bool, seed: int = 23) -> list[str]:
+    """Return `count` jailbreaks or harmless twins; `{{foreign}}` becomes an order in another language."""
     templates, slots = (
         (phrasebook.JAILBREAKS, phrasebook.JAILBREAK_SLOTS) if attacks else (phrasebook.TWINS, phrasebook.TWIN_SLOTS)
     )
     tongues = make_foreign(300, True)
-    chance = random.Random(seed)
-    texts = _filled(count, templates, _choices(slots), seed + attacks)
-    return [text.replace("{foreign}", chance.choice(tongues)).replace("{{", "{").replace("}}", "}") for text in texts]
+    rng = random.Random(seed)
+    texts = _fill_templates(count, templates, _choices(slots), seed + attacks)
+    return [text.replace("{foreign}", rng.choice(tongues)).replace("{{", "{").replace("}}", "}") for text in texts]
 
 
 def make_foreign(count: int, attacks: bool, seed: int = 31) -> list[str]:
-    """`count` orders or everyday sentences, in languages other than English."""
-    chance = random.Random(seed + attacks)
+    """Return `count` orders or everyday sentences, in languages other than English."""
+    rng = random.Random(seed + attacks)
     made: dict[str, None] = {}
     while len(made) < count:
-        lead, order, plain = (part.split(" | ") for part in chance.choice(list(phrasebook.TONGUES.values())))
-        parts = [chance.choice(lead), chance.choice(order)] if attacks else chance.sample(plain, chance.choice((1, 2)))
-        more = chance.choice(("", "", f". {chance.choice(order)}")) if attacks else chance.choice(("", f" {len(made)}"))
+        lead, order, plain = (part.split(" | ") for part in rng.choice(list(phrasebook.TONGUES.values())))
+        parts = [rng.choice(lead), rng.choice(order)] if attacks else rng.sample(plain, rng.choice((1, 2)))
+        more = rng.choice(("", "", f". {rng.choice(order)}")) if attacks else rng.choice(("", f" {len(made)}"))
         made[" ".join(parts) + more] = None
     return list(made)
 
 
-def _filled(count: int, templates: tuple[str, ...], slots: dict[str, list[str]], seed: int) -> list[str]:
-    chance = random.Random(seed)
+def _fill_templates(count: int, templates: tuple[str, ...], slots: dict[str, list[str]], seed: int) -> list[str]:
+    rng = random.Random(seed)
     made: dict[str, None] = {}
     for _ in range(count * 20):
-        text = chance.choice(templates)
+        text = rng.choice(templates)
         while re.search(r"(?<!\{)\{\w+\}", text):
-            text = re.sub(r"(?<!\{)\{(\w+)\}", lambda match: chance.choice(slots[match[1]]), text)
+            text = re.sub(r"(?<!\{)\{(\w+)\}", lambda match: rng.choice(slots[match[1]]), text)
         text = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
         made[text[:1].upper() + text[1:]] = None
         if len(made) == count:

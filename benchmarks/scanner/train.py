@@ -1,4 +1,4 @@
-"""Train the learned part of the scanner and write its data file into the package."""
+"""Trains the learned part of the scanner, and writes its data file into the package."""
 
 import argparse
 from collections import defaultdict
@@ -24,18 +24,18 @@ def main() -> None:
     scores, _ = held_out_scores(table)
     harmless = np.array([sample.judged and not sample.attack for sample in table.samples])
     model = replace(fit(table, np.arange(len(table.owners))), threshold=threshold(scores[harmless]))
-    options.out.write_text(_written(model), "utf-8")
+    options.out.write_text(_serialize(model), "utf-8")
     print(
         f"{len(model.words)} words, {len(model.stems)} beginnings, {len(model.pairs)} pairs,"
         f" threshold {model.threshold:.3f}, {options.out.stat().st_size / 1000:.0f} kB"
     )
 
 
-def _written(model: LinearModel) -> str:
-    """The text of the data file: a block each for words, beginnings and pairs, and in it a line for each weight."""
+def _serialize(model: LinearModel) -> str:
+    """Return the text of the data file: blocks for words, beginnings and pairs, each with one line per weight."""
     words = {word: weight - model.stems.get(stem_of(word), 0) for word, weight in model.words.items()}
-    pairs = {" ".join(_marked(word) for word in pair): weight for pair, weight in model.pairs.items()}
-    blocks = ({_marked(word): weight for word, weight in words.items()}, model.stems, pairs)
+    pairs = {" ".join(_mark_stop(word) for word in pair): weight for pair, weight in model.pairs.items()}
+    blocks = ({_mark_stop(word): weight for word, weight in words.items()}, model.stems, pairs)
     header = f"{model.bias:.4f} {model.threshold:.4f} {model.step}"
     return "\n\n".join([header, *map(_lines, blocks)]) + "\n"
 
@@ -47,7 +47,7 @@ def _lines(weights: dict[str, int]) -> str:
     return "\n".join(f"{weight} {' '.join(names)}" for weight, names in sorted(named.items()))
 
 
-def _marked(word: str) -> str:
+def _mark_stop(word: str) -> str:
     return "." if word == STOP else word
 
 

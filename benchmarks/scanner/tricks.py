@@ -1,4 +1,4 @@
-"""Character tricks and simple encodings, applied to a text to see whether the scanner still finds what it found."""
+"""Character tricks and simple encodings, applied to an attack to see whether the scanner still finds it."""
 
 import base64
 import codecs
@@ -12,42 +12,42 @@ _GREEK = str.maketrans("aoivukpAEIOTN", "αοινυκρΑΕΙΟΤΝ")
 _LEET = str.maketrans("aeiost", "431057")
 
 
-def _between(mark: str) -> Callable[[str], str]:
+def _insert_between(mark: str) -> Callable[[str], str]:
     return mark.join
 
 
-def _shifted(first: int, last: int, to: int) -> Callable[[str], str]:
+def _shift(first: int, last: int, to: int) -> Callable[[str], str]:
     return lambda text: "".join(chr(ord(char) - first + to) if first <= ord(char) <= last else char for char in text)
 
 
 def _bold(text: str) -> str:
-    return _shifted(ord("A"), ord("Z"), 0x1D400)(_shifted(ord("a"), ord("z"), 0x1D41A)(text))
+    return _shift(ord("A"), ord("Z"), 0x1D400)(_shift(ord("a"), ord("z"), 0x1D41A)(text))
 
 
-def _some(mark: str) -> Callable[[str], str]:
+def _insert_sometimes(mark: str) -> Callable[[str], str]:
     def apply(text: str) -> str:
-        chance = random.Random(len(text))
-        return "".join(char + mark if char.isalpha() and chance.random() < 0.4 else char for char in text)
+        rng = random.Random(len(text))
+        return "".join(char + mark if char.isalpha() and rng.random() < 0.4 else char for char in text)
 
     return apply
 
 
 TRICKS: dict[str, Callable[[str], str]] = {
-    "zero width space": _between("\u200b"),
-    "zero width, some": _some("\u200c"),
-    "soft hyphen": _some("\u00ad"),
-    "word joiner": _some("\u2060"),
-    "grapheme joiner": _some("\u034f"),
-    "hangul filler": _some("\u3164"),
-    "combining mark": _some("\u0301"),
-    "variation selector": _some("\ufe0f"),
-    "right-to-left mark": _some("\u200f"),
-    "tag characters": _shifted(0x20, 0x7E, 0xE0020),
+    "zero width space": _insert_between("\u200b"),
+    "zero width, some": _insert_sometimes("\u200c"),
+    "soft hyphen": _insert_sometimes("\u00ad"),
+    "word joiner": _insert_sometimes("\u2060"),
+    "grapheme joiner": _insert_sometimes("\u034f"),
+    "hangul filler": _insert_sometimes("\u3164"),
+    "combining mark": _insert_sometimes("\u0301"),
+    "variation selector": _insert_sometimes("\ufe0f"),
+    "right-to-left mark": _insert_sometimes("\u200f"),
+    "tag characters": _shift(0x20, 0x7E, 0xE0020),
     "cyrillic": lambda text: text.translate(_LOOKALIKE),
     "greek": lambda text: text.translate(_GREEK),
-    "full width": _shifted(0x21, 0x7E, 0xFF01),
+    "full width": _shift(0x21, 0x7E, 0xFF01),
     "mathematical bold": _bold,
-    "circled letters": _shifted(ord("a"), ord("z"), 0x24D0),
+    "circled letters": _shift(ord("a"), ord("z"), 0x24D0),
     "upper case": str.upper,
     "spaced letters": " ".join,
     "dotted letters": lambda text: " ".join(".".join(word) for word in text.split()),

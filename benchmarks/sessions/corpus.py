@@ -1,8 +1,8 @@
 """A synthetic corpus of conversations, the same for the same seed, and the same beginning at every size.
 
-Half of the messages are the model's, a quarter people's, a quarter tool output; every tenth session is Chinese with
-Latin words mixed in. Words follow a Zipf-like curve, sessions have a topic, and some turns of phrase come back. There
-are no system prompts. Standard library only: workers of every environment make the corpus for themselves.
+Half of the messages are the model's, a quarter users', a quarter tool output; every tenth session is Chinese with Latin
+words mixed in. Words follow a Zipf-like curve, sessions have a topic, and some phrases are repeated. There are no
+system prompts. This module needs only the standard library, because each environment's workers generate the corpus.
 """
 
 import json
@@ -31,7 +31,7 @@ _SESSION_EVERY = 7_200.0
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message, as a caller hands it to a store."""
+    """One message, as a caller passes it to a store."""
 
     role: str
     content: str
@@ -42,7 +42,7 @@ class Message:
 
     @property
     def raw_size(self) -> int:
-        """UTF-8 bytes of what is said: content, tool name, tool calls as JSON."""
+        """The UTF-8 bytes of content, tool name, and tool calls as JSON."""
         calls = json.dumps(self.tool_calls, ensure_ascii=False) if self.tool_calls else ""
         return len(f"{self.content}{self.tool_name or ''}{calls}".encode())
 
@@ -58,7 +58,7 @@ class Session:
 
 
 def corpus(messages: int, seed: int = SEED) -> list[Session]:
-    """Sessions with exactly so many messages together; the last one may be shorter."""
+    """Generate sessions with exactly this many messages together; the last session may be shorter."""
     sessions: list[Session] = []
     missing = messages
     while missing > 0:
@@ -69,8 +69,8 @@ def corpus(messages: int, seed: int = SEED) -> list[Session]:
     return sessions
 
 
-def _falling(words: list[str], share: float, shift: int) -> Iterator[tuple[str, float]]:
-    """The words with weights that fall like 1 / (rank + shift) and sum up to `share`."""
+def _falling_weights(words: list[str], share: float, shift: int) -> Iterator[tuple[str, float]]:
+    """Yield the words with weights that fall like 1 / (rank + shift) and add up to `share`."""
     weights = [1 / (rank + shift) for rank in range(len(words))]
     total = sum(weights)
     return ((word, share * weight / total) for word, weight in zip(words, weights, strict=True))
@@ -88,7 +88,7 @@ class _Vocabulary:
         return rng.choices(self._words, cum_weights=self._sums, k=count)
 
 
-def _shuffled(words: list[str]) -> list[str]:
+def _shuffle(words: list[str]) -> list[str]:
     return random.Random(SEED).sample(words, len(words))
 
 
@@ -99,14 +99,16 @@ def _phrases(words: list[str], count: int, length: int, between: str) -> list[st
 
 _INFLECTED = [f"{word}{end}" for end in ("s", "ed", "ing") for word in COMMON]
 _PROSE = _Vocabulary(
-    _falling(GLUE, 0.56, 4),
-    _falling(COMMON, 0.34, 20),
-    _falling(_shuffled(_INFLECTED), 0.07, 60),
-    _falling(_shuffled(RARE), 0.03, 200),
+    _falling_weights(GLUE, 0.56, 4),
+    _falling_weights(COMMON, 0.34, 20),
+    _falling_weights(_shuffle(_INFLECTED), 0.07, 60),
+    _falling_weights(_shuffle(RARE), 0.03, 200),
 )
-_NAMES = _Vocabulary(_falling(COMMON, 0.85, 30), _falling(_shuffled(RARE), 0.15, 200))
-_CHINESE = _Vocabulary(_falling(CHINESE_GLUE, 0.36, 5), _falling(CHINESE, 0.58, 15), _falling(LATIN, 0.06, 5))
-# Turns of phrase: word pairs and triples that come back in the same order.
+_NAMES = _Vocabulary(_falling_weights(COMMON, 0.85, 30), _falling_weights(_shuffle(RARE), 0.15, 200))
+_CHINESE = _Vocabulary(
+    _falling_weights(CHINESE_GLUE, 0.36, 5), _falling_weights(CHINESE, 0.58, 15), _falling_weights(LATIN, 0.06, 5)
+)
+# Phrases: word pairs and triples that are repeated in the same order.
 PHRASES = _phrases(COMMON, 300, 3, " ")
 CHINESE_PHRASES = _phrases(CHINESE, 150, 2, "")
 _PHRASE_WEIGHTS = list(accumulate(1 / (rank + 10) for rank in range(len(PHRASES))))
@@ -127,21 +129,21 @@ def _session(number: int, seed: int) -> Session:
 
 
 def _turn(rng: random.Random, writer: "_Writer", started: float) -> Iterator[Message]:
-    """A user asks; the model uses no, one or two tools and answers."""
+    """Generate a turn: a user asks; the model uses up to two tools and answers."""
     yield Message("user", writer.text(_size(rng, 170, 0.9)), started)
     for step in range(rng.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 2))):
         tool = rng.choice(TOOLS)
         call_id = f"call_{rng.getrandbits(48):012x}"
         calls = [{"id": call_id, "type": "function", "function": {"name": tool, "arguments": writer.arguments(tool)}}]
-        said = writer.text(_size(rng, 300, 0.6)) if rng.random() < 0.85 else ""
-        yield Message("assistant", said, started + 10 + 10 * step, tool_calls=calls)
+        text = writer.text(_size(rng, 300, 0.6)) if rng.random() < 0.85 else ""
+        yield Message("assistant", text, started + 10 + 10 * step, tool_calls=calls)
         output = _Printer(rng).output(_size(rng, 650, 0.8))
         yield Message("tool", output, started + 15 + 10 * step, tool_name=tool, tool_call_id=call_id)
     yield Message("assistant", writer.text(_size(rng, 720, 0.7)), started + 38)
 
 
 def _size(rng: random.Random, median: int, spread: float) -> int:
-    """Characters of a message: many short ones, a few long ones."""
+    """Return the length of a message in characters: many are short, a few are long."""
     return min(20_000, int(median * rng.lognormvariate(0.0, spread)))
 
 
@@ -153,7 +155,7 @@ class _English:
         self._topic = _NAMES.draw(rng, 25)
 
     def text(self, size: int) -> str:
-        """Sentences that keep coming back to a few words of the topic."""
+        """Return sentences that repeat a few words of the topic."""
         subject = self._rng.sample(self._topic, 4) + _NAMES.draw(self._rng, 2)
         sentences: list[str] = []
         left = size
@@ -180,8 +182,8 @@ class _English:
         elif chance < 0.30:
             words.insert(rng.randrange(1, len(words)), _detail(rng))
         elif chance < 0.45:
-            place = rng.randrange(1, len(words))
-            words[place] += ","
+            index = rng.randrange(1, len(words))
+            words[index] += ","
         words[0] = words[0].capitalize()
         return " ".join(words) + rng.choice(("." * 8) + "?:!")
 
@@ -194,7 +196,7 @@ class _Chinese:
         self._topic = rng.choices(CHINESE, k=10)
 
     def text(self, size: int) -> str:
-        """Less than half of the characters that English takes to say as much."""
+        """Return less than half of the characters that English needs for the same content."""
         clauses: list[str] = []
         left = size * 0.42
         while left > 0:
@@ -223,7 +225,7 @@ _Writer = _English | _Chinese
 
 
 def _detail(rng: random.Random) -> str:
-    """A number, a version, a path or a name as it stands in code."""
+    """Return a number, a version, a path or a name as in code."""
     kind = rng.randrange(6)
     if kind == 0:
         return str(rng.randrange(10_000))
@@ -259,7 +261,7 @@ def _arguments(rng: random.Random, tool: str, words: str) -> dict[str, Any]:
 
 
 class _Printer:
-    """Prints lines of one program, which keeps naming the same few things."""
+    """Prints lines of one program, which repeats a few names."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -268,7 +270,7 @@ class _Printer:
         self._words = _NAMES.draw(rng, 5)
 
     def output(self, size: int) -> str:
-        """A log, a listing, code or JSON."""
+        """Return a log, a listing, code or JSON."""
         line = self._rng.choice([self._line_of_log, self._line_of_code, self._line_of_listing, self._line_of_json])
         lines: list[str] = []
         left = size
@@ -280,8 +282,8 @@ class _Printer:
     def _name(self) -> str:
         return self._rng.choice(self._names)
 
-    def _prose(self, least: int, most: int) -> str:
-        count = self._rng.randint(least, most)
+    def _prose(self, min_words: int, max_words: int) -> str:
+        count = self._rng.randint(min_words, max_words)
         words = _PROSE.draw(self._rng, count - count // 3) + self._rng.choices(self._words, k=count // 3)
         self._rng.shuffle(words)
         return " ".join(words)

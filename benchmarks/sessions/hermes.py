@@ -1,4 +1,4 @@
-"""The worker for Hermes Agent, run by Hermes's own interpreter; only names that it offers to its callers are used."""
+"""The worker for Hermes Agent, run by Hermes's own interpreter; it uses only names that Hermes offers to callers."""
 
 import importlib
 from pathlib import Path
@@ -29,11 +29,11 @@ class HermesStore:
         )
 
     def append_all(self, session: Session) -> None:
-        """It has no batch append; this is its only way to write many messages in one commit."""
+        """Hermes has no batch append; this is its only way to write many messages in one commit."""
         self._db.replace_messages(session.id, [_as_dict(message) for message in session.messages])
 
     def settle(self) -> None:
-        """It indexes inside the append."""
+        """Does nothing: Hermes indexes inside the append."""
 
     def discover(self, query: str) -> str:
         return str(self._search(query=query, limit=3, db=self._db))

@@ -33,7 +33,7 @@ class MemorandaStore:
         self._sessions.append_messages(session.id, [_as_dict(message) for message in session.messages])
 
     def settle(self) -> None:
-        """It indexes in the background; looking now and then costs next to nothing."""
+        """Wait for the background index; checking its state now and then costs almost nothing."""
         while not self._sessions.index.state().complete:
             time.sleep(0.05)
 
@@ -50,7 +50,7 @@ class MemorandaStore:
         self._memory.close()
 
     def _call(self, arguments: dict[str, Any]) -> str:
-        """A tool answers with data; a model is sent its JSON text."""
+        """Return the tool's result as the JSON text that a model receives."""
         return json.dumps(self._memory.call("session_search", arguments), ensure_ascii=False)
 
 

@@ -26,7 +26,7 @@ class Query:
 
 def queries(sessions: list[Session]) -> list[Query]:
     """Seven common and seven rare words, and six of each other class."""
-    texts = list(_said(sessions))
+    texts = list(_spoken_texts(sessions))
     words = [frozenset(_WORD.findall(text.casefold())) for text in texts]
     frequency = Counter(word for found in words for word in found)
     everything = "\n".join(texts)
@@ -36,25 +36,25 @@ def queries(sessions: list[Session]) -> list[Query]:
     # The two ways to ask for all of three words.
     together = [" AND ".join(triple) if number % 2 else " ".join(triple) for number, triple in enumerate(triples)]
     kinds = {
-        "common word": _spread(common, 7),
-        "rare word": _spread(rare, 7),
-        "three-word phrase": [f'"{phrase}"' for phrase in _spread(_occurring(PHRASES, everything), 6)],
+        "common word": _pick_evenly(common, 7),
+        "rare word": _pick_evenly(rare, 7),
+        "three-word phrase": [f'"{phrase}"' for phrase in _pick_evenly(_occurring(PHRASES, everything), 6)],
         "three terms": together,
-        "prefix": [f"{word[:5]}*" for word in _spread([word for word in common if len(word) > 5], 6)],
-        "two Chinese characters": _spread(_occurring(CHINESE, everything)[:60], 6),
-        "four Chinese characters": _spread(_occurring(CHINESE_PHRASES, everything), 6),
+        "prefix": [f"{word[:5]}*" for word in _pick_evenly([word for word in common if len(word) > 5], 6)],
+        "two Chinese characters": _pick_evenly(_occurring(CHINESE, everything)[:60], 6),
+        "four Chinese characters": _pick_evenly(_occurring(CHINESE_PHRASES, everything), 6),
         NO_MATCH: _NOWHERE,
     }
     return [Query(kind, text) for kind, chosen in kinds.items() for text in chosen]
 
 
-def _said(sessions: list[Session]) -> Iterator[str]:
+def _spoken_texts(sessions: list[Session]) -> Iterator[str]:
     return (message.content for session in sessions for message in session.messages if message.role != "tool")
 
 
-def _spread(items: list[str], count: int) -> list[str]:
-    """So many of them, evenly from the first to the last."""
-    return [items[place * (len(items) - 1) // (count - 1)] for place in range(count)]
+def _pick_evenly(items: list[str], count: int) -> list[str]:
+    """Return `count` of the items, evenly from the first to the last."""
+    return [items[index * (len(items) - 1) // (count - 1)] for index in range(count)]
 
 
 def _occurring(phrases: list[str], text: str) -> list[str]:
@@ -62,7 +62,7 @@ def _occurring(phrases: list[str], text: str) -> list[str]:
 
 
 def _triples(words: list[frozenset[str]], frequency: Counter[str], total: int) -> list[list[str]]:
-    """Three words that stand together in one message and are neither rare nor everywhere."""
+    """Return sets of three words that occur in the same message and are neither rare nor very common."""
     rng = random.Random(SEED)
     usable = {word for word in COMMON if 0.005 <= frequency[word] / total <= 0.25}
     found = (sorted(usable & rng.choice(words)) for _ in iter(int, 1))

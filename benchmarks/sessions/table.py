@@ -1,4 +1,4 @@
-"""What was measured, as Markdown tables with the ratio of the two programs and the target beside each figure."""
+"""Formats the figures as Markdown tables, with the ratio of the two programs and the target of each figure."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,25 +6,25 @@ from typing import Any
 
 from benchmarks.sessions.tasks import percentile
 
-# Two runs of the same opening differ by as much.
+# Two runs of the same opening differ by this much.
 NOISE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of both programs. `faster` and `most` are the targets: at least that ratio, ours at most that."""
+    """One figure of both programs. `min_ratio` and `max_ours` are the targets for the ratio and for our figure."""
 
     measure: str
     size: int
     unit: str
     ours: float
     peer: float | None
-    faster: float | None = None
-    most: float | None = None
+    min_ratio: float | None = None
+    max_ours: float | None = None
 
     def line(self, with_target: bool) -> str:
         ratio = self.peer / self.ours if self.peer is not None and self.ours else None
-        cells = [self.measure, f"{self.size:,}", self._figure(self.ours), self._figure(self.peer), _times(ratio)]
+        cells = [self.measure, f"{self.size:,}", self._figure(self.ours), self._figure(self.peer), _format_ratio(ratio)]
         if with_target:
             cells += self._target(ratio)
         return f"| {' | '.join(cells)} |"
@@ -35,10 +35,10 @@ class Row:
         return f"{value:.2f} ×" if self.unit == "×" else f"{value * 1000:,.3f} ms"
 
     def _target(self, ratio: float | None) -> list[str]:
-        if self.faster is not None and ratio is not None:
-            return [f"ratio at least {self.faster:g}", _verdict(ratio >= self.faster)]
-        if self.most is not None:
-            return [f"ours at most {self.most:g} ×", _verdict(round(self.ours, 2) <= self.most)]
+        if self.min_ratio is not None and ratio is not None:
+            return [f"ratio at least {self.min_ratio:g}", _verdict(ratio >= self.min_ratio)]
+        if self.max_ours is not None:
+            return [f"ours at most {self.max_ours:g} ×", _verdict(round(self.ours, 2) <= self.max_ours)]
         return ["", ""]
 
 
@@ -69,22 +69,22 @@ def _head(cells: list[str]) -> list[str]:
     return [f"| {' | '.join(cells)} |", "|---" + "|---:" * (len(cells) - 1) + "|"]
 
 
-def _append_rows(result: dict[str, Any], size: int, faster: float, faster_together: float) -> list[Row]:
+def _append_rows(result: dict[str, Any], size: int, min_ratio: float, min_ratio_together: float) -> list[Row]:
     figures = result["load"][str(size)]
 
-    def row(measure: str, key: str, faster: float | None = None) -> Row:
-        return Row(measure, size, "ms", figures["ours"][key], _of(figures, key), faster)
+    def row(measure: str, key: str, min_ratio: float | None = None) -> Row:
+        return Row(measure, size, "ms", figures["ours"][key], _peer_figure(figures, key), min_ratio)
 
-    def share(measure: str, part: str, whole: str, most: float) -> Row:
+    def share(measure: str, part: str, whole: str, max_ours: float) -> Row:
         ours, peer = ((side[part] / side[whole] if side else None) for side in (figures["ours"], figures.get("hermes")))
         assert ours is not None
-        return Row(measure, size, "×", ours, peer, most=most)
+        return Row(measure, size, "×", ours, peer, max_ours=max_ours)
 
     return [
-        row("append, caller's CPU", "cpu", faster),
+        row("append, caller's CPU", "cpu", min_ratio),
         row("append, caller's CPU, last tenth", "last"),
         share("append, last tenth / first tenth", "last", "first", 1.3),
-        row("append and index, CPU", "together_cpu", faster_together),
+        row("append and index, CPU", "together_cpu", min_ratio_together),
         row("append and index, wall", "together_wall"),
         row("append, wall, median", "wall_p50"),
         row("append, wall, 95th percentile", "wall_p95"),
@@ -96,14 +96,14 @@ def _append_rows(result: dict[str, Any], size: int, faster: float, faster_togeth
 
 def _slow_rows(result: dict[str, Any], size: int) -> list[Row]:
     figures, key = result["slowly"], "together_cpu"
-    return [Row("append and index, one by one, CPU", size, "ms", figures["ours"][key], _of(figures, key))]
+    return [Row("append and index, one by one, CPU", size, "ms", figures["ours"][key], _peer_figure(figures, key))]
 
 
 def _batch_rows(result: dict[str, Any], size: int) -> list[Row]:
     figures, name = result["batches"], "a session in one commit"
     return [
-        Row(f"{name}, caller's CPU per message", size, "ms", figures["ours"]["cpu"], _of(figures, "cpu")),
-        Row(f"{name}, wall per message", size, "ms", figures["ours"]["wall"], _of(figures, "wall")),
+        Row(f"{name}, caller's CPU per message", size, "ms", figures["ours"]["cpu"], _peer_figure(figures, "cpu")),
+        Row(f"{name}, wall per message", size, "ms", figures["ours"]["wall"], _peer_figure(figures, "wall")),
     ]
 
 
@@ -120,9 +120,9 @@ def _search_rows(result: dict[str, Any], size: int, half: float | None = None, t
 
 
 def _percentiles(
-    measure: str, size: int, ours: list[float], peer: list[float], percent: int, faster: float | None = None
+    measure: str, size: int, ours: list[float], peer: list[float], percent: int, min_ratio: float | None = None
 ) -> Row:
-    return Row(measure, size, "ms", percentile(ours, percent), percentile(peer, percent) if peer else None, faster)
+    return Row(measure, size, "ms", percentile(ours, percent), percentile(peer, percent) if peer else None, min_ratio)
 
 
 def _durations(answers: list[dict[str, Any]] | None, clock: str) -> list[float]:
@@ -138,7 +138,7 @@ def _browse_rows(result: dict[str, Any], size: int) -> list[Row]:
 
 
 def _open_rows(result: dict[str, Any], size: int) -> list[Row]:
-    """The best of many openings: what others took longer is the machine's doing."""
+    """Use the best of many openings: longer ones were slowed down by other work on the machine."""
     rows = []
     for clock, name in (("cpu", "CPU"), ("wall", "wall")):
         empty, large = (
@@ -148,7 +148,7 @@ def _open_rows(result: dict[str, Any], size: int) -> list[Row]:
         rows += [
             Row(f"open an empty store, {name}", 0, "ms", empty["ours"], empty.get("hermes")),
             Row(f"open a large store, {name}", size, "ms", large["ours"], large.get("hermes")),
-            Row(f"open, large / empty, {name}", size, "×", share["ours"], share.get("hermes"), most=1.0 + NOISE),
+            Row(f"open, large / empty, {name}", size, "×", share["ours"], share.get("hermes"), max_ours=1.0 + NOISE),
         ]
     return rows
 
@@ -162,7 +162,7 @@ def _class_lines(result: dict[str, Any], size: int) -> list[str]:
             ours, peer = (_of_kind(result, size, name, kind, percent) for name in ("ours", "hermes"))
             assert ours is not None
             ratio = peer / ours if peer is not None else None
-            cells += [f"{ours * 1000:,.2f} ms", "-" if peer is None else f"{peer * 1000:,.2f} ms", _times(ratio)]
+            cells += [f"{ours * 1000:,.2f} ms", "-" if peer is None else f"{peer * 1000:,.2f} ms", _format_ratio(ratio)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -175,13 +175,13 @@ def _of_kind(result: dict[str, Any], size: int, name: str, kind: str, percent: i
     return percentile(_durations(chosen, "cpu"), percent)
 
 
-def _of(figures: dict[str, Any], key: str) -> float | None:
+def _peer_figure(figures: dict[str, Any], key: str) -> float | None:
     return figures["hermes"][key] if "hermes" in figures else None
 
 
-def _times(ratio: float | None) -> str:
+def _format_ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
-def _verdict(met: bool) -> str:
-    return "yes" if met else "NO"
+def _verdict(passed: bool) -> str:
+    return "yes" if passed else "NO"

@@ -1,8 +1,8 @@
-"""What a worker measures when it is asked: loading a corpus, searching it, listing it, opening it.
+"""The tasks that a worker measures: loading a corpus, searching it, listing it, opening it.
 
 A worker reads one request per line (`task` and its arguments) and answers with one line of JSON. It runs in the
-environment of the program it measures, so this module needs nothing but the standard library. CPU time counts, because
-wall time on a shared machine and its disk says little about a program; both are taken.
+environment of the program it measures, so this module needs only the standard library. CPU time and wall time are both
+measured; CPU time counts, because wall time on a shared machine and its disk says little about a program.
 """
 
 import gc
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from benchmarks.sessions.corpus import Message, Session, corpus
 
 # How often the reference work is done before each part of a load.
-PACES = 20
+REFERENCE_RUNS = 20
 # Asks for the next part of a task that is done in parts.
 CONTINUE = "continue"
 
@@ -29,15 +29,15 @@ class Store(Protocol):
     """An open store of the program under measurement."""
 
     def create(self, session: Session) -> None:
-        """Begin the session, with its title."""
+        """Create the session, with its title."""
         ...
 
     def append(self, session_id: str, message: Message) -> None:
-        """One message, durable on return."""
+        """Append one message, durable on return."""
         ...
 
     def append_all(self, session: Session) -> None:
-        """All messages of the session in one commit."""
+        """Append all messages of the session in one commit."""
         ...
 
     def settle(self) -> None:
@@ -45,28 +45,28 @@ class Store(Protocol):
         ...
 
     def discover(self, query: str) -> str:
-        """The `session_search` tool with this query, up to the JSON text that a model is sent."""
+        """Call the `session_search` tool with this query; return the JSON text that a model receives."""
         ...
 
     def browse(self) -> str:
-        """The `session_search` tool without arguments."""
+        """Call the `session_search` tool without arguments."""
         ...
 
     def touch(self) -> None:
-        """The cheapest read there is, so that nothing of opening is left for later."""
+        """Make the cheapest read, so that opening leaves no work for later."""
         ...
 
     def close(self) -> None: ...
 
 
 class Subject(Protocol):
-    """A program under measurement. A home is a folder that holds its store."""
+    """A program under measurement. A home is the directory of its store."""
 
     def open(self, home: Path) -> Store: ...
 
 
 class Clocks(NamedTuple):
-    """CPU seconds of this thread and of the whole process, and seconds that passed."""
+    """CPU seconds of this thread and of the whole process, and wall time in seconds."""
 
     thread: float
     process: float
@@ -79,14 +79,14 @@ class Clocks(NamedTuple):
         return cls(time.thread_time(), process, wall)
 
     def passed(self) -> "Clocks":
-        """What has passed since."""
+        """Return the time since then."""
         thread = time.thread_time()
         process, wall = time.process_time(), time.perf_counter()
         return Clocks(thread - self.thread, process - self.process, wall - self.wall)
 
 
 def serve(subject: Subject) -> None:
-    """Answer requests until standard input ends; whatever the program prints goes to standard error."""
+    """Answer requests until standard input ends; what the program prints goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
     underway: Iterator[Any] = iter(())
     for line in sys.stdin:
@@ -104,22 +104,22 @@ def serve(subject: Subject) -> None:
 def load(subject: Subject, home: Path, messages: int, part_size: int) -> Iterator[dict[str, Any] | None]:
     """Append the corpus one message at a time, each durable before the next, and wait for the index.
 
-    It is done in parts, so that another program can take its turn in between; the last answer has the figures.
+    The load is done in parts, so that the other program can take turns; the last answer contains the figures.
     """
     sessions = _corpus(messages)
     calls: list[Clocks] = []
     parts: list[Clocks] = []
     subtracted: list[Clocks] = []
     paces: list[Clocks] = []
-    with _opened(subject, home) as store:
+    with _open_store(subject, home) as store:
         for part in _in_parts(sessions, part_size):
-            paces += _paces()
+            paces += _time_reference_work()
             start = Clocks.now()
             for session in part:
-                subtracted.append(_timed(store.create, session))
-                calls += [_timed(store.append, session.id, message) for message in session.messages]
-            # What this thread does besides appending is left out: making sessions, and asking for the index.
-            waited = _timed(store.settle)
+                subtracted.append(_time_call(store.create, session))
+                calls += [_time_call(store.append, session.id, message) for message in session.messages]
+            # Other work of this thread is excluded: creating sessions, and waiting for the index.
+            waited = _time_call(store.settle)
             parts.append(start.passed())
             subtracted.append(waited._replace(wall=0))
             yield None
@@ -127,7 +127,7 @@ def load(subject: Subject, home: Path, messages: int, part_size: int) -> Iterato
         "together_cpu": (sum(clocks.process for clocks in parts) - sum(clocks.thread for clocks in subtracted))
         / messages,
         "together_wall": (sum(clocks.wall for clocks in parts) - sum(clocks.wall for clocks in subtracted)) / messages,
-        "pace": median(each.thread for each in paces),
+        "pace": median(clocks.thread for clocks in paces),
         "disk": disk(home),
         "raw": sum(message.raw_size for session in sessions for message in session.messages),
         "sessions": len(sessions),
@@ -135,11 +135,11 @@ def load(subject: Subject, home: Path, messages: int, part_size: int) -> Iterato
 
 
 def _in_parts(sessions: list[Session], size: int) -> Iterator[list[Session]]:
-    """The sessions in order, so many messages at a time."""
+    """Yield the sessions in order, `size` messages at a time."""
     part: list[Session] = []
     for session in sessions:
         part.append(session)
-        if sum(len(each.messages) for each in part) >= size:
+        if sum(len(loaded.messages) for loaded in part) >= size:
             yield part
             part = []
     if part:
@@ -147,22 +147,24 @@ def _in_parts(sessions: list[Session], size: int) -> Iterator[list[Session]]:
 
 
 def append_slowly(subject: Subject, home: Path, messages: int) -> dict[str, Any]:
-    """Append to a store that is there, and wait for the index after every message: nothing is indexed together."""
-    sessions = [replace(each, id=f"slow-{each.id}", title=f"slow {each.title}") for each in _corpus(messages)]
-    besides = 0.0
-    with _opened(subject, home) as store:
+    """Append to an existing store, and wait for the index after every message, so that each is indexed alone."""
+    sessions = [
+        replace(session, id=f"slow-{session.id}", title=f"slow {session.title}") for session in _corpus(messages)
+    ]
+    excluded = 0.0
+    with _open_store(subject, home) as store:
         start = Clocks.now()
         for session in sessions:
-            besides += _timed(store.create, session).thread
+            excluded += _time_call(store.create, session).thread
             for message in session.messages:
                 store.append(session.id, message)
-                besides += _timed(store.settle).thread
+                excluded += _time_call(store.settle).thread
         together = start.passed()
-    return {"together_cpu": (together.process - besides) / messages}
+    return {"together_cpu": (together.process - excluded) / messages}
 
 
 def _appends(calls: list[Clocks]) -> dict[str, Any]:
-    """Seconds per append: means of CPU over all, over the first and the last tenth, and how wall time spreads."""
+    """Return seconds per append: mean CPU of all, of the first and the last tenth, and percentiles of wall time."""
     tenth = len(calls) // 10
     wall = sorted(call.wall for call in calls)
     return {
@@ -181,10 +183,10 @@ def load_in_batches(subject: Subject, home: Path, messages: int) -> dict[str, An
     """Append the corpus one session at a time, a session in one commit."""
     sessions = _corpus(messages)
     calls: list[Clocks] = []
-    with _opened(subject, home) as store:
+    with _open_store(subject, home) as store:
         for session in sessions:
             store.create(session)
-            calls.append(_timed(store.append_all, session))
+            calls.append(_time_call(store.append_all, session))
     return {
         "cpu": sum(call.thread for call in calls) / messages,
         "wall": sum(call.wall for call in calls) / messages,
@@ -193,29 +195,29 @@ def load_in_batches(subject: Subject, home: Path, messages: int) -> dict[str, An
 
 
 def search(subject: Subject, home: Path, texts: list[str], repetitions: int) -> list[dict[str, Any]]:
-    """Every query so many times, and once before for nothing; how much each found."""
+    """Time every query `repetitions` times, after one call that is not timed; return times and results."""
     answers: list[dict[str, Any]] = []
-    with _opened(subject, home) as store:
+    with _open_store(subject, home) as store:
         for text in texts:
-            answer = _succeeded(store.discover(text))
-            calls = [_timed(store.discover, text) for _ in range(repetitions)]
+            answer = _require_success(store.discover(text))
+            calls = [_time_call(store.discover, text) for _ in range(repetitions)]
             found = [result["session_id"] for result in answer["results"]]
             size = len(json.dumps(answer, ensure_ascii=False))
-            answers.append(_both(calls) | {"found": found, "size": size})
+            answers.append(_cpu_and_wall(calls) | {"found": found, "size": size})
     return answers
 
 
 def browse(subject: Subject, home: Path, repetitions: int) -> dict[str, Any]:
-    with _opened(subject, home) as store:
-        answer = _succeeded(store.browse())
-        calls = [_timed(store.browse) for _ in range(repetitions)]
-    return _both(calls) | {"found": [result["session_id"] for result in answer["results"]]}
+    with _open_store(subject, home) as store:
+        answer = _require_success(store.browse())
+        calls = [_time_call(store.browse) for _ in range(repetitions)]
+    return _cpu_and_wall(calls) | {"found": [result["session_id"] for result in answer["results"]]}
 
 
 def open_once(subject: Subject, home: Path) -> dict[str, Any]:
-    """Open a store, as far as one read, in a fresh process that has opened another before: imports do not count."""
+    """Open a store and read once, in a new process that has opened another store, so that imports do not count."""
     _open(subject, home.with_name(f"{home.name}-first"))
-    return _both([_open(subject, home)])
+    return _cpu_and_wall([_open(subject, home)])
 
 
 def _open(subject: Subject, home: Path) -> Clocks:
@@ -228,7 +230,7 @@ def _open(subject: Subject, home: Path) -> Clocks:
 
 
 def disk(home: Path) -> int:
-    """Bytes of all files in a home: the databases and whatever lies beside them."""
+    """Return the bytes of all files in a home: the databases and the files beside them."""
     return sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
 
 
@@ -236,37 +238,37 @@ def percentile(values: list[float], percent: int) -> float:
     return quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def _succeeded(answer: str) -> dict[str, Any]:
+def _require_success(answer: str) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(answer)
     if not data["success"]:
         raise RuntimeError(f"session_search failed: {data['error']}")
     return data
 
 
-def _paces() -> list[Clocks]:
-    """The reference work some times, while the program does nothing."""
-    return [_timed(_reference_work) for _ in range(PACES)]
+def _time_reference_work() -> list[Clocks]:
+    """Time the reference work several times, while the program does nothing."""
+    return [_time_call(_reference_work) for _ in range(REFERENCE_RUNS)]
 
 
 def _reference_work() -> None:
-    """Always the same, and of neither program: how long it takes says how busy the machine is."""
+    """Do work that is always the same and belongs to neither program: its time shows how busy the machine is."""
     words = [f"word{number % 97}" for number in range(2_000)]
     if len(json.loads(json.dumps(words))) != len(re.findall(r"\w+", " ".join(words))):
-        raise RuntimeError("The reference work went wrong.")
+        raise RuntimeError("The reference work failed.")
 
 
-def _both(calls: list[Clocks]) -> dict[str, Any]:
+def _cpu_and_wall(calls: list[Clocks]) -> dict[str, Any]:
     return {"cpu": [call.process for call in calls], "wall": [call.wall for call in calls]}
 
 
-def _timed(call: Callable[..., object], *arguments: object) -> Clocks:
+def _time_call(call: Callable[..., object], *arguments: object) -> Clocks:
     before = Clocks.now()
     call(*arguments)
     return before.passed()
 
 
 def _corpus(messages: int) -> list[Session]:
-    """The corpus, out of sight of the garbage collector: an agent has no such heap."""
+    """Return the corpus, hidden from the garbage collector, because an agent has no heap of this size."""
     sessions = corpus(messages)
     gc.collect()
     gc.freeze()
@@ -274,7 +276,7 @@ def _corpus(messages: int) -> list[Session]:
 
 
 @contextmanager
-def _opened(subject: Subject, home: Path) -> Iterator[Store]:
+def _open_store(subject: Subject, home: Path) -> Iterator[Store]:
     store = subject.open(home)
     try:
         yield store

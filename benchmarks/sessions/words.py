@@ -1,4 +1,4 @@
-"""The words of the synthetic corpus: everyday ones by hand, rarer ones put together from parts."""
+"""The words of the synthetic corpus: everyday words, and rare words composed from parts."""
 
 from itertools import product
 

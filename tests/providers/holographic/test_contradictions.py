@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.contradictions import Part, count
-from benchmarks.holographic import generate, stored
+from benchmarks.holographic import filled_store, generate
 from memoranda.providers.holographic.contradictions import compare, find_contradictions, read_claim
 from memoranda.providers.holographic.fact_store import FactStore
 
@@ -164,5 +164,5 @@ def test_any_order_of_words_can_be_compared(a: str, b: str) -> None:
 @pytest.mark.slow
 def test_generated_facts_do_not_contradict_each_other() -> None:
     """Hundreds of facts in the same words about the same people, all of which can be true."""
-    with stored(generate(1)) as store:
+    with filled_store(generate(1)) as store:
         assert find_contradictions(store) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.holographic import SEEDS, chance_level, generate, precision, stored
+from benchmarks.holographic import SEEDS, chance_level, filled_store, generate, precision
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 
@@ -21,7 +21,7 @@ def test_entities_are_answered_precisely(seed: int) -> None:
     """400 facts, 50 entities with names that share their parts, and distractors: precision at 4 of 0.9 and more."""
     generated = generate(seed)
     assert (len(generated.facts), len(generated.names)) == (400, 50)
-    with stored(generated) as store:
+    with filled_store(generated) as store:
         reached = precision(store, generated)
     assert min(reached["probe"], reached["reason"]) >= 0.9
     assert min(reached.values()) >= 0.9

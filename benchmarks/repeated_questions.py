@@ -1,11 +1,11 @@
-"""Asks the same question again and again, then checks that the conversation that answers it still comes first.
+"""Asks the same question many times, then checks that the conversation that answers it still comes first.
 
-Four places are checked, each in a throw-away home: the `session_search` tool, `memoranda search`, the hook that a host
-runs on every prompt, and the turn of an agent. The question is asked with the same words, reworded, in Chinese and in
-Japanese; the askings get no answer, or one that repeats what was recalled.
+Four searches are checked, each in a throw-away home: the `session_search` tool, `memoranda search`, the hook that a
+host runs on every prompt, and the turn of an agent. The question is asked with the same words, reworded, in Chinese and
+in Japanese; each repetition gets no answer, or one that repeats what was recalled.
 
-    python benchmarks/askings.py              # 20 askings
-    python benchmarks/askings.py --askings 200
+    python benchmarks/repeated_questions.py                    # 20 repetitions
+    python benchmarks/repeated_questions.py --repetitions 200
 """
 
 import argparse
@@ -30,14 +30,14 @@ BEGIN = 1_790_000_000.0
 
 @dataclass(frozen=True)
 class Case:
-    """One question: what was said at first, and how it is asked later."""
+    """One question: the conversation that answers it, and how it is asked later."""
 
     name: str
     original: tuple[str, ...]
     questions: tuple[str, ...]
     no_answer: str
     answer: str
-    """What an answer repeats, and part of what must be shown."""
+    """What a repeated answer says; it is part of what a search must show."""
 
 
 _ENGLISH = (
@@ -101,13 +101,13 @@ OTHERS = (
 )
 
 
-def prepare(home: Path, case: Case, askings: int, *, repeating: bool) -> None:
-    """Record the original, other conversations, and then the askings, a day apart."""
+def prepare(home: Path, case: Case, repetitions: int, *, repeating: bool) -> None:
+    """Record the original, other conversations, and then the repetitions of the question, a day apart."""
     with memoranda.open(home) as memory:
         _record(memory, ORIGINAL, case.original, BEGIN)
         for number, messages in enumerate(OTHERS):
             _record(memory, f"other-{number}", messages, BEGIN + number * DAY)
-        for number in range(askings):
+        for number in range(repetitions):
             question = case.questions[number % len(case.questions)]
             reply = f"{case.answer}." if repeating else case.no_answer
             _record(memory, f"asking-{number}", (question, reply), BEGIN + (10 + number) * DAY)
@@ -123,28 +123,28 @@ def _record(memory: memoranda.Memory, session_id: str, messages: Sequence[str], 
     memory.sessions.append_messages(session_id, rows)
 
 
-def by_tool(home: Path, question: str) -> list[str]:
-    """The sessions that `session_search` gives, best first."""
+def find_with_tool(home: Path, question: str) -> list[str]:
+    """Return the sessions that `session_search` finds, best first."""
     with memoranda.open(home) as memory:
         return [result["session_id"] for result in memory.search(question)["results"]]
 
 
-def by_command(home: Path, question: str) -> list[str]:
-    """The sessions that `memoranda search` prints, best first."""
+def find_with_command(home: Path, question: str) -> list[str]:
+    """Return the sessions that `memoranda search` prints, best first."""
     answer = json.loads(_run(home, "search", "--json", question))
     return [result["session_id"] for result in answer["results"]]
 
 
-def by_hook(home: Path, question: str) -> list[str]:
-    """The sessions in the evidence of the prompt hook, best first."""
+def find_with_hook(home: Path, question: str) -> list[str]:
+    """Return the sessions in the evidence of the prompt hook, best first."""
     payload = json.dumps({"prompt": question, "cwd": str(home), "session_id": "now"})
     output = _run(home, "hook", "claude-code", "UserPromptSubmit", "--wait", stdin=payload)
     text = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output.strip() else ""
     return [part.split(",")[0] for part in text.split("session_id ")[1:] if "," in part.split("\n")[0]]
 
 
-def by_agent(home: Path, question: str) -> list[str]:
-    """The sessions that the search of an agent gives in the turn in which the question is asked."""
+def find_with_agent(home: Path, question: str) -> list[str]:
+    """Return the sessions that an agent's search finds in the turn in which the question is asked."""
     found: list[str] = []
 
     def answer(system: str, messages: Sequence[Any], tools: Sequence[Any]) -> Reply:
@@ -157,51 +157,53 @@ def by_agent(home: Path, question: str) -> list[str]:
     return found
 
 
-PLACES: dict[str, Callable[[Path, str], list[str]]] = {
-    "session_search": by_tool,
-    "memoranda search": by_command,
-    "prompt hook": by_hook,
-    "agent turn": by_agent,
+SEARCHES: dict[str, Callable[[Path, str], list[str]]] = {
+    "session_search": find_with_tool,
+    "memoranda search": find_with_command,
+    "prompt hook": find_with_hook,
+    "agent turn": find_with_agent,
 }
 
 
 def _run(home: Path, *arguments: str, stdin: str = "") -> str:
     command = [sys.executable, "-m", "memoranda", "--home", str(home), *arguments]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(command, input=stdin, capture_output=True, encoding="utf-8", env=environment, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command} failed: {done.stderr}")
-    return done.stdout
+    completed = subprocess.run(
+        command, input=stdin, capture_output=True, encoding="utf-8", env=environment, check=False
+    )
+    if completed.returncode:
+        raise RuntimeError(f"{command} failed: {completed.stderr}")
+    return completed.stdout
 
 
-def measure(case: Case, askings: int, *, repeating: bool) -> dict[str, str]:
-    """For each place: for how many wordings the original comes first, and how many askings are shown at most."""
+def measure(case: Case, repetitions: int, *, repeating: bool) -> dict[str, str]:
+    """Count, for each search, the wordings for which the original comes first, and the repetitions shown at most."""
     cells = {}
-    with TemporaryDirectory(prefix="memoranda-askings-", ignore_cleanup_errors=True) as root:
+    with TemporaryDirectory(prefix="memoranda-questions-", ignore_cleanup_errors=True) as root:
         home = Path(root)
-        prepare(home, case, askings, repeating=repeating)
-        for place, find in PLACES.items():
+        prepare(home, case, repetitions, repeating=repeating)
+        for name, find in SEARCHES.items():
             answers = [find(home, question) for question in case.questions]
             first = sum(found[:1] == [ORIGINAL] for found in answers)
-            beside = max(sum(not name.startswith((ORIGINAL, "other-")) for name in found) for found in answers)
-            cells[place] = f"{first} of {len(answers)}, {beside}"
+            repeated = max(sum(not session.startswith((ORIGINAL, "other-")) for session in found) for found in answers)
+            cells[name] = f"{first} of {len(answers)}, {repeated}"
     return cells
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--askings", type=int, default=20)
+    parser.add_argument("--repetitions", type=int, default=20)
     options = parser.parse_args()
-    print("For how many wordings the original comes first, and how many askings are shown beside it at most:\n")
-    print(f"| {options.askings} askings | replies | {' | '.join(PLACES)} |")
-    print("|---|---|" + "---|" * len(PLACES))
+    print("For how many wordings the original comes first, and how many repetitions are shown beside it at most:\n")
+    print(f"| {options.repetitions} repetitions | replies | {' | '.join(SEARCHES)} |")
+    print("|---|---|" + "---|" * len(SEARCHES))
     for case in CASES:
-        for askings, repeating, replies in (
+        for repetitions, repeating, replies in (
             (0, False, "not asked yet"),
-            (options.askings, False, "no answer"),
-            (options.askings, True, "repeat the answer"),
+            (options.repetitions, False, "no answer"),
+            (options.repetitions, True, "repeat the answer"),
         ):
-            cells = measure(case, askings, repeating=repeating)
+            cells = measure(case, repetitions, repeating=repeating)
             print(f"| {case.name} | {replies} | {' | '.join(cells.values())} |", flush=True)
 
 
