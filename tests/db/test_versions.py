@@ -31,7 +31,8 @@ def _database(path: Path) -> Database:
 
 def _set_version(path: Path, version: int, *statements: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        for statement in (f"UPDATE schema_version SET version = {version}", *statements):
+        triggers = [f"DROP TRIGGER IF EXISTS {trigger.name}" for trigger in SCHEMA.triggers]
+        for statement in (f"UPDATE schema_version SET version = {version}", *triggers, *statements):
             connection.execute(statement)
         connection.commit()
 

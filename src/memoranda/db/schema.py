@@ -42,11 +42,35 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeTrigger:
+    """Adds a row to the table `into` after every UPDATE or DELETE of a row that meets a condition.
+
+    So a change that another program makes with SQL is noted like a change through the store. `values` are the columns
+    of the added row; they and the condition name the row as OLD and NEW.
+    """
+
+    name: str
+    event: str
+    table: str
+    condition: str
+    into: str
+    values: tuple[tuple[str, str], ...]
+
+    def create(self) -> str:
+        columns, values = (", ".join(part) for part in zip(*self.values, strict=True))
+        return (
+            f"CREATE TRIGGER IF NOT EXISTS {self.name} AFTER {self.event} ON {self.table} WHEN {self.condition}"
+            f" BEGIN INSERT INTO {self.into} ({columns}) VALUES ({values}); END"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     version: int
     tables: tuple[Table, ...]
     indexes: tuple[str, ...]
     migrations: tuple[Migration, ...] = ()
+    triggers: tuple[ChangeTrigger, ...] = ()
 
     @property
     def all_tables(self) -> tuple[Table, ...]:

@@ -45,6 +45,8 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
                     connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
         for index in schema.indexes:
             connection.execute(index)
+        for trigger in schema.triggers:
+            connection.execute(trigger.create())
         if found == 0:
             for migration in schema.migrations:
                 migration.apply(connection)

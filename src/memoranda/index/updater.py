@@ -43,8 +43,11 @@ class IndexUpdater:
 
     def follow(self, limit: int) -> bool:
         """Index the next changes and messages; returns whether there may be more."""
-        head = self._feed.head()
+        head, followed = self._feed.head(), self.state.change
         more = self.follow_changes()
+        if self.state.change > followed:
+            # Where the newest messages were deleted, other programs may give their ids to new ones.
+            self.state.message = min(self.state.message, head.message)
         batch = self._feed.messages_after(self.state.message, limit)
         self.add(batch.messages)
         # An empty list may lack messages that were appended after the head was read.

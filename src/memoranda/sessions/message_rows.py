@@ -278,12 +278,16 @@ COUNTED = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS N
 
 
 def delete_messages(connection: Connection, session_id: str) -> int:
-    """Delete every message of a session and return how many there were."""
+    """Delete every message of a session and return how many there were; the caller sets the count, or deletes the row.
+
+    With a negative count, no trigger notes each message: the caller notes the session.
+    """
     connection.execute(
         "INSERT INTO state_meta (key, value) SELECT 'last_deleted_message', CAST(max(id) AS TEXT) FROM messages"
         " WHERE id IS NOT NULL HAVING max(id) IS NOT NULL ON CONFLICT (key) DO UPDATE SET value = excluded.value"
         " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)"
     )
+    connection.execute("UPDATE sessions SET message_count = -1 WHERE id = ?", (session_id,))
     return connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
 
 

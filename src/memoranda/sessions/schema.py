@@ -4,10 +4,10 @@ import secrets
 from typing import Any
 
 from memoranda.db.connection import Connection
-from memoranda.db.schema import Column, Migration, Schema, Table
+from memoranda.db.schema import ChangeTrigger, Column, Migration, Schema, Table
 
-# Increased whenever a table, column, index or migration is added.
-VERSION = 5
+# Increased whenever a table, column, index, trigger or migration is added.
+VERSION = 6
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -161,6 +161,44 @@ def _name_store(connection: Connection) -> None:
     )
 
 
+_SEARCHED_COLUMNS = ("role", "content", "content_format", "tool_name", "tool_calls")
+_CAN_BE_FOUND = "({0}.active = 1 OR {0}.compacted = 1) AND {0}.copy_of IS NULL AND {0}.is_summary IS NULL"
+_FOLLOWED_COLUMNS = ("title", "source", "user_id", "archived", "project", "conversation_id", "started_at")
+
+
+def _any_differs(columns: tuple[str, ...]) -> str:
+    return " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in columns)
+
+
+# The store notes its own changes, in fewer rows; these triggers note what other programs do with SQL. Messages of a
+# session whose count is negative are deleted by the store itself.
+_TRIGGERS = (
+    ChangeTrigger(
+        "note_updated_message",
+        f"UPDATE OF {', '.join(_SEARCHED_COLUMNS)}, active, compacted, copy_of, is_summary",
+        "messages",
+        f"{_any_differs(_SEARCHED_COLUMNS)} OR ({_CAN_BE_FOUND.format('OLD')}) IS NOT ({_CAN_BE_FOUND.format('NEW')})",
+        "changes",
+        (("session_id", "NEW.session_id"), ("from_message", "NEW.id")),
+    ),
+    ChangeTrigger(
+        "note_deleted_message",
+        "DELETE",
+        "messages",
+        "COALESCE((SELECT message_count FROM sessions WHERE id = OLD.session_id), 0) >= 0",
+        "changes",
+        (("session_id", "OLD.session_id"), ("from_message", "OLD.id")),
+    ),
+    ChangeTrigger(
+        "note_updated_session",
+        f"UPDATE OF {', '.join(_FOLLOWED_COLUMNS)}",
+        "sessions",
+        _any_differs(_FOLLOWED_COLUMNS),
+        "changes",
+        (("session_id", "NEW.id"), ("from_message", "NULL")),
+    ),
+)
+
 SCHEMA = Schema(
     version=VERSION,
     tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
@@ -187,4 +225,5 @@ SCHEMA = Schema(
         # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
     ),
+    triggers=_TRIGGERS,
 )

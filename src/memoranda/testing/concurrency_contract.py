@@ -138,7 +138,10 @@ class ConcurrencyContract:
             finally:
                 done.set()
             found = following.result()
-        assert {name: found.count(name) for name in set(found)} == {f"s{n}": _MESSAGES for n in range(WRITERS)}
+        written = [change.session_id for change in follower.feed.changes_after(start, 1_000_000)]
+        assert sorted(found) == sorted(written)
+        # An engine may note one change twice, once by the store and once by a trigger.
+        assert min(found.count(f"s{number}") for number in range(WRITERS)) >= _MESSAGES
 
     def test_a_lease_is_granted_once(self, connect: Connect) -> None:
         """Of all writers that request it at the same time, one gets it."""

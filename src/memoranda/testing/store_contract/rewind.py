@@ -252,7 +252,7 @@ class RewindContract:
         assert store.edits.redact_message(number, "[gone]")
         assert "secret" not in everything_shown(store, "s", [number])
         assert contents(store, "s") == ["[gone]"]
-        assert [change.from_message for change in store.feed.changes_after(head.change, 10)] == [number]
+        assert {change.from_message for change in store.feed.changes_after(head.change, 10)} == {number}
         assert not store.edits.redact_message(10**6)
         session = store.sessions.get_session("s")
         assert session is not None
