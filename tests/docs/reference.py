@@ -18,6 +18,7 @@ from memoranda.sessions.schema import SCHEMA
 from memoranda.skills.store import SkillStore
 from memoranda.skills.tool import SkillTools
 from memoranda.support.origin import Origin
+from tests.docs import python_reference
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -104,6 +105,12 @@ MARKED: dict[str, list[tuple[str, Callable[[], str]]]] = {
     "configuration.md": [("settings", configuration)],
     "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
     "session-search-tool.md": [("description", search_description), ("parameters", search_parameters)],
+    "python.md": [
+        ("functions", python_reference.functions),
+        *((name.lower(), partial(python_reference.signatures, name)) for name in python_reference.CLASSES),
+        ("answers", python_reference.answers),
+        ("exceptions", python_reference.exceptions),
+    ],
     "schema.md": [("tables", tables)],
     "skills.md": [
         ("skills-list", partial(skill_tool, "skills_list")),

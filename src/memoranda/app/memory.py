@@ -1,6 +1,6 @@
 """An opened home: `Memory` opens sessions, and agents that work in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
@@ -20,10 +20,12 @@ from memoranda.tools import JsonObject, Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.agent.events import Event
     from memoranda.agent.loop import Agent
     from memoranda.app.agents import Agents
-    from memoranda.llm.model import ChatModel
+    from memoranda.llm.model import ChatModel, OnText
     from memoranda.recall.summaries import Summarize
+    from memoranda.review.report import ReviewReport
     from memoranda.session_db import SessionDB
     from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
 
@@ -88,16 +90,32 @@ class Memory:
             return Session(self.services, new_session_id(), options, is_new=True)
         return Session(self.services, self.services.latest_session(session_id, options.user), options, is_new=False)
 
-    def agent(self, model: "ChatModel | None" = None, *, session: Session | None = None, **options: Any) -> "Agent":
+    def agent(
+        self,
+        model: "ChatModel | None" = None,
+        *,
+        session: Session | None = None,
+        tools: Sequence[Tool] = (),
+        on_text: "OnText | None" = None,
+        on_event: "Callable[[Event], None] | None" = None,
+        on_review: "Callable[[ReviewReport], None] | None" = None,
+    ) -> "Agent":
         """An agent that works in a session: `memory.agent().turn("Hello")` is the whole loop.
 
-        Without a model it uses the one that is configured; without a session it starts one. Options: `tools` of your
-        own, `on_text` for the answer as it is written, `on_event` for the events of a turn, and `on_review` for what a
-        background review saved.
+        Without a model it uses the one that is configured; without a session it starts one. `tools` are your own,
+        offered in addition to those of memory. `on_text` receives the answer as it is written, `on_event` the events
+        of a turn, and `on_review` what a background review saved, from its own thread.
         """
         agents = self._get_agents()
         model = model or agents.configured_model()
-        return agents.create_agent(model, session or self.session(model=model.name), **options)
+        return agents.create_agent(
+            model,
+            session or self.session(model=model.name),
+            tools=tools,
+            on_text=on_text,
+            on_event=on_event,
+            on_review=on_review,
+        )
 
     @property
     def sessions(self) -> "SessionDB":
