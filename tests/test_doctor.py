@@ -246,7 +246,7 @@ def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
     before = tree(tmp_path)
     (finding,) = examine(Home.at(tmp_path))
     assert (finding.severity, finding.path) == ("error", path)
-    assert "its log state.db-wal holds what was written last" in finding.problem
+    assert "its log state.db-wal holds the latest writes" in finding.problem
     assert tree(tmp_path) == before
     assert finding.repair is not None
     assert "saved 1 sessions and 20 messages" in str(finding.repair())

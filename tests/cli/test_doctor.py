@@ -56,7 +56,7 @@ def test_no_command_takes_a_store_that_lost_its_file_for_an_empty_one(tmp_path: 
     before = tree(tmp_path)
     result = Terminal(tmp_path).run(*command)
     assert result.exit_code != 0
-    assert "its log state.db-wal holds what was written last" in result.output + result.stderr
+    assert "its log state.db-wal holds the latest writes" in result.output + result.stderr
     assert tree(tmp_path) == before
 
 

@@ -210,7 +210,7 @@ def test_what_was_kept_before_is_not_written_over(path: Path, name: str) -> None
     """It may be all that is left of an earlier damage."""
     path.with_name(name).write_bytes(b"earlier")
     before = tree(path.parent)
-    with pytest.raises(StorageError, match="not written over"):
+    with pytest.raises(StorageError, match="not overwritten"):
         salvage(path, path.with_name("kept"))
     assert tree(path.parent) == before
 

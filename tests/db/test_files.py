@@ -54,7 +54,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path: Path, ma
     path = tmp_path / "state.db"
     make(path)
     before = tree(tmp_path)
-    with pytest.raises(CorruptStoreError, match="left as it is"):
+    with pytest.raises(CorruptStoreError, match="was not changed"):
         open_store(path)
     assert tree(tmp_path) == before
 
@@ -79,7 +79,7 @@ def test_a_truncated_file_is_never_made_worse(tmp_path: Path, keep: float) -> No
             store.listing.list_sessions_rich()
             store.messages.get_messages("s")
     except CorruptStoreError as error:
-        assert "left as it is" in str(error)
+        assert "was not changed" in str(error)
     assert path.read_bytes()[: len(left)] == left
 
 

@@ -45,7 +45,7 @@ def test_a_transaction_is_whole(database: Database) -> None:
 
 def test_a_write_within_a_write_ends_it_and_says_so(database: Database) -> None:
     """The inner one is written, the outer one is not, and neither keeps the next one out."""
-    with pytest.raises(RuntimeError, match="began within this one"), database.writing() as outer:
+    with pytest.raises(RuntimeError, match="A nested write"), database.writing() as outer:
         _add(outer, "outer")
         with database.writing() as inner:
             _add(inner, "inner")

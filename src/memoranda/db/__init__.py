@@ -1,1 +1,1 @@
-"""Opening, locking, retrying and upgrading databases, whatever tables are in them."""
+"""Databases without their tables: opening, locking, retries, schema upgrades, health checks and salvage."""

@@ -1,4 +1,4 @@
-"""What a transaction offers to code that names tables and no engine."""
+"""The protocol of a transaction, for code that knows tables but no engine."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """An open transaction; statements have `?` where a value goes, whatever the engine writes there."""
+    """An open transaction; statements use `?` as placeholder with every engine."""
 
     def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Rows: ...
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Any: ...

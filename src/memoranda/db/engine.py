@@ -1,7 +1,7 @@
-"""The database behind the record: everything that the session store needs of one, and all that differs between them.
+"""The protocol of the database behind the record: everything that the session store needs from an engine.
 
-`sessions/` names tables and columns; an engine gives it connections, transactions, locks and the few statements that
-databases phrase differently. `memoranda.testing` has the contracts that a store over an engine must pass.
+`sessions/` names tables and columns; an engine provides connections, transactions, locks and the few expressions that
+differ between databases. `memoranda.testing` has the contracts that a store over an engine must pass.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,28 +27,28 @@ class HeldLock(Protocol):
 
 
 class Dialect(Protocol):
-    """What an engine says in words of its own."""
+    """The SQL that differs between engines."""
 
     def __hash__(self) -> int: ...
 
     @property
     def row_refused(self) -> type[Exception]:
-        """The error for a row that breaks a rule of its table, such as a reference to a missing row."""
+        """The error for a row that violates a constraint of its table, such as a reference to a missing row."""
 
     def add_row(self, connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
-        """Execute an INSERT into a table with an id; return the id, or None when a conflict kept the row out."""
+        """Execute an INSERT into a table with an id; return the id, or None if the row conflicts with another."""
 
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-        """Insert a row unless it breaks a rule of the table; return how many rows were added."""
+        """Insert a row unless it violates a constraint of the table; return how many rows were added."""
 
     def defer_references(self, connection: Connection) -> None:
         """Check references at the end of this transaction, so that rows may come before those they refer to."""
 
     def next_id(self, table: str, minimum: str) -> str:
-        """An expression for the id of a new row: greater than every id there and than `minimum` if that is not null."""
+        """An expression for the id of a new row: greater than every id of the table, and than `minimum` if not null."""
 
     def like(self, column: str) -> str:
-        """A condition with one `?`: the column matches a LIKE pattern, `\\` escapes, ASCII case does not matter."""
+        """A condition with one `?`: the column matches a LIKE pattern, with `\\` as escape, ignoring ASCII case."""
 
     def one_of(self, column: str, values: Collection[Any]) -> Condition:
         """The column has one of the values; with no values, never."""
@@ -60,10 +60,10 @@ class Dialect(Protocol):
         """A condition: the text of the column contains a character outside ASCII."""
 
     def position_columns(self, column: str) -> str:
-        """The two columns of which a `Position` is made; `column` is the id of a feed table."""
+        """The two columns of a `Position`; `column` is the id of a feed table."""
 
     def after(self, column: str, position: Position) -> Condition:
-        """The rows behind a position. No row may appear there later than one with a greater position."""
+        """The rows after a position. A row must never become visible later than a row with a greater position."""
 
     def up_to(self, column: str, position: Position) -> Condition:
         """The rows at or before a position."""
@@ -73,7 +73,7 @@ class Dialect(Protocol):
 
 
 class Engine(Protocol):
-    """A database that is open. A transaction is durable when its block ends, and undone when the block raises."""
+    """An open database. A transaction is durable when its block ends, and rolled back if the block raises."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -85,28 +85,28 @@ class Engine(Protocol):
     def read_only(self) -> bool: ...
     @property
     def journal(self) -> str:
-        """How the engine keeps commits safe; `wal` where readers and writers do not wait for each other."""
+        """The journal mode; `wal` if readers and writers do not wait for each other."""
 
     @property
     def closed(self) -> bool: ...
 
     def create_tables(self, schema: Schema) -> None:
-        """Create the tables of `schema`, or add what an older store lacks."""
+        """Create the tables of `schema`, or add what is missing in an older store."""
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """One transaction that may write; its connection reads too."""
+        """One transaction that may read and write."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """One consistent view. Inside another one it is the same view."""
+        """One consistent view. A nested call returns the same view."""
 
     def lock_session(self, connection: Connection, session_id: str) -> None:
-        """Until the transaction ends, keep other transactions from locking this session.
+        """Lock a session against other transactions until this one ends.
 
-        Every operation that reads a session and writes what follows from it takes this lock first.
+        Every operation that reads a session and then writes accordingly takes this lock first.
         """
 
     def lock_titles(self, connection: Connection, user_id: str | None) -> None:
-        """The same for the titles of a user's sessions, which are unique."""
+        """Lock the titles of a user's sessions, which are unique, until the transaction ends."""
 
     def lock_turn(self, conversation_id: str, timeout: float) -> HeldLock:
         """Outside any transaction: let no other thread or process lock the turn of this conversation meanwhile.
@@ -119,9 +119,9 @@ class Engine(Protocol):
         """Remove deleted text from the engine's log; False while a reader still needs it."""
 
     def check(self) -> list[str]:
-        """Describe damage in the engine's words; empty when the database is whole."""
+        """Describe damage in the engine's words; empty if the database is undamaged."""
 
     def vacuum(self) -> None:
-        """Give the space of deleted rows back to the disk."""
+        """Return the space of deleted rows to the file system."""
 
     def close(self) -> None: ...

@@ -1,10 +1,10 @@
 """Exclusive access to a database file while it is replaced.
 
-Every process that has a database with a write-ahead log open holds two locks, reading or not: a shared one on a range
-of the file, and one on a byte of the `-shm` file beside it. SQLite's format fixes which bytes these are. Taking them
-exclusively proves that no other process has the file open, and keeps others from opening it, whatever its content:
-SQLite itself cannot lock a file that it cannot read. Without a log no process holds a lock, but SQLite refuses to write
-to a file that was replaced. On Windows an open file cannot be replaced at all.
+Every process that has a database with a write-ahead log open holds two locks, whether it reads or not: a shared one on
+a range of the file, and one on a byte of the `-shm` file. SQLite's format defines which bytes these are. Taking both
+locks exclusively proves that no other process has the file open, and prevents others from opening it, whatever its
+content; SQLite itself cannot lock a file that it cannot read. Without a log no process holds a lock, but SQLite refuses
+to write to a file that was replaced. On Windows an open file cannot be replaced.
 """
 
 import errno
@@ -35,11 +35,11 @@ _HOLD_AFTER_REPLACING = LONG_TIMEOUT_MS / 1000 + 0.1
 
 @contextmanager
 def exclusive_access(path: Path) -> Iterator[int | None]:
-    """Lock a file against all other processes, and give its descriptor (None on Windows); create it if it is missing.
+    """Lock a file against all other processes and yield its descriptor (None on Windows); creates a missing file.
 
-    The caller must close no other descriptor of the file, which would drop the locks. Another process may have opened
-    the old file just before it was replaced and wait for the lock. It would then use the old file with the log of the
-    new one; so the lock stays until such a process has given up and opened the new file.
+    The caller must not close another descriptor of the file, because that would drop the locks. Another process may
+    have opened the old file just before it was replaced and wait for the lock. It would then use the old file with the
+    log of the new one; so the lock stays until that process has given up and opened the new file.
     """
     if _is_open_here(path):
         raise LockTimeoutError(f"{path} is open in this process. Close it first; nothing was changed.")
@@ -72,11 +72,11 @@ def _is_replaced(path: Path, file: int) -> bool:
 
 
 def _is_open_here(path: Path) -> bool:
-    """Whether this process has the database open: its own locks do not stop it, and it would lose them."""
+    """Whether this process has the database open: its own locks would not stop it, and it would lose them."""
     real_path = os.path.realpath(path)
     return any(
         isinstance(database, Database) and not database.closed and os.path.realpath(database.path) == real_path
-        for database in fork_safety.watched()
+        for database in fork_safety.watched_databases()
     )
 
 
@@ -97,8 +97,8 @@ def _lock(descriptor: int, path: Path, start: int, length: int) -> None:
 
 
 def _holders(path: Path) -> list[int]:
-    """The processes that have the file open: one that closed a second descriptor lost only its lock."""
-    return processes_that_opened(Path(f"{path}{ending}") for ending in ("", WAL_SUFFIX, "-shm"))
+    """The processes that have the file open, including those that lost their lock by closing a second descriptor."""
+    return processes_that_opened(Path(f"{path}{suffix}") for suffix in ("", WAL_SUFFIX, "-shm"))
 
 
 def _in_use(path: Path, processes: list[int]) -> LockTimeoutError:

@@ -1,8 +1,8 @@
 """Keeps databases usable on both sides of a fork.
 
 No transaction may be open during a fork: the child would inherit locks that nothing releases. No thread may be inside
-SQLite: a mutex that SQLite holds at that time stays locked in the child, even that of its allocator. And the child must
-not use or close the connections of its parent.
+SQLite: a mutex that SQLite holds at that time, even that of its allocator, stays locked in the child. And the child
+must not use or close the connections of its parent.
 """
 
 import os
@@ -24,10 +24,10 @@ class Forkable(Protocol):
 
 
 class ForkGate:
-    """Counts the threads inside SQLite: `with gate:`. A fork waits until all other threads are out."""
+    """Counts the threads inside SQLite, each in a `with gate:`. A fork waits until all other threads have left."""
 
     def __init__(self) -> None:
-        # A plain lock: an interrupt can leave any other kind half taken.
+        # A plain lock: an interrupt can leave any other kind half acquired.
         self._lock = threading.Lock()
         self._threads: dict[int, int] = {}
         self._forking = 0
@@ -49,12 +49,12 @@ class ForkGate:
                 self._threads[thread] = left
 
     def give_way(self) -> None:
-        """During long work: let a waiting fork happen now."""
+        """Let a waiting fork happen now, during long work."""
         self.__exit__()
         self.__enter__()
 
     def hold_for_fork(self) -> None:
-        """Let no other thread in, and wait for those inside, but not longer than the timeout."""
+        """Admit no other thread, and wait for those inside, at most until the timeout."""
         self._forking, deadline = threading.get_ident(), time.monotonic() + _TIMEOUT
         while not self._is_free() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
@@ -63,7 +63,7 @@ class ForkGate:
         self._forking = 0
 
     def reset_in_child(self) -> None:
-        """Only the thread that forked exists in the child."""
+        """Forget the other threads: only the thread that forked exists in the child."""
         thread = threading.get_ident()
         self._lock, self._forking = threading.Lock(), 0
         self._threads = {thread: self._threads[thread]} if thread in self._threads else {}
@@ -74,18 +74,18 @@ class ForkGate:
 
 
 gate = ForkGate()
-# Openers are held before databases: then every database is either open and known here, or not being opened.
+# Openers are held before databases: then every database is either open and registered, or not being opened.
 _openers: WeakSet[Forkable] = WeakSet()
 _databases: WeakSet[Forkable] = WeakSet()
 _held: list[Forkable] = []
 
 
 def watch(database: Forkable, *, opens: bool = False) -> None:
-    """Prepare a database, or an object that opens one (`opens`), for forks as long as it lives."""
+    """Prepare a database, or an object that opens one (`opens`), for forks as long as the object exists."""
     (_openers if opens else _databases).add(database)
 
 
-def watched() -> list[Forkable]:
+def watched_databases() -> list[Forkable]:
     """The databases of this process, open or closed."""
     return list(_databases)
 

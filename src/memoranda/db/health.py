@@ -1,4 +1,4 @@
-"""Checks whether a database is whole and private, and saves what can be read of a damaged one."""
+"""Checks whether a database is undamaged and private, and saves the readable content of a damaged one."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,12 +19,12 @@ _LOCK_TIMEOUT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CheckedDatabase:
-    """A database, how to check its content (`inside`), and how to save it when it is damaged (`save`)."""
+    """A database, how to check its content (`check_content`), and how to save it if it is damaged (`save`)."""
 
     path: Path
     application_id: int
     schema: Schema
-    inside: Callable[[Database], Iterator[HealthIssue]]
+    check_content: Callable[[Database], Iterator[HealthIssue]]
     save: Callable[[DamagedDatabase, Path], str]
 
     def open(self, path: Path | None = None) -> Database:
@@ -32,61 +32,61 @@ class CheckedDatabase:
 
 
 def check_store(store: CheckedDatabase) -> Iterator[HealthIssue]:
-    """Health issues of a database: access, damage, permissions, and those that `inside` finds."""
-    return check_file(store.path, lambda: _look_into(store), lambda problem: _damaged(store, problem))
+    """Health issues of a database: access, damage, permissions, and those that `check_content` finds."""
+    return check_file(store.path, lambda: _check_database(store), lambda problem: _damage_issue(store, problem))
 
 
 def check_file(
-    path: Path, look: Callable[[], Iterator[HealthIssue]], damaged: Callable[[str], HealthIssue]
+    path: Path, check_content: Callable[[], Iterator[HealthIssue]], damage_issue: Callable[[str], HealthIssue]
 ) -> Iterator[HealthIssue]:
-    """Health issues of a file: permissions, access, and what `look` finds; `damaged` makes the issue for damage."""
+    """Health issues of a file: permissions, access, damage (`damage_issue`), and those that `check_content` finds."""
     if not database_exists(path):
         return
-    for ending in SIDE_FILES:
-        # The files beside it come and go while other processes use it.
+    for suffix in SIDE_FILES:
+        # SQLite's other files come and go while other processes use the database.
         with suppress(FileNotFoundError):
-            yield from check_permissions(Path(f"{path}{ending}"))
+            yield from check_permissions(Path(f"{path}{suffix}"))
     try:
-        yield from look()
+        yield from check_content()
     except NewerStoreError as error:
-        yield HealthIssue("error", path, _about(path, error), "upgrade Memoranda")
+        yield HealthIssue("error", path, _without_path(path, error), "upgrade Memoranda")
     except CorruptStoreError as error:
-        yield damaged(_about(path, error))
+        yield damage_issue(_without_path(path, error))
     except StorageError as error:
         yield HealthIssue(
-            "error", path, _about(path, error), "repair its permissions, or stop the program that holds it"
+            "error", path, _without_path(path, error), "repair its permissions, or stop the program that holds it"
         )
 
 
-def _about(path: Path, error: StorageError) -> str:
-    """The message of an error without the path, which the issue names already."""
+def _without_path(path: Path, error: StorageError) -> str:
+    """The message of an error without the path, which the issue already names."""
     return str(error).removeprefix(f"{path} ")
 
 
-def _look_into(store: CheckedDatabase) -> Iterator[HealthIssue]:
+def _check_database(store: CheckedDatabase) -> Iterator[HealthIssue]:
     with closing(store.open()) as database:
         problems = database.check()
         if problems:
-            yield _damaged(store, f"is damaged: {problems[0]}")
+            yield _damage_issue(store, f"is damaged: {problems[0]}")
         else:
-            yield from store.inside(database)
+            yield from store.check_content(database)
 
 
-def _damaged(store: CheckedDatabase, problem: str) -> HealthIssue:
+def _damage_issue(store: CheckedDatabase, problem: str) -> HealthIssue:
     if not _is_ours(store):
-        return HealthIssue("error", store.path, problem, "move it away; a new one is made when it is next needed")
+        return HealthIssue("error", store.path, problem, "move it away; Memoranda creates a new one when it needs one")
     return HealthIssue(
         "error",
         store.path,
         problem,
-        "stop every program that uses it, then 'memoranda doctor --fix': it keeps what is there beside it and "
-        "saves everything that can still be read",
+        "stop every program that uses it, then run 'memoranda doctor --fix': it keeps the damaged file and saves "
+        "everything that can still be read",
         lambda: _save(store),
     )
 
 
 def _is_ours(store: CheckedDatabase) -> bool:
-    """Whether the file was written by us; any other file is left for a person."""
+    """Whether Memoranda wrote the file; a person must look at any other file."""
     if main_file_missing(store.path):
         return True
     address = f"{store.path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -100,11 +100,11 @@ def _is_ours(store: CheckedDatabase) -> bool:
 def _save(store: CheckedDatabase) -> str:
     kept = damaged_copy_path(store.path)
     summary = rebuild(store.path, kept, lambda path: store.open(path).close(), store.save)
-    return f"saved {summary}, which is all that could be read; what was there is kept as {list_kept_files(kept)}"
+    return f"saved {summary}, which is all that could be read; the damaged file is kept as {list_kept_files(kept)}"
 
 
 def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
-    """Copy the readable rows of a table and return how many; rows that break a rule are left out."""
+    """Copy the readable rows of a table and return how many; skips rows that violate a constraint."""
     taken = 0
     for row in damaged.rows(table):
         filled = {name: value for name, value in row.items() if value is not None}
@@ -115,14 +115,14 @@ def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) ->
     return taken
 
 
-def plain_store(path: Path, application_id: int, schema: Schema, what: str) -> CheckedDatabase:
-    """A database of which only damage is checked; `what` names its rows in messages."""
+def plain_store(path: Path, application_id: int, schema: Schema, row_name: str) -> CheckedDatabase:
+    """A database that is only checked for damage; `row_name` names its rows in messages, in the plural."""
 
     def save(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             tables = (table for table in schema.all_tables if table.name != SCHEMA_VERSION.name)
             count = sum(take_rows(connection, damaged, table) for table in tables)
-        return f"{count:,} {what}"
+        return f"{count:,} {row_name}"
 
     store = CheckedDatabase(path, application_id, schema, lambda database: iter(()), save)
     return store

@@ -13,7 +13,7 @@ _OPEN_TIMEOUT = 10.0
 
 
 class LazyDatabase:
-    """One file and its tables, shared by the threads of a process; after `close` it can be opened again."""
+    """One file and its tables, shared by the threads of a process; it can be opened again after `close`."""
 
     def __init__(self, path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class LazyDatabase:
                 self._database = None
 
     def hold_for_fork(self) -> bool:
-        """Wait for a thread that is opening it, and let no other start."""
+        """Wait for a thread that is opening the database, and prevent others from starting."""
         return self._opening.acquire(timeout=_OPEN_TIMEOUT)
 
     def resume_after_fork(self) -> None:

@@ -1,7 +1,7 @@
-"""Detects a database file that is missing or empty beside its write-ahead log, before SQLite deletes the log.
+"""Detects a database file that is missing or empty although its write-ahead log exists, before SQLite deletes the log.
 
-SQLite takes such a file for a new one and deletes the log as soon as the file is read, although only the log has what
-was written last. A new store never looks like that: its first page is on the disk before it gets a log.
+SQLite treats the file as a new one and deletes the log as soon as the file is read, although only the log contains the
+latest writes. A new store never looks like that: its first page is on the disk before it gets a log.
 """
 
 import os
@@ -27,8 +27,8 @@ def refuse_missing_main_file(path: Path) -> None:
     """Raise CorruptStoreError before SQLite can delete the log."""
     if main_file_missing(path):
         raise CorruptStoreError(
-            f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal_path(path).name} holds what was "
-            "written last, and stays unchanged. 'memoranda doctor --fix' keeps the log and saves what is in it; to "
+            f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal_path(path).name} holds the "
+            "latest writes, and stays unchanged. 'memoranda doctor --fix' keeps the log and saves its content; to "
             "start with an empty store or to restore a backup, move the log away first."
         )
 
@@ -36,13 +36,12 @@ def refuse_missing_main_file(path: Path) -> None:
 def replaced_error(path: str) -> ReplacedStoreError:
     """The error for a file that was deleted or replaced while it was open: a write to it would be lost."""
     return ReplacedStoreError(
-        f"{path} was deleted or replaced while it was open, and nothing was written. The next call opens the "
-        "file that is there now."
+        f"{path} was deleted or replaced while it was open, and nothing was written. The next call opens the new file."
     )
 
 
 def wal_path(path: Path) -> Path:
-    """The path of the log, which SQLite keeps beside the file itself, not beside a link to it."""
+    """The path of the log, which SQLite keeps next to the file itself, not next to a link to it."""
     return Path(f"{os.path.realpath(path)}{WAL_SUFFIX}")
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place between two rows of a feed table; a later position compares greater.
+    """A point between two rows of a feed table; a later position compares greater.
 
-    A follower keeps a position and gives it back. It never computes with it: an engine whose row numbers do not follow
-    the order of commits (PostgreSQL) orders rows by transaction first. In SQLite the transaction is always 0.
+    A follower stores a position and passes it back. It never computes with it: if the row numbers of an engine do not
+    follow the order of commits (PostgreSQL), rows are ordered by transaction first. In SQLite the transaction is 0.
     """
 
     transaction: int = 0
@@ -16,7 +16,7 @@ class Position:
 
     @property
     def count(self) -> int:
-        """How many rows lie before it, at most: numbers of deleted rows count too. For progress and estimates only."""
+        """The maximum number of rows before it, because deleted rows count, too. Only for progress and estimates."""
         return self.row
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Tables, columns and migrations as data, for whichever engine creates them."""
+"""Tables, columns and migrations as data, from which an engine creates them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A change of what is stored, applied once; the store records its name in the same transaction."""
+    """A change of stored data, applied once; the store records its name in the same transaction."""
 
     name: str
     apply: Callable[[Connection], Any]

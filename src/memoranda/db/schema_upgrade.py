@@ -1,8 +1,8 @@
 """Creates the tables of a schema in a SQLite file, and brings an older file up to date.
 
 A table that lacks a column gets it without a migration. Other changes are named migrations, each applied once, in one
-transaction with the record of its name. A file at the current version is opened without looking at its tables, so
-opening costs the same at any size.
+transaction with the record of its name. Opening a file at the current version does not look at its tables, so it costs
+the same at any size.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 
 
 def open_database(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> Database:
-    """Open a file, or create it, with the tables of `schema`; a file that a newer program wrote is refused."""
+    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it."""
     database = Database(
         path,
         application_id=application_id,
@@ -29,7 +29,7 @@ def open_database(path: Path, schema: Schema, application_id: int, *, wait: floa
 
 
 def upgrade_schema(database: Database, schema: Schema) -> None:
-    """Create the tables of `schema`, or what is missing of them."""
+    """Create the tables of `schema`, or their missing parts."""
     found = _version(database)
     if found == schema.version:
         return
@@ -60,24 +60,24 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
 
 
 def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
-    """Raise NewerStoreError when a newer program wrote the store."""
+    """Raise NewerStoreError if a newer version of Memoranda wrote the store."""
     found = _stored_version(connection)
     if found > schema.version:
         raise NewerStoreError(
             f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
-            "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
+            "A newer Memoranda wrote it, and it was not changed; upgrade this one to use it."
         )
 
 
 def _refuse_outdated(database: Database, schema: Schema) -> None:
-    """Raise when a read-only store lacks a column, since statements that name the column would fail."""
+    """Raise StorageError if a read-only store lacks a column, because statements that name the column would fail."""
     with database.reading() as connection:
         for table in schema.all_tables:
             existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
             if existing and any(column.name not in existing for column in table.columns):
                 raise StorageError(
-                    f"{database.path} was written by an older Memoranda and has to be brought up to date, but it "
-                    "cannot be written. Make the file and its directory writable once, or copy them to where they are."
+                    f"{database.path} was written by an older Memoranda and must be upgraded, but it cannot be "
+                    "written. Make the file and its directory writable once, or copy the file to a writable directory."
                 )
 
 
@@ -95,8 +95,8 @@ def _stored_version(connection: Connection) -> int:
     if not isinstance(found, int) or found < 0:
         (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
         raise CorruptStoreError(
-            f"{file} is damaged: its schema_version is {repr(found)[:40]}, which is no version. It is left as it is. "
-            "'memoranda doctor' says how to save what is in it."
+            f"{file} is damaged: its schema_version is {repr(found)[:40]}, which is not a version. It was not changed. "
+            "'memoranda doctor' says how to save its content."
         )
     return found
 

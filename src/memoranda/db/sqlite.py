@@ -1,9 +1,9 @@
 """One SQLite file, shared by many threads and processes.
 
 There is one short `BEGIN IMMEDIATE` transaction at a time, retried with jitter until a deadline; a commit has reached
-the disk. Readers use connections of their own and see one consistent state. A background thread copies the write-ahead
-log back, so that no writer pays for it. Nothing opens the file except through SQLite: closing any other descriptor
-would drop the locks that this process holds on it.
+the disk. Readers use separate connections and see one consistent state. A background thread checkpoints the write-ahead
+log, so that no writer waits for it. Only SQLite opens the file: closing any other descriptor would drop the locks that
+this process holds on it.
 """
 
 import os
@@ -32,7 +32,7 @@ Connection = sqlite3.Connection
 
 
 class Database:
-    """An open file; `read_only` tells whether it cannot be written, `journal` which journal mode SQLite uses."""
+    """An open file; `read_only` says whether it cannot be written, `journal` which journal mode SQLite uses."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Database:
         wait: float = 10.0,
         vfs: str = "",
     ) -> None:
-        """Open the file, or create it. `inspect` sees it first and raises if it must not be used."""
+        """Open the file, or create it. `inspect` is called first and raises if the file must not be used."""
         self.path = path
         self.read_only = False
         self.journal = ""
@@ -68,9 +68,9 @@ class Database:
         fork_safety.watch(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+        """One transaction: durable when the block ends, rolled back if the block raises.
 
-        A second one inside it rolls the first one back, whose block then raises when it ends.
+        A nested transaction rolls the outer one back; the outer block then raises when it ends.
         """
         return _Transaction(self)
 
@@ -100,7 +100,7 @@ class Database:
 
     def _commit(self, control_cursor: sqlite3.Cursor | None) -> None:
         if control_cursor is None or control_cursor is not self._control_cursor:
-            raise RuntimeError(f"Another write to {self.path} began within this one, which was rolled back.")
+            raise RuntimeError(f"A nested write to {self.path} began, so this write was rolled back.")
         try:
             if file_identity(self._file) != self._identity:
                 raise replaced_error(self._file)
@@ -113,7 +113,7 @@ class Database:
             self._checkpoints.note_commit(self._connect)
 
     def _roll_back(self, error: BaseException) -> None:
-        """Roll back, and raise an error of ours in place of one of SQLite's."""
+        """Roll back, and raise Memoranda's error instead of SQLite's."""
         try:
             connection = self._writer
             if connection is not None and connection.in_transaction:
@@ -130,7 +130,7 @@ class Database:
             self._release()
 
     def _abandon(self) -> None:
-        """Roll back a transaction of this thread whose end an interrupt prevented."""
+        """Roll back a transaction of this thread that an interrupt prevented from ending."""
         if self._writing_thread == threading.get_ident():
             self._roll_back(KeyboardInterrupt())
 
@@ -140,9 +140,9 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent view; no writer waits for it. Not for use inside `writing`, whose connection reads too."""
+        """One consistent view; no writer waits for it. Inside `writing`, use its connection instead."""
         if self._writing_thread == threading.get_ident():
-            raise RuntimeError("A reader inside a write would wait for itself where there is no write-ahead log.")
+            raise RuntimeError("A read inside a write would wait for itself without a write-ahead log.")
         outer: Connection | None = getattr(self._nested, "connection", None)
         if outer is not None:
             # A nested read sees the same view.
@@ -167,7 +167,7 @@ class Database:
             connection.close()
 
     def shrink_log(self) -> bool:
-        """Copy the log back and empty it, so that deleted text is in no file; False while a reader needs it."""
+        """Checkpoint and empty the log, so that no file contains deleted text; False while a reader needs it."""
         if self.journal != "wal" or self.read_only:
             return True
         with self._lock, self._mapped_errors():
@@ -175,7 +175,7 @@ class Database:
         return not busy
 
     def check(self) -> list[str]:
-        """Describe damage in SQLite's words; empty when the file is whole."""
+        """Describe damage in SQLite's words; empty if the file is undamaged."""
         try:
             with self.reading() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
@@ -193,7 +193,7 @@ class Database:
         return self._closed
 
     def close(self) -> None:
-        """Close every connection; the last process to close copies the log back."""
+        """Close every connection; the last process to close checkpoints the log."""
         self._checkpoints.wait()
         self._closed = True
         with self._lock:
@@ -207,14 +207,14 @@ class Database:
             self._writer = self._prepare_with_retries()
             self._identity = file_identity(self._file)
         except OSError as error:
-            raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
+            raise StorageError(f"{self.path} cannot be created: {error.strerror}.") from error
         except StorageError as error:
             if isinstance(error, CorruptStoreError | LockTimeoutError | NewerStoreError):
                 raise
             self._open_read_only(error)
 
     def _prepare_with_retries(self) -> Connection:
-        """Another process may be creating, closing or recovering the file, and SQLite does not always wait for it."""
+        """Retry because another process may be creating or closing the file, and SQLite does not always wait for it."""
         deadline = time.monotonic() + self._wait
         while True:
             try:
@@ -233,7 +233,7 @@ class Database:
                 # Takes effect only in an empty file; messages leave less space unused on larger pages.
                 connection.execute(f"PRAGMA page_size={_PAGE}")
                 self._claim(connection)
-            # Before any change: a file that must not be used keeps every byte.
+            # Before any change, so that a file that must not be used keeps every byte.
             self._inspect(connection)
             self.journal = choose_journal(connection, self.path, time.monotonic() + self._wait)
             connection.execute("PRAGMA wal_autocheckpoint=0")
@@ -256,7 +256,7 @@ class Database:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner != self._application_id and (tables or owner):
             connection.execute("ROLLBACK")
-            raise CorruptStoreError(f"{self.path} was not written by Memoranda. It is left as it is.")
+            raise CorruptStoreError(f"{self.path} was not written by Memoranda. It was not changed.")
         connection.execute(f"PRAGMA application_id={self._application_id}")
         connection.execute("COMMIT")
 
@@ -275,8 +275,8 @@ class Database:
             raise reason
         if mode != "ro" and os.path.exists(f"{self.path}-wal") and os.path.getsize(f"{self.path}-wal"):
             raise StorageError(
-                f"{self.path} has a log with messages that are not in it yet, and they cannot be read where nothing "
-                "can be written. Copy both files to a directory that can be written."
+                f"{self.path} has a log with messages that are not in the file yet, and SQLite cannot read the log in "
+                "a read-only directory. Copy both files to a writable directory."
             ) from reason
 
     _mode = "rw"
@@ -306,7 +306,7 @@ class Database:
         return self._writer
 
     def _close_connections(self) -> None:
-        """Close all connections. If the file was replaced, SQLite does not touch the log of the new one."""
+        """Close all connections. If the file was replaced, SQLite does not change the log of the new file."""
         connections = [*self._readers, *([self._writer] if self._writer else [])]
         self._readers, self._writer = [], None
         for connection in connections:
@@ -328,7 +328,7 @@ class Database:
             return connection
 
     def hold_for_fork(self) -> bool:
-        """Prevent new transactions; False when this very thread is in one."""
+        """Prevent new transactions; False if this thread is in one."""
         return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
 
     def resume_after_fork(self) -> None:
@@ -347,7 +347,7 @@ class Database:
         )
 
     def _free_log_space(self, connection: Connection, error: sqlite3.Error) -> None:
-        """After a full disk: copying the log back frees its space for the next try."""
+        """Checkpoint the log after a full disk, which frees its space for the next try."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -363,7 +363,7 @@ class Database:
 
 
 def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None when there is none."""
+    """The device and inode of the file at a path; None if it does not exist."""
     with suppress(OSError):
         return (found := os.stat(path)).st_dev, found.st_ino
     return None
@@ -372,7 +372,7 @@ def file_identity(path: Path | str) -> tuple[int, int] | None:
 class _Transaction:
     """The context manager of `writing`: cheaper than a generator, which matters for every append."""
 
-    # A class attribute, so that `__del__` works for one that an interrupt kept from being initialised.
+    # A class attribute, so that `__del__` works even if an interrupt prevented the initialisation.
     _control_cursor: sqlite3.Cursor | None = None
 
     def __init__(self, database: Database) -> None:

@@ -19,7 +19,7 @@ TURN_LOCK_NAME = ".turns.lock"
 
 
 class SqliteDialect:
-    """SQLite's words. Ids follow the order of commits, so a position is an id."""
+    """The SQL of SQLite. Ids follow the order of commits, so a position is an id."""
 
     row_refused = sqlite3.IntegrityError
 
@@ -79,10 +79,10 @@ class SqliteEngine(Database):
         upgrade_schema(self, schema)
 
     def lock_session(self, connection: Connection, session_id: str) -> None:
-        """`BEGIN IMMEDIATE` has locked everything already."""
+        """Does nothing: `BEGIN IMMEDIATE` has already locked everything."""
 
     def lock_titles(self, connection: Connection, user_id: str | None) -> None:
-        """`BEGIN IMMEDIATE` has locked everything already."""
+        """Does nothing: `BEGIN IMMEDIATE` has already locked everything."""
 
     def lock_turn(self, conversation_id: str, timeout: float) -> "NamedLock":
         """Take a lock of the file beside the database: a lock of SQLite's own would keep all writers out."""
@@ -95,7 +95,7 @@ class SqliteEngine(Database):
 
 
 def open_sqlite_engine(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> SqliteEngine:
-    """Open a file, or create it, with the tables of `schema`; a file that a newer program wrote is refused."""
+    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it."""
     engine = SqliteEngine(
         path,
         application_id=application_id,

@@ -21,7 +21,7 @@ _warned: set[Path] = set()
 
 
 class WalCheckpointer:
-    """Counts commits, and checks every so many whether the log of a database has become large."""
+    """Counts commits, and checks after every `_CHECK_EVERY` of them whether the log has become large."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

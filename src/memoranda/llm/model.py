@@ -17,7 +17,7 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call; `input_tokens` counts everything that was sent, the cached part included."""
+    """Tokens of one call; `input_tokens` counts everything that was sent, including the cached part."""
 
     input_tokens: int = 0
     output_tokens: int = 0

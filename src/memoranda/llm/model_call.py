@@ -1,7 +1,7 @@
 """One model call with retries, streamed text, and a deadline that covers the whole call.
 
 The SDKs' own timeouts restart with every byte, so a service that sends slowly, or a host name that does not resolve,
-outlasts them. So the attempts run in a thread of their own, and the caller waits for that thread no longer than the
+outlasts them. So the attempts run in a separate thread, and the caller waits for that thread no longer than the
 deadline. An abandoned thread stops with its next piece of text, or when its socket times out.
 """
 

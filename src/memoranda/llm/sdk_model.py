@@ -69,9 +69,9 @@ class SdkModel(ABC):
         body = self._body(system, messages, tools, max_tokens or self._settings.max_tokens)
         seconds = self._settings.deadline_seconds if deadline is None else deadline
 
-        def attempt(stream: OnText, left: float) -> Reply:
+        def attempt(stream: OnText, seconds_left: float) -> Reply:
             try:
-                return self._ask(body, None if on_text is None else stream, left)
+                return self._ask(body, None if on_text is None else stream, seconds_left)
             except ModelError:
                 raise
             except Exception as error:
@@ -94,31 +94,31 @@ class SdkModel(ABC):
         """Builds the request as JSON."""
 
     @abstractmethod
-    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+    def _ask(self, body: JsonObject, on_text: OnText | None, seconds_left: float) -> Reply:
         """Sends the request once and reads the response; raises what the SDK raises."""
 
     @abstractmethod
     def _make_client(self, sdk: Any) -> Any:
         """Creates the SDK's client object."""
 
-    def _post(self, path: str, body: JsonObject, left: float) -> Any:
+    def _post(self, path: str, body: JsonObject, seconds_left: float) -> Any:
         """Sends a request and returns the whole response as JSON."""
-        return self._sdk_client().post(path, cast_to=object, body=body, options=self._options(left))
+        return self._sdk_client().post(path, cast_to=object, body=body, options=self._options(seconds_left))
 
-    def _stream(self, path: str, body: JsonObject, left: float) -> Iterator[Any]:
+    def _stream(self, path: str, body: JsonObject, seconds_left: float) -> Iterator[Any]:
         """Sends a request and yields the events of the response as JSON; always releases the connection."""
         client = self._sdk_client()
         kind = importlib.import_module(self.package).Stream[object]
         sent = {**body, "stream": True}
         with client.post(
-            path, cast_to=object, body=sent, options=self._options(left), stream=True, stream_cls=kind
+            path, cast_to=object, body=sent, options=self._options(seconds_left), stream=True, stream_cls=kind
         ) as stream:
             yield from stream
 
-    def _options(self, left: float) -> JsonObject:
+    def _options(self, seconds_left: float) -> JsonObject:
         httpx = importlib.import_module("httpx2")
         # A little longer than the caller waits, so that the caller reports the deadline, not the socket.
-        timeout = left + _GRACE_SECONDS
+        timeout = seconds_left + _GRACE_SECONDS
         return {"timeout": httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))}
 
     def _sdk_client(self) -> Any:
@@ -128,7 +128,7 @@ class SdkModel(ABC):
             return self._client
 
     def _explain(self, error: Exception) -> CallFailure | None:
-        """The failure that an exception means; None when only a defect in Memoranda explains it."""
+        """The failure that an exception means; None if only a defect in Memoranda explains it."""
         if isinstance(error, FailedAttemptError):
             return error.failure
         sdk, httpx = importlib.import_module(self.package), importlib.import_module("httpx2")
@@ -167,7 +167,7 @@ def missing_package(package: str) -> ModelError:
 
 
 def _read_error(body: object, default: str) -> tuple[str, str]:
-    """The code and the message in the body of an error, whose form differs between services."""
+    """The code and the message in the body of an error; its form differs between services."""
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(inner, str):
         return "", inner

@@ -55,7 +55,7 @@ def estimate_content(content: Any) -> int:
 
 
 def estimate_message(message: Mapping[str, Any]) -> int:
-    """Tokens of one message, tool calls included."""
+    """Tokens of one message, including tool calls."""
     tokens = _PER_MESSAGE + estimate_content(message.get("content"))
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():

@@ -1,7 +1,7 @@
 """Repairs tool calls before they are sent back to a service: invalid names, and arguments that are not a JSON object.
 
-A model may call a tool that does not exist or write broken JSON, and a service refuses every later request that repeats
-such a call. The repair changes the request only, never the record.
+A model may call a tool that does not exist or write invalid JSON, and a service refuses every later request that
+repeats the call. The repair changes only the request, never the record.
 """
 
 import json

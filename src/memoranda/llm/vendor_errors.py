@@ -68,7 +68,7 @@ def failure_from_status(
 
 
 def connection_failure(label: str, why: object) -> CallFailure:
-    """The failure when there is no connection, or when it was lost."""
+    """The failure if there is no connection, or if it was lost."""
     reason = quote(str(why)) or type(why).__name__
     return CallFailure(
         ModelUnreachableError(f"{label} could not be reached or the connection was lost: {reason}"), retry=True
@@ -76,7 +76,7 @@ def connection_failure(label: str, why: object) -> CallFailure:
 
 
 def incomplete_stream(label: str) -> CallFailure:
-    """The failure when a stream ended before the answer did."""
+    """The failure if a stream ended before the answer was complete."""
     return CallFailure(ModelUnreachableError(f"The answer of {label} ended before it was complete."), retry=True)
 
 

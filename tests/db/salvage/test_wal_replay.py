@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.db.salvage.rebuild import open_damaged, readable_rows
-from memoranda.db.salvage.wal_replay import stand_in
+from memoranda.db.salvage.wal_replay import make_main_file
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.schema import MESSAGES
 from memoranda.sessions.store import open_store
@@ -126,7 +126,7 @@ def test_a_damaged_log_shows_nothing_that_was_not_written(
         log[place : place + 1] = data.draw(st.binary(min_size=1, max_size=40))
     with TemporaryDirectory() as directory:
         (file := Path(directory) / "log").write_bytes(log)
-        stand_in(file, scratch := Path(directory) / "scratch.db", lambda path: path.write_bytes(empty))
+        make_main_file(file, scratch := Path(directory) / "scratch.db", lambda path: path.write_bytes(empty))
         file.rename(f"{scratch}-wal")
         with closing(open_damaged(scratch)) as connection:
             found = [row["content"] for row in readable_rows(connection, MESSAGES)]

@@ -1,7 +1,7 @@
 """Reads rows from the leaf pages of a SQLite file without the inner pages that lead to them.
 
-A page does not say which table it belongs to. Its rows show it by how many columns they have, and of which types. A
-cell that does not look exactly like a row of the table is left out.
+A page does not say which table it belongs to; the number of columns and the types of its rows show it. A cell that does
+not look exactly like a row of the table is skipped.
 """
 
 import math
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _StoredColumn:
-    """Which values a column can hold. A rowid is stored before the row, and its own column is empty."""
+    """Which values a column can contain. A rowid is stored before the row, and its own column is empty."""
 
     name: str
     kind: str
@@ -40,8 +40,8 @@ class _StoredColumn:
         is_number = column.kind == "numbered" or (column.kind == "integer" and is_key)
         return cls(column.name, column.kind, is_key or "NOT NULL" in column.rules, is_number)
 
-    def takes(self, kind: int) -> bool:
-        """Whether the column can hold a value of that serial type."""
+    def accepts(self, kind: int) -> bool:
+        """Whether the column can contain a value of that serial type."""
         if kind == 0:
             return self.is_rowid or not self.is_required
         if self.kind == "text":
@@ -56,15 +56,15 @@ def rows_past_damage(
 ) -> Iterator[Row]:
     """The rows of a table that SQLite does not reach in its file, each once.
 
-    `existing` names the columns of the table in the file; without them the table must have today's columns. `reached`
-    are the rowids that the caller has already.
+    `existing` names the columns of the table in the file; if it is empty, the table must have the current columns.
+    `reached` are the rowids that the caller already has.
     """
     declared = {column.name: column for column in table.columns}
     columns = [declared.get(name, Column(name, "any")) for name in existing] or table.columns
     (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
     with open_pages(Path(file)) as pages:
         others = set[int]().union(*(pages.tree(root) for root in _roots(connection, table)))
-        reader = LeafRows(pages, columns, _shortest(columns) if existing else len(columns))
+        reader = LeafRows(pages, columns, _min_columns(columns) if existing else len(columns))
         found: set[int] = set()
         for number, row in reader.outside(others, reached):
             if number not in found:
@@ -82,40 +82,40 @@ def _roots(connection: Connection, table: Table) -> list[int]:
 
 
 class LeafRows:
-    """Reads the rows of one table; `columns` in the order of the file, `shortest` is the minimum number of columns.
+    """Reads the rows of one table; `columns` are in the order of the file, and a row has at least `min_columns`.
 
     A row that was written before a column was added to the table ends before that column.
     """
 
-    def __init__(self, pages: Pages, columns: Sequence[Column], shortest: int) -> None:
+    def __init__(self, pages: Pages, columns: Sequence[Column], min_columns: int) -> None:
         self._pages = pages
         self._columns = [_StoredColumn.of(column) for column in columns]
-        self._shortest = shortest
-        # A page belongs to one row at most: only damage asks for more pages, or for a row larger than the file.
-        self._further_pages = 2 * len(pages)
+        self._min_columns = min_columns
+        # A page belongs to at most one row: only damage refers to more pages, or to a row larger than the file.
+        self._overflow_pages_left = 2 * len(pages)
         self._largest_row = len(pages) * pages.usable
 
-    def outside(self, known: Container[int], reached: Container[int]) -> Iterator[tuple[int, Row]]:
-        """The rows, with their rowids, of all pages except known and free ones, without rows already reached."""
+    def outside(self, other_pages: Container[int], reached: Container[int]) -> Iterator[tuple[int, Row]]:
+        """The rows, with their rowids, of all pages except those of other tables and free ones, without `reached`."""
         for number in self._pages.numbers():
-            if number != 1 and number not in known and number not in self._pages.free:
+            if number != 1 and number not in other_pages and number not in self._pages.free:
                 page = self._pages.read(number)
                 if page[:1] == bytes([TABLE_LEAF]):
                     yield from self._rows(page, reached)
 
     def _rows(self, page: bytes, reached: Container[int]) -> Iterator[tuple[int, Row]]:
         room = len(page)
-        for place in cells(page):
-            length, after = number_at(page, place)
+        for offset in cells(page):
+            length, after = number_at(page, offset)
             row_number, begin = number_at(page, after)
             if row_number in reached or not (0 < length <= self._largest_row and 0 < row_number <= _LARGEST_NUMBER):
                 continue
-            end = begin + _local(length, self._pages.usable)
+            end = begin + _local_size(length, self._pages.usable)
             row = self._row(row_number, length, page[begin:end], page[end : end + _POINTER])
             if row is None:
                 continue
-            # Cells never overlap, so together they are no larger than the page.
-            room -= end - place
+            # Cells never overlap, so together they are not larger than the page.
+            room -= end - offset
             if room < 0:
                 return
             yield row_number, row
@@ -125,14 +125,14 @@ class LeafRows:
         if types is None:
             return None
         if length > len(content):
-            content += self._further(pointer, length - len(content))
+            content += self._overflow(pointer, length - len(content))
         if len(content) < length:
             return None
         row: Row = {}
-        place = length - sum(map(_size, types))
+        offset = length - sum(map(_size, types))
         for column, kind in zip(self._columns, types, strict=False):
-            piece = content[place : place + _size(kind)]
-            place += len(piece)
+            piece = content[offset : offset + _size(kind)]
+            offset += len(piece)
             try:
                 value = row_number if column.is_rowid else _value(kind, piece, self._pages.encoding)
             except UnicodeDecodeError:
@@ -144,25 +144,24 @@ class LeafRows:
         return row
 
     def _types(self, content: bytes, length: int) -> list[int] | None:
-        """The serial types in the row's header, if this table can have them and they fill exactly the row."""
-        end, place = number_at(content, 0)
-        if not place < end <= len(content):
+        """The serial types in the row's header, if this table can have them and they fill the row exactly."""
+        end, offset = number_at(content, 0)
+        if not offset < end <= len(content):
             return None
         types: list[int] = []
-        while place < end and len(types) < len(self._columns):
-            kind, place = number_at(content, place)
+        while offset < end and len(types) < len(self._columns):
+            kind, offset = number_at(content, offset)
             types.append(kind)
-        if place != end or len(types) < self._shortest or end + sum(map(_size, types)) != length:
+        if offset != end or len(types) < self._min_columns or end + sum(map(_size, types)) != length:
             return None
-        fits = all(column.takes(kind) for column, kind in zip(self._columns, types, strict=False))
+        fits = all(column.accepts(kind) for column, kind in zip(self._columns, types, strict=False))
         return types if fits else None
 
-    def _further(self, pointer: bytes, wanted: int) -> bytes:
+    def _overflow(self, pointer: bytes, missing: int) -> bytes:
         """The rest of a row that is too large for its page, or less if it is damaged."""
         pieces: list[bytes] = []
-        missing = wanted
-        while missing > 0 and len(pointer) == _POINTER and self._further_pages > 0:
-            self._further_pages -= 1
+        while missing > 0 and len(pointer) == _POINTER and self._overflow_pages_left > 0:
+            self._overflow_pages_left -= 1
             page = self._pages.read(int.from_bytes(pointer, "big"))
             pointer, piece = page[:_POINTER], page[_POINTER : _POINTER + missing]
             if not piece:
@@ -172,23 +171,23 @@ class LeafRows:
         return b"".join(pieces)
 
 
-def _shortest(columns: Sequence[Column]) -> int:
-    """The minimum number of columns of old rows: required ones cannot have been added later; at least half of all."""
-    needed = (
-        place
-        for place, column in enumerate(columns, 1)
+def _min_columns(columns: Sequence[Column]) -> int:
+    """The minimum number of columns of old rows: required ones cannot have been added later; more than half of all."""
+    required = (
+        number
+        for number, column in enumerate(columns, 1)
         if _StoredColumn.of(column).is_required and "DEFAULT" not in column.rules
     )
-    return max(len(columns) // 2 + 1, max(needed, default=0))
+    return max(len(columns) // 2 + 1, max(required, default=0))
 
 
-def _local(length: int, usable: int) -> int:
+def _local_size(length: int, usable: int) -> int:
     """How many bytes of a row are in its own page."""
-    most, least = usable - 35, (usable - 12) * 32 // 255 - 23
-    if length <= most:
+    maximum, minimum = usable - 35, (usable - 12) * 32 // 255 - 23
+    if length <= maximum:
         return length
-    local = least + (length - least) % (usable - _POINTER)
-    return local if local <= most else least
+    local = minimum + (length - minimum) % (usable - _POINTER)
+    return local if local <= maximum else minimum
 
 
 def _size(kind: int) -> int:

@@ -1,8 +1,8 @@
 """Reads the pages of a SQLite file one by one, whatever is damaged.
 
-SQLite follows links from page to page and reaches no row behind a damaged page. Here every page can be read by itself.
-If the log has a later version of a page, that is used, as SQLite does: deleted rows must not come back. No number in a
-page is trusted, so that none decides how much is read. The format is described at sqlite.org/fileformat2.html.
+SQLite follows links from page to page and does not reach rows after a damaged page. `Pages` reads every page by itself.
+It uses the latest version of a page in the log, as SQLite does, so that deleted rows do not return. It trusts no number
+in a page to decide how much to read. The format is described at sqlite.org/fileformat2.html.
 """
 
 import os
@@ -22,7 +22,7 @@ _HEADERS = {TABLE_LEAF: 8, TABLE_INNER: 12}
 # The first page starts with the header of the database.
 FILE_HEADER = 100
 _MAGIC = b"SQLite format 3\0"
-# Our page size first: without the first page and a log the size has to be guessed.
+# Our page size first: without the first page and a log, the size must be guessed.
 _SIZES = (8192, 4096, 1024, 2048, 16384, 32768, 65536, 512)
 _MIN_USABLE = 480
 # The minimum size of a cell with its pointer.
@@ -43,20 +43,20 @@ class _Header:
 
 
 class Pages:
-    """The pages of a file by number, from 1; `usable` is how many bytes of a page hold content."""
+    """The pages of a file by number, from 1; `usable` is how many bytes of a page contain data."""
 
     def __init__(self, file: BinaryIO, log: WalFrames) -> None:
         self._file = file
         self._log = log
         self._end = file.seek(0, os.SEEK_END)
         header = _header(log.read(1) if 1 in log.offsets else self._read(0, FILE_HEADER))
-        self._size = log.size or header.size or self._guessed_size()
+        self._size = log.size or header.size or self._guess_size()
         self._in_file = -(-self._end // self._size)
         # A damaged count must not exceed the pages that exist.
         self._count = min(log.count or header.count or self._in_file, max(self._in_file, *log.offsets, 0))
         self.usable = self._size - header.reserved
         self.encoding = header.encoding
-        self.free = self._free(header.free)
+        self.free = self._free_pages(header.free)
 
     def __len__(self) -> int:
         """The maximum number of pages."""
@@ -68,45 +68,44 @@ class Pages:
         return chain(range(1, end + 1), sorted(number for number in self._log.offsets if end < number <= self._count))
 
     def read(self, number: int) -> bytes:
-        """The content of a page; shorter or empty where the file ends early."""
+        """The content of a page; shorter or empty if the file ends early."""
         if not 0 < number <= self._count:
             return b""
-        page = self._log.read(number) if number in self._log.offsets else self._read(*self._place(number))
+        page = (
+            self._log.read(number) if number in self._log.offsets else self._read((number - 1) * self._size, self._size)
+        )
         return page[: self.usable]
 
     def tree(self, root: int) -> set[int]:
         """The pages that can be reached from the root page of a table, including the root."""
         reached: set[int] = set()
-        ahead = {root}
-        while ahead:
-            number = ahead.pop()
+        pending = {root}
+        while pending:
+            number = pending.pop()
             if page := self.read(number):
                 reached.add(number)
-                ahead.update(
+                pending.update(
                     child
                     for child in _children(page, FILE_HEADER if number == 1 else 0)
                     if child <= self._count and child not in reached
                 )
         return reached
 
-    def _place(self, number: int) -> tuple[int, int]:
-        return (number - 1) * self._size, self._size
-
-    def _read(self, place: int, length: int) -> bytes:
-        if place >= self._end:
+    def _read(self, offset: int, length: int) -> bytes:
+        if offset >= self._end:
             return b""
-        self._file.seek(place)
+        self._file.seek(offset)
         return self._file.read(length)
 
-    def _guessed_size(self) -> int:
+    def _guess_size(self) -> int:
         """The first page size with which some page looks filled from its end, as SQLite fills pages."""
         for size in _SIZES:
-            if any(_is_filled(self._read(place, size), size) for place in range(0, self._end, size)):
+            if any(_is_filled(self._read(offset, size), size) for offset in range(0, self._end, size)):
                 return size
         return _SIZES[0]
 
-    def _free(self, first: int) -> set[int]:
-        """The free pages: whatever they still contain was deleted."""
+    def _free_pages(self, first: int) -> set[int]:
+        """The free pages; whatever they still contain was deleted."""
         free: set[int] = set()
         number = first
         while number not in free and len(page := self.read(number)) == self.usable:
@@ -114,7 +113,7 @@ class Pages:
             if length > self.usable // 4 - 2 or after > self._count:
                 break
             free.add(number)
-            free.update(each for each in struct.unpack_from(f">{length}I", page, 8) if each <= self._count)
+            free.update(leaf for leaf in struct.unpack_from(f">{length}I", page, 8) if leaf <= self._count)
             number = after
         return free
 
@@ -130,7 +129,7 @@ def open_pages(path: Path) -> Iterator[Pages]:
 
 
 def cells(page: bytes, start: int = 0) -> tuple[int, ...]:
-    """The offsets of the cells of a table page, from the list behind the page header at `start`."""
+    """The offsets of the cells of a table page, from the list after the page header at `start`."""
     header = start + _HEADERS.get(page[start], len(page)) if len(page) > start else len(page)
     room = len(page) - header
     if room <= 0:
@@ -139,24 +138,24 @@ def cells(page: bytes, start: int = 0) -> tuple[int, ...]:
     return struct.unpack_from(f">{min(count, room // _MIN_CELL)}H", page, header)
 
 
-def number_at(content: bytes, place: int) -> tuple[int, int]:
-    """A varint of one to nine bytes and the offset behind it; a truncated one gives a number that is too large."""
+def number_at(content: bytes, offset: int) -> tuple[int, int]:
+    """A varint of one to nine bytes and the offset after it; returns a number too large for a truncated varint."""
     value = 0
-    for count, byte in enumerate(content[place : place + 9], 1):
+    for count, byte in enumerate(content[offset : offset + 9], 1):
         if count == 9:
-            return (value << 8) | byte, place + 9
+            return (value << 8) | byte, offset + 9
         value = (value << 7) | (byte & 0x7F)
         if byte < 0x80:
-            return value, place + count
+            return value, offset + count
     return 1 << 64, len(content)
 
 
 def _children(page: bytes, start: int) -> Iterator[int]:
     if len(page) <= start or page[start] != TABLE_INNER:
         return
-    for place in (start + 8, *cells(page, start)):
-        if place + _NUMBER.size <= len(page):
-            yield _NUMBER.unpack_from(page, place)[0]
+    for offset in (start + 8, *cells(page, start)):
+        if offset + _NUMBER.size <= len(page):
+            yield _NUMBER.unpack_from(page, offset)[0]
 
 
 def _header(first: bytes) -> _Header:
@@ -173,6 +172,6 @@ def _header(first: bytes) -> _Header:
 
 
 def _is_filled(page: bytes, size: int) -> bool:
-    """Whether a leaf page has cells that all lie inside it, at least one of them in its second half."""
-    places = cells(page) if len(page) == size and page[0] == TABLE_LEAF else ()
-    return bool(places) and min(places) > _HEADERS[TABLE_LEAF] and size // 2 <= max(places) < size
+    """Whether a leaf page has cells, all inside it and at least one of them in its second half."""
+    offsets = cells(page) if len(page) == size and page[0] == TABLE_LEAF else ()
+    return bool(offsets) and min(offsets) > _HEADERS[TABLE_LEAF] and size // 2 <= max(offsets) < size

@@ -1,4 +1,4 @@
-"""Reads the rows of a damaged SQLite file, and replaces it by a new file with those rows."""
+"""Reads the rows of a damaged SQLite file, and replaces it with a new file with those rows."""
 
 import glob
 import os
@@ -14,22 +14,22 @@ from typing import Any, TypeVar
 from memoranda.db.exclusive_file import exclusive_access
 from memoranda.db.orphaned_wal import WAL_SUFFIX, main_file_missing, wal_path
 from memoranda.db.salvage.leaf_rows import rows_past_damage
-from memoranda.db.salvage.wal_replay import stand_in
+from memoranda.db.salvage.wal_replay import make_main_file
 from memoranda.db.schema import Table
 from memoranda.db.sqlite import Connection
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import PRIVATE_FILE, sync, sync_directory
 
-# The endings of a database file and of the files that SQLite keeps beside it.
+# The suffixes of a database file and of SQLite's other files for it.
 SIDE_FILES = ("", WAL_SUFFIX, "-shm", "-journal")
-# Those beside it that contain data.
+# Those of the other files that contain data.
 _DATA_SUFFIXES = (WAL_SUFFIX, "-journal")
 _LONE_LOG = ".wal"
-_ENDINGS = (*SIDE_FILES, _LONE_LOG)
+_SUFFIXES = (*SIDE_FILES, _LONE_LOG)
 _CHUNK = 1 << 20
-# No row takes fewer bytes; it limits how many rows a file can have.
+# No row takes fewer bytes; this limits how many rows a file can have.
 _MIN_ROW_BYTES = 50
-# After so many failed reads, the rest is read from the pages.
+# After this many failed reads, the rest is read from the pages.
 _MAX_FAILURES = 10_000
 
 _Saved = TypeVar("_Saved")
@@ -61,7 +61,7 @@ class DamagedDatabase:
 def rebuild(
     path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[DamagedDatabase, Path], _Saved]
 ) -> _Saved:
-    """Save what can be read of a damaged file: the one function of this folder that other folders need.
+    """Save the readable rows of a damaged file: the one function of this folder that other folders need.
 
     `fill` copies rows of the damaged file into a new one, which then replaces it; the damaged file is kept as
     `keep_as`. `make` creates an empty file. Raises LockTimeoutError, and changes nothing, while a process has the
@@ -71,8 +71,8 @@ def rebuild(
     fresh = target.with_name(f".{target.name}.salvaged")
     scratch = target.with_name(f".{target.name}.replayed")
     with exclusive_access(target) as file:
-        if any(os.path.exists(f"{keep_as}{ending}") for ending in _ENDINGS):
-            raise StorageError(f"{keep_as} is there already, and is not written over. Nothing was changed.")
+        if any(os.path.exists(f"{keep_as}{ending}") for ending in _SUFFIXES):
+            raise StorageError(f"{keep_as} already exists and is not overwritten. Nothing was changed.")
         try:
             # An earlier repair may have been killed.
             _remove(fresh, scratch)
@@ -93,7 +93,7 @@ def rebuild(
 
 
 def _keep(target: Path, file: int | None, keep_as: Path) -> Path:
-    """Copy a database and its log, and return the copy, which reads like the damaged one."""
+    """Copy a database and its log; return the path of the copy, which reads like the damaged database."""
     _copy(target if file is None else file, keep_as)
     for ending in _DATA_SUFFIXES:
         if os.path.exists(f"{target}{ending}"):
@@ -102,9 +102,9 @@ def _keep(target: Path, file: int | None, keep_as: Path) -> Path:
 
 
 def _keep_log(target: Path, keep_as: Path, scratch: Path, make: Callable[[Path], object]) -> Path:
-    """Copy a log without its main file, under another ending: SQLite would delete a log beside a missing file."""
+    """Copy a log without its main file, under another suffix: SQLite would delete the log of a missing file."""
     _copy(wal_path(target), log := Path(f"{keep_as}{_LONE_LOG}"))
-    stand_in(log, scratch, make)
+    make_main_file(log, scratch, make)
     _copy(log, Path(f"{scratch}{WAL_SUFFIX}"))
     return scratch
 
@@ -119,28 +119,28 @@ def _copy(source: Path | int, target: Path) -> None:
 
 
 def _replace(target: Path, fresh: Path) -> None:
-    # The old log goes first: SQLite would take it for the log of the new file.
+    # The old log is removed first: SQLite would use it as the log of the new file.
     for ending in SIDE_FILES[1:]:
         Path(f"{target}{ending}").unlink(missing_ok=True)
     os.replace(fresh, target)
     sync_directory(target.parent)
 
 
-def _remove_reader_files(kept: Path) -> None:
+def _remove_reader_files(path: Path) -> None:
     """Remove the files that SQLite created for reading."""
-    Path(f"{kept}-shm").unlink(missing_ok=True)
-    if (log := Path(f"{kept}{WAL_SUFFIX}")).exists() and not log.stat().st_size:
+    Path(f"{path}-shm").unlink(missing_ok=True)
+    if (log := Path(f"{path}{WAL_SUFFIX}")).exists() and not log.stat().st_size:
         log.unlink()
 
 
 def _remove(*paths: Path) -> None:
     for path in paths:
-        for ending in _ENDINGS:
+        for ending in _SUFFIXES:
             Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def is_database(path: Path) -> bool:
-    """Whether SQLite takes a file for a database, however damaged."""
+    """Whether SQLite recognises a file as a database, however damaged."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA application_id").fetchone()
@@ -150,7 +150,7 @@ def is_database(path: Path) -> bool:
 
 
 def open_damaged(path: Path) -> Connection:
-    """Open a damaged file with its log, or without it when the log is what is damaged."""
+    """Open a damaged file with its log, or without the log if that is damaged."""
     for mode in ("ro", "ro&immutable=1"):
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
         try:
@@ -170,7 +170,7 @@ def readable_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table that can be read, as far as the file has its columns.
 
-    First those that SQLite reaches, then those behind damaged pages, which `past_damage` counts.
+    First the rows that SQLite reaches, then those after damaged pages, which `past_damage` counts.
     """
     try:
         existing = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
@@ -180,25 +180,25 @@ def readable_rows(
     reached: set[int] = set()
     if names:
         select = f"SELECT rowid, {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
-        for number, *row in _rows(connection, select, 0, _last(connection, table.name)):
+        for number, *row in _rows(connection, select, 0, _last_rowid(connection, table.name)):
             reached.add(number)
             yield dict(zip(names, row, strict=True))
-    if not names or not _are_all(connection, table.name, len(reached)):
+    if not names or not _has_row_count(connection, table.name, len(reached)):
         for found in rows_past_damage(connection, table, existing, reached):
             if past_damage is not None:
                 past_damage[table.name] += 1
             yield found
 
 
-def _are_all(connection: Connection, table: str, rows: int) -> bool:
-    """Whether SQLite reaches all pages of a table and counts so many rows."""
+def _has_row_count(connection: Connection, table: str, rows: int) -> bool:
+    """Whether SQLite reaches all pages of a table and counts this many rows."""
     try:
         return bool(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()[0] == rows)
     except sqlite3.DatabaseError:
         return False
 
 
-def _last(connection: Connection, table: str) -> int:
+def _last_rowid(connection: Connection, table: str) -> int:
     """The last rowid of a table: from the table, from `sqlite_sequence`, or estimated from the file size."""
     for question in (f"SELECT max(rowid) FROM {table}", f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'"):
         try:
@@ -212,17 +212,17 @@ def _last(connection: Connection, table: str) -> int:
 
 
 def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
-    """The rows between two rowids; where reading fails, each half is tried, down to the row that is lost."""
-    ahead = [(low, high)]
+    """The rows between two rowids; if a read fails, each half is tried, down to the row that is lost."""
+    pending = [(low, high)]
     failures = 0
-    while ahead:
-        low, high = ahead.pop()
+    while pending:
+        low, high = pending.pop()
         try:
             found = connection.execute(select, (low, high)).fetchall()
         except sqlite3.DatabaseError:
             failures += 1
             if low < high and failures < _MAX_FAILURES:
                 middle = (low + high) // 2
-                ahead += [(middle + 1, high), (low, middle)]
+                pending += [(middle + 1, high), (low, middle)]
         else:
             yield from found

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
-# The last bit tells the byte order of the checksums.
+# The last bit is the byte order of the checksums.
 _MAGIC = 0x377F0682
 _SIZES = {1 << power for power in range(9, 17)}
 _SUMMED_OF_HEADER, _SUMMED_OF_FRAME = 24, 8
@@ -20,7 +20,7 @@ _Sum = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WalFrames:
-    """`offsets` tells where each page is in the log; `size` is the page size, `count` the pages of the file."""
+    """The pages in a log: `offsets` by page number; `size` is the page size, `count` the pages of the whole file."""
 
     size: int = 0
     count: int = 0
@@ -36,7 +36,7 @@ class WalFrames:
 
 
 def read_frames(log: BinaryIO) -> WalFrames:
-    """The frames that SQLite would use: none behind damage, and none that an earlier use of the log left."""
+    """The frames that SQLite would use: none after damage, and none that an earlier use of the log left."""
     header = log.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return WalFrames()
@@ -49,9 +49,9 @@ def read_frames(log: BinaryIO) -> WalFrames:
     offsets: dict[int, int] = {}
     pending: dict[int, int] = {}
     while len(frame := log.read(_FRAME.size + size)) == _FRAME.size + size:
-        number, count_after, *its_salts, first, second = _FRAME.unpack_from(frame)
+        number, count_after, *frame_salts, first, second = _FRAME.unpack_from(frame)
         total = _checksum(total, frame[:_SUMMED_OF_FRAME] + frame[_FRAME.size :], little)
-        if its_salts != salts or total != (first, second) or number == 0:
+        if frame_salts != salts or total != (first, second) or number == 0:
             break
         pending[number] = log.seek(0, os.SEEK_CUR) - size
         # Only the last frame of a transaction gives the size of the file after it.

@@ -1,10 +1,10 @@
-"""Makes a readable database from a write-ahead log whose main file is lost.
+"""Makes a write-ahead log readable after its main file was lost, by creating another main file.
 
-SQLite reads pages that are in the log from there, and only the others from the file. So any file can stand in for the
-lost one. A new, empty store is best: the pages that define the tables and their roots are written once and rarely in
-the log, and they are the same if the same program created both files. That is checked: for each root of the empty
-store that is in the log, the log must have a page of the same kind, with rows of as many columns. Otherwise the pages
-of the log are read one by one.
+SQLite reads the pages that are in the log from the log, and only the others from the file. So any file can replace the
+lost one. A new, empty store is best: the pages that define the tables and their roots are written once and are rarely
+in the log, and they are the same if the same program created both files. `make_main_file` checks that: for each root of
+the empty store that is in the log, the log must have a page of the same kind, with rows of the same number of columns.
+Otherwise the pages of the log are read one by one.
 """
 
 import sqlite3
@@ -18,8 +18,8 @@ from memoranda.db.salvage.wal_frames import read_frames
 _Pages = dict[int, bytes]
 
 
-def stand_in(log: Path, scratch: Path, make: Callable[[Path], object]) -> None:
-    """Create a file at `scratch` for which `log` can be the log; `make` creates an empty store."""
+def make_main_file(log: Path, scratch: Path, make: Callable[[Path], object]) -> None:
+    """Create a file at `scratch` that can replace the main file of `log`; `make` creates an empty store."""
     make(scratch)
     roots = _roots(scratch)
     with log.open("rb") as file:
@@ -37,7 +37,7 @@ def _roots(path: Path) -> dict[int, int]:
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         return dict(
             connection.execute(
-                "SELECT rootpage, (SELECT count(*) FROM pragma_table_info(its.name)) FROM sqlite_master its"
+                "SELECT rootpage, (SELECT count(*) FROM pragma_table_info(item.name)) FROM sqlite_master item"
                 " WHERE rootpage > 0"
             )
         )
@@ -60,8 +60,8 @@ def _is_table(page: bytes) -> bool:
 
 def _widths(page: bytes) -> Iterator[int]:
     """The number of columns of each row of a leaf page."""
-    for place in cells(page) if page[:1] == bytes([TABLE_LEAF]) else ():
-        _, row_number = number_at(page, place)
+    for offset in cells(page) if page[:1] == bytes([TABLE_LEAF]) else ():
+        _, row_number = number_at(page, offset)
         _, header = number_at(page, row_number)
         length, after = number_at(page, header)
         width = 0

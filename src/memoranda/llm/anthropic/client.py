@@ -35,27 +35,27 @@ class AnthropicMessages(SdkModel):
             body["system"] = [{"type": "text", "text": system}]
         return body | {"messages": to_anthropic_messages(messages, self.name, fingerprint(body))}
 
-    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+    def _ask(self, body: JsonObject, on_text: OnText | None, seconds_left: float) -> Reply:
         try:
-            reply = self._ask_once(body, on_text, left)
+            reply = self._ask_once(body, on_text, seconds_left)
         except import_sdk(self.package).BadRequestError as error:
             without = without_thinking(body)
             if without == body or not _is_about_thinking(error):
                 raise
             # A conversation that can continue is worth more than thinking blocks that the service refuses.
             body = without
-            reply = self._ask_once(without, on_text, left)
+            reply = self._ask_once(without, on_text, seconds_left)
         return bind_thinking(reply, self.name, body)
 
-    def _ask_once(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+    def _ask_once(self, body: JsonObject, on_text: OnText | None, seconds_left: float) -> Reply:
         marked = add_cache_breakpoints(body)
         if on_text is None:
-            answer = self._post("/v1/messages", marked, left)
+            answer = self._post("/v1/messages", marked, seconds_left)
             if not isinstance(answer, Mapping):
                 raise FailedAttemptError(unreadable_reply(self.label, answer))
             return parse_reply(answer)
         stream = AnthropicStream(on_text)
-        for event in self._stream("/v1/messages", marked, left):
+        for event in self._stream("/v1/messages", marked, seconds_left):
             stream.add(event)
         if not stream.finished:
             raise FailedAttemptError(incomplete_stream(self.label))

@@ -63,14 +63,16 @@ class OpenAIChat(SdkModel):
             kept["reasoning_details"] = own
         return kept
 
-    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+    def _ask(self, body: JsonObject, on_text: OnText | None, seconds_left: float) -> Reply:
         if on_text is None:
-            answer = self._post("/chat/completions", body, left)
+            answer = self._post("/chat/completions", body, seconds_left)
             if not isinstance(answer, Mapping):
                 raise FailedAttemptError(unreadable_reply(self.label, answer))
             return parse_reply(answer)
         stream = OpenAIStream(on_text)
-        for chunk in self._stream("/chat/completions", body | {"stream_options": {"include_usage": True}}, left):
+        for chunk in self._stream(
+            "/chat/completions", body | {"stream_options": {"include_usage": True}}, seconds_left
+        ):
             stream.add(chunk)
         if not stream.finished:
             raise FailedAttemptError(incomplete_stream(self.label))

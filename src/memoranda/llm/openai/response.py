@@ -53,7 +53,7 @@ def parse_usage(usage: Any) -> Usage:
 
 @dataclass(slots=True)
 class _StreamedCall:
-    """A tool call whose arguments arrive in fragments."""
+    """A tool call that arrives in fragments."""
 
     id: str = ""
     name: str = ""
@@ -81,7 +81,7 @@ class OpenAIStream:
         return bool(self._finish)
 
     def add(self, chunk: Any) -> None:
-        """Adds one chunk; raises TypeError and the like when it is invalid."""
+        """Adds one chunk; raises KeyError, AttributeError, TypeError or ValueError if it is invalid."""
         self._model = _text(chunk.get("model")) or self._model
         if chunk.get("usage"):
             self._usage = parse_usage(chunk["usage"])
@@ -91,11 +91,11 @@ class OpenAIStream:
 
     def reply(self) -> Reply:
         """The complete answer."""
-        failure_from_status = "".join(self._refusal)
+        refusal = "".join(self._refusal)
         return _reply(
-            text="".join(self._text) or failure_from_status,
+            text="".join(self._text) or refusal,
             calls=_with_unique_ids([ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]),
-            finish="refusal" if failure_from_status else self._finish,
+            finish="refusal" if refusal else self._finish,
             usage=self._usage,
             model=self._model,
             reasoning="".join(self._reasoning),
@@ -128,12 +128,12 @@ class OpenAIStream:
 
     def _add_detail(self, detail: Mapping[str, Any], number: int) -> None:
         index = detail.get("index", number)
-        for known in self._details:
-            if known.get("type") == detail.get("type") and known.get("index", number) == index:
+        for existing in self._details:
+            if existing.get("type") == detail.get("type") and existing.get("index", number) == index:
                 longer = {
-                    key: _text(known.get(key)) + _text(detail[key]) for key in _EXTENDED_FIELDS if detail.get(key)
+                    key: _text(existing.get(key)) + _text(detail[key]) for key in _EXTENDED_FIELDS if detail.get(key)
                 }
-                known.update({key: value for key, value in detail.items() if value is not None} | longer)
+                existing.update({key: value for key, value in detail.items() if value is not None} | longer)
                 return
         self._details.append(dict(detail))
 
@@ -155,7 +155,7 @@ def _reply(
 
 
 def _text(value: Any) -> str:
-    """The text, also when a service sends it in parts; raises TypeError for anything else."""
+    """The text, even if a service sends it in parts; raises TypeError for anything else."""
     if value is None:
         return ""
     if isinstance(value, list):
