@@ -51,7 +51,7 @@ def unbind(bound: Vector, key: Vector) -> Vector:
 
 
 def bundle(vectors: Sequence[Vector]) -> Vector:
-    """One vector that resembles all of the given ones."""
+    """One vector that resembles all of the vectors."""
     if len(vectors) == 1:
         return vectors[0]
     numpy = fast_arithmetic()
@@ -86,8 +86,8 @@ def similarities(key: Vector, vectors: Sequence[Vector]) -> list[float]:
 
 def expected_similarity(count: int) -> float:
     """The similarity of a bundle of `count` vectors to each of them: 1, 2/π, 0.52, then about √(π/4n)."""
-    known = (1.0, 1.0, 2 / math.pi, 0.52)
-    return known[count] if count < len(known) else math.sqrt(math.pi / (4 * count))
+    exact = (1.0, 1.0, 2 / math.pi, 0.52)
+    return exact[count] if count < len(exact) else math.sqrt(math.pi / (4 * count))
 
 
 def noise(dimension: int) -> float:
@@ -130,7 +130,7 @@ def angles(vector: Vector) -> list[float]:
 
 @cache
 def fast_arithmetic() -> Any:
-    """numpy, or None. Imported with the first vector, so that nothing else waits for the import."""
+    """The numpy module, or None. Imported with the first vector, so that nothing else waits for the import."""
     try:
         return import_module("numpy")
     except ImportError:

@@ -1,9 +1,9 @@
-"""Facts that cannot both be right: the same entity and the same attribute word with different values.
+"""Finds facts that cannot both be right: the same entity and the same attribute word with different values.
 
-Two facts are compared by the words that they do not share. When those are one short value in each, and the shared words
-name an attribute that has one value at a time ("lives in", "the timeout of … is"), the facts contradict each other. So
-do a statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing one: it
-skips the past, attributes with many values ("likes", "uses"), and facts that differ in more than one place.
+The comparison looks at the words that two facts do not share. If those are one short value in each, and the shared
+words name an attribute that has one value at a time ("lives in", "the timeout of … is"), the facts contradict each
+other. So do a statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing
+one: it skips the past, attributes with many values ("likes", "uses"), and facts with more than one difference.
 `benchmarks/contradictions.py` counts what it finds.
 """
 
@@ -47,7 +47,7 @@ _PAST = re.compile(
     r"\b(?:was|were|had|did|wrote|went|met|got|took|came|left|kept|ran|built|gave|made|used to|formerly|previously"
     r"|originally|until|once|ago)\b"
 )
-# Phrases that name one attribute, and the word that they are read as.
+# Phrases that name one attribute, and the word that replaces them.
 _PHRASES = tuple(
     (re.compile(rf"\b(?:{phrase})\b"), f" {attribute} ")
     for phrase, attribute in (
@@ -63,15 +63,15 @@ _PHRASES = tuple(
         ("colour", "color"), ("favourite", "favorite"),
     )
 )  # fmt: skip
-# A thing has one value of these at a time, wherever the word appears in a fact.
+# An entity has one value of these attributes at a time, wherever the word appears in a fact.
 _ONE_VALUE = _stems(
     "home employer manager host owner database programming name wakes born married happens expires lands"
 )
-# The same, if both facts also say of what: "prefers dark mode", not "prefers tea".
+# The same, if both facts also name the object: "prefers dark mode", not "prefers tea".
 _ONE_VALUE_OF_SOMETHING = _stems("""
     takes lasts costs starts ends opens closes begins meets due led drives retries prefers
 """)
-# A thing may have many of these, so "the … is" says nothing.
+# An entity may have many of these, so "the … is" does not mean a single value.
 _MANY_VALUES = _stems("""
     friend colleague hobby tool member child brother sister part feature language goal interest example note bug issue
     reason
@@ -79,7 +79,7 @@ _MANY_VALUES = _stems("""
 
 
 class Contradiction(NamedTuple):
-    """Two facts, the newer one first. `score` is the share of the words beside the value that both have."""
+    """Two facts, the newer one first. `score` is the share of common words, not counting the value."""
 
     newer: Fact
     older: Fact
@@ -99,7 +99,7 @@ class Contradiction(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A fact as the stems of its words in order; an entity is one token."""
+    """A fact as the stems of its words in order; each entity is one token."""
 
     tokens: tuple[str, ...]
     entities: frozenset[int]
@@ -130,7 +130,7 @@ def find_contradictions(
 
 
 def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
-    """Reads a fact; `names` are all names of its entities."""
+    """Parses a fact; `names` are all names of its entities."""
     if len(content) > _MAX_FACT_CHARS:
         return Claim((), frozenset(), False, False)
     text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
@@ -153,7 +153,7 @@ def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
 
 
 def compare(a: Claim, b: Claim) -> float:
-    """The score of two claims that contradict each other; 0 when they do not."""
+    """The score of two claims that contradict each other; 0 if they do not."""
     shared = frozenset(a.tokens) & frozenset(b.tokens)
     if a.past or b.past or not any(token.startswith(_ENTITY) for token in shared):
         return 0.0
@@ -196,7 +196,7 @@ def _has_one_value(
 ) -> bool:
     """Whether the shared words name an attribute that has one value at a time."""
     if a[0] == mine[0] and b[0] == theirs[0]:
-        # Both differ in what they are about: "Ana lives in Berlin" and "Bob lives in Berlin".
+        # The claims differ in their subject: "Ana lives in Berlin" and "Bob lives in Berlin".
         return False
     digits = [[word[0].isdigit() for word in value] for value in (mine, theirs)]
     if any(any(value[1:]) for value in digits) or digits[0][0] != digits[1][0]:
@@ -210,7 +210,7 @@ def _has_one_value(
     content = {token for token in shared if not token.startswith(_ENTITY)} - _PREPOSITIONS - {_VERB}
     if content & _ONE_VALUE_OF_SOMETHING and content - _ONE_VALUE_OF_SOMETHING:
         return True
-    # "The … of X is": a noun before the verb of one fact, which the other has too.
+    # "The … of X is": a noun before the verb of one fact, which the other fact also has.
     nouns = (_subject_nouns(a) | _subject_nouns(b)) & shared
     return bool(nouns) and not nouns & _MANY_VALUES
 

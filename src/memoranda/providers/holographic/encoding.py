@@ -65,17 +65,17 @@ class Encoder:
         return unbind(fact, self._content)
 
     def about(self, text: str) -> Vector:
-        """The vector that facts with such content resemble; the same as comparing `content(fact)` with the text."""
+        """The vector that facts with this content resemble; the same as comparing `content(fact)` with the text."""
         return bind(self.text(text), self._content)
 
     def agreement(self, similarity: float, entities: int) -> float:
-        """How similar the content of a fact with so many entities is to a text, from 0 to 1."""
+        """How similar the content of a fact with this number of entities is to a text, from 0 to 1."""
         if similarity < _LIKELY_DEVIATIONS * noise(self.dimension):
             return 0.0
         return min(1.0, similarity / expected_similarity(1 + min(entities, MAX_ENTITIES)))
 
     def presence(self, similarity: float, entities: int) -> float:
-        """How surely a fact with so many entities is about the one with this similarity: 1 sure, 0 not."""
+        """How certainly a fact with this number of entities is about the entity with this similarity, from 0 to 1."""
         usual = expected_similarity(1 + min(entities, MAX_ENTITIES))
         if similarity < max(usual / 2, _SURE_DEVIATIONS * noise(self.dimension)):
             return 0.0
@@ -84,11 +84,11 @@ class Encoder:
     def name_sketch(self, key: str) -> bytes:
         return sketch(bundle([atom(part, self.dimension) for part in name_parts(key)]))
 
-    def name_coverage(self, asked: str, asked_sketch: int, key: str, key_sketch: int) -> float:
-        """The estimated share of the asked name's parts that a known name has."""
-        parts, others = len(name_parts(asked)), len(name_parts(key))
-        alike = sketch_similarity(asked_sketch, key_sketch, self.dimension) / SKETCH_FACTOR
-        return alike / (parts * expected_similarity(parts) * expected_similarity(others))
+    def name_coverage(self, query: str, query_sketch: int, key: str, key_sketch: int) -> float:
+        """The estimated share of the parts of the queried name that a known name has."""
+        query_parts, key_parts = len(name_parts(query)), len(name_parts(key))
+        alike = sketch_similarity(query_sketch, key_sketch, self.dimension) / SKETCH_FACTOR
+        return alike / (query_parts * expected_similarity(query_parts) * expected_similarity(key_parts))
 
 
 @lru_cache(maxsize=4096)

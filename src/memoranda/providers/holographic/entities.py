@@ -2,7 +2,7 @@
 
 Names are capitalised words inside a sentence and runs of them (ACME Corp, University of Oslo), short quoted texts,
 @handles, names of files and code, and both sides of "X aka Y". A capitalised word at the start of a sentence counts if
-the next words show that it is a name (Peppi runs …), or if it is known already. Unspaced scripts have no capitals:
+the next words show that it is a name (Peppi runs …), or if it is a known name. Unspaced scripts have no capitals:
 their names are taken from quotation marks, or found if they are known.
 """
 
@@ -92,11 +92,11 @@ def key_of(name: str) -> str:
     return plain.strip("\"'`.,;:!?()[]{}“”‘「」『』《》 ").removesuffix("'s").strip()
 
 
-def find_entities(text: str, known: FindKnown = lambda keys: set()) -> list[Entity]:
-    """The names in a text in order, each once. `known` returns those of the given keys that are names already."""
+def find_entities(text: str, find_known: FindKnown = lambda keys: set()) -> list[Entity]:
+    """The names in a text in order, each once. `find_known` returns those keys of a list that are known names."""
     spans: list[_Span] = []
     taken = bytearray(len(text))
-    for span in (*_marked_names(text), *_capitalised_names(text, known), *_known_runs(text, known)):
+    for span in (*_marked_names(text), *_capitalised_names(text, find_known), *_known_runs(text, find_known)):
         if not any(taken[span.start : span.end]):
             taken[span.start : span.end] = b"x" * (span.end - span.start)
             spans.append(span)
@@ -125,12 +125,12 @@ def _marked_names(text: str) -> Iterator[_Span]:
     for match in _USER.finditer(text):
         yield _Span(match.start(), match.end(), Entity("user", "user"))
     for match in _ALIAS.finditer(text):
-        # "Guido aka bdfl": after "aka" a lower-case word is a name too.
+        # "Guido aka bdfl": after "aka" even a lower-case word is a name.
         if (word := _WORD.match(text, match.end())) and word.group().islower() and word.group() not in _OPENING:
             yield _Span(word.start(), word.end(), Entity(word.group()))
 
 
-def _capitalised_names(text: str, known: FindKnown) -> Iterator[_Span]:
+def _capitalised_names(text: str, find_known: FindKnown) -> Iterator[_Span]:
     words = list(_WORD.finditer(text))
     index = 0
     while index < len(words):
@@ -138,7 +138,7 @@ def _capitalised_names(text: str, known: FindKnown) -> Iterator[_Span]:
             index += 1
             continue
         last = _run_end(text, words, index)
-        yield from _run(text, words[index : last + 1], known)
+        yield from _names_in_run(text, words[index : last + 1], find_known)
         index = last + 1
 
 
@@ -156,13 +156,13 @@ def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
     return last
 
 
-def _run(text: str, words: list[re.Match[str]], known: FindKnown) -> Iterator[_Span]:
+def _names_in_run(text: str, words: list[re.Match[str]], find_known: FindKnown) -> Iterator[_Span]:
     if _starts_sentence(text, words[0].start()):
         if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
             words = words[1:]
             while words and words[0].group() in _PARTICLES:
                 words = words[1:]
-        elif len(words) == 1 and not _is_surely_a_name(text, words[0], known):
+        elif len(words) == 1 and not _is_surely_a_name(text, words[0], find_known):
             return
     if not words:
         return
@@ -173,17 +173,17 @@ def _run(text: str, words: list[re.Match[str]], known: FindKnown) -> Iterator[_S
 
 
 def _starts_sentence(text: str, position: int) -> bool:
-    # Long enough for any punctuation, and constant work wherever in the text the word is.
+    # A fixed length, so that the cost does not depend on the position; it is enough for any punctuation.
     before = text[max(0, position - _LOOKBACK_CHARS) : position]
     return _SENTENCE_END.search(before if position <= _LOOKBACK_CHARS else f"x{before}") is not None
 
 
-def _is_surely_a_name(text: str, word: re.Match[str], known: FindKnown) -> bool:
+def _is_surely_a_name(text: str, word: re.Match[str], find_known: FindKnown) -> bool:
     """Whether a word at the start of a sentence is a name."""
     shape = word.group()
     if (len(shape) > 1 and shape.isupper()) or shape.endswith(("'s", "’s")) or _VERBS.match(text, word.end()):
         return True
-    return bool(_ALIAS.match(text, word.end()) or known([key_of(shape)]))
+    return bool(_ALIAS.match(text, word.end()) or find_known([key_of(shape)]))
 
 
 def _looks_like_a_name(word: str) -> bool:
@@ -191,7 +191,7 @@ def _looks_like_a_name(word: str) -> bool:
     return word[0].isupper() and plain.removesuffix("'s") not in _NOT_NAMES
 
 
-def _known_runs(text: str, known: FindKnown) -> Iterator[_Span]:
+def _known_runs(text: str, find_known: FindKnown) -> Iterator[_Span]:
     """Known names inside runs of unspaced scripts, the longest first."""
     if text.isascii():
         return
@@ -204,7 +204,7 @@ def _known_runs(text: str, known: FindKnown) -> Iterator[_Span]:
                     starts.setdefault(piece, []).append(start)
     if not starts:
         return
-    names = known(list(starts))
+    names = find_known(list(starts))
     for piece in sorted((piece for piece in starts if key_of(piece) in names), key=len, reverse=True):
         for start in starts[piece]:
             yield _Span(start, start + len(piece), Entity(piece))

@@ -1,6 +1,6 @@
 """The entities of the store: names and aliases, and the links between facts and entities.
 
-Names are compared by key and only for equality. Two names become one entity when a text says so ("X aka Y"); the facts
+Names are compared by key and only for equality. Two names become one entity if a text says so ("X aka Y"); the facts
 of the merged entity are then encoded again.
 """
 
@@ -33,7 +33,7 @@ def find_entity(connection: Connection, name: str) -> KnownEntity | None:
 
 
 def known_keys(connection: Connection, names: list[str]) -> set[str]:
-    """The keys of those names that are known."""
+    """The keys of the names that are known."""
     found: set[str] = set()
     for batch in _batches([key_of(name) for name in names]):
         marks = ", ".join("?" * len(batch))
@@ -46,7 +46,7 @@ def known_keys(connection: Connection, names: list[str]) -> set[str]:
 def link(
     connection: Connection, encoder: Encoder, fact_id: int, entities: Iterable[Entity], now: float
 ) -> list[KnownEntity]:
-    """Replaces the entities of a fact by these."""
+    """Replaces the entities of a fact with these."""
     connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
     for entity in entities:
         known = _resolve(connection, encoder, entity, now)
@@ -86,14 +86,14 @@ def aliases_of(connection: Connection) -> dict[int, list[str]]:
 def similar_names(
     connection: Connection, encoder: Encoder, name: str, min_coverage: float
 ) -> list[tuple[float, KnownEntity]]:
-    """The entities whose name contains or resembles the given one, best first."""
+    """The entities with a name that contains or resembles this one, best first."""
     key = key_of(name)
-    asked = int.from_bytes(encoder.name_sketch(key), "little")
+    name_sketch = int.from_bytes(encoder.name_sketch(key), "little")
     found = []
     for entity_id, known_name, known_key, sketch in connection.execute(
         "SELECT entity_id, name, name_key, sketch FROM entities WHERE encoding = ?", (encoder.name,)
     ):
-        coverage = encoder.name_coverage(key, asked, known_key, int.from_bytes(sketch, "little"))
+        coverage = encoder.name_coverage(key, name_sketch, known_key, int.from_bytes(sketch, "little"))
         if coverage >= min_coverage:
             found.append((min(1.0, coverage), KnownEntity(entity_id, known_name, known_key)))
     return sorted(found, key=lambda pair: (-pair[0], len(pair[1].key), pair[1].entity_id))
@@ -101,8 +101,8 @@ def similar_names(
 
 def drop_unused(connection: Connection) -> None:
     """Removes the entities that no fact is about."""
-    gone = "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)"
-    connection.execute(f"DELETE FROM aliases WHERE entity_id IN ({gone})")
+    unused = "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)"
+    connection.execute(f"DELETE FROM aliases WHERE entity_id IN ({unused})")
     connection.execute("DELETE FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)")
 
 
@@ -122,11 +122,11 @@ def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: floa
     return KnownEntity(entity_id, entity.name, key)
 
 
-def _merge(connection: Connection, kept: KnownEntity, merged: KnownEntity) -> KnownEntity:
-    """Merges two entities into one, which gets all names; the facts of the other will be encoded again."""
-    if kept.entity_id == merged.entity_id:
-        return kept
-    numbers = (kept.entity_id, merged.entity_id)
+def _merge(connection: Connection, target: KnownEntity, merged: KnownEntity) -> KnownEntity:
+    """Merges an entity into the target, which gets all names; the facts of the merged one will be encoded again."""
+    if target.entity_id == merged.entity_id:
+        return target
+    numbers = (target.entity_id, merged.entity_id)
     connection.execute(
         "UPDATE facts SET encoding = '' WHERE fact_id IN (SELECT fact_id FROM fact_entities WHERE entity_id = ?)",
         (merged.entity_id,),
@@ -135,7 +135,7 @@ def _merge(connection: Connection, kept: KnownEntity, merged: KnownEntity) -> Kn
     connection.execute("DELETE FROM fact_entities WHERE entity_id = ?", (merged.entity_id,))
     connection.execute("UPDATE aliases SET entity_id = ? WHERE entity_id = ?", numbers)
     connection.execute("DELETE FROM entities WHERE entity_id = ?", (merged.entity_id,))
-    return kept
+    return target
 
 
 def _batches(items: list[_T]) -> Iterator[list[_T]]:

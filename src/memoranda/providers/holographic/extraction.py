@@ -34,7 +34,7 @@ _DECISION = re.compile(
     r"(?:uses|requires|runs on|is written in|is hosted|lives in|listens on|is deployed) \w)",
     re.IGNORECASE,
 )
-_NO_STATEMENT = re.compile(
+_NOT_A_STATEMENT = re.compile(
     r"\?|^\s*(?:can|could|would|will|please|help|let|should|do|does|did|is|are|what|how|why|when|where|who|if)\b"
     r"|\b(?:i need|i want|i'd like|i would like|need help|help me|please|can you|could you|maybe|perhaps|might|would"
     r"|i think|i guess|not sure|probably|wonder|for example|e\.g\.|suppose|imagine|let's|error|fails?|failing|broken)\b"
@@ -70,9 +70,9 @@ def extract_statements(messages: Iterable[Any]) -> list[Statement]:
 
 
 def category_of(sentence: str) -> str | None:
-    """The category of a statement; None if the sentence is no statement."""
+    """The category of a statement; None if the sentence is not a statement."""
     plain = sentence.replace("’", "'").strip()
-    if not _MIN_CHARS <= len(plain) <= _MAX_CHARS or _NO_STATEMENT.search(plain) or _PROBLEM.search(plain):
+    if not _MIN_CHARS <= len(plain) <= _MAX_CHARS or _NOT_A_STATEMENT.search(plain) or _PROBLEM.search(plain):
         return None
     if _DECISION.search(plain):
         return "project"
@@ -89,7 +89,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    # Recalled text is not the user's: a memory must not create itself again.
+    # Recalled text is not the user's: otherwise a memory would create itself again.
     text = _CODE.sub("\n", sanitize_context(text))
     for match in _SENTENCE.finditer(text):
         yield " ".join(match.group().split()).lstrip("-*• ")

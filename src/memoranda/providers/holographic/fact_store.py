@@ -1,7 +1,7 @@
 """The facts in `holographic.db`: durable when a call returns, shared by any number of processes.
 
-Adding a fact takes the same time however many there are: it writes the fact's words, links and vector only. A vector of
-another dimension is encoded again when it is next needed.
+Adding a fact takes the same time however many there are: it writes only the fact's words, links and vector. A vector of
+another dimension is encoded again when it is next used.
 """
 
 import time
@@ -99,7 +99,7 @@ class FactStore:
         entities: Sequence[str] | None = None,
         trust_delta: float = 0.0,
     ) -> Fact:
-        """Changes the given fields of a fact. Raises FactError for an unknown fact, or the text of another one."""
+        """Changes the fields of a fact that are not None. Raises FactError for an unknown fact, or a duplicate text."""
         if category is not None:
             _check_category(category)
         content = None if content is None else self._check_content(content)
@@ -131,7 +131,7 @@ class FactStore:
             return _require_fact(connection, fact_id)
 
     def remove(self, fact_id: int) -> bool:
-        """Removes a fact; False if there is none."""
+        """Removes a fact; False if it does not exist."""
         with self.database.writing() as connection:
             found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
             connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))

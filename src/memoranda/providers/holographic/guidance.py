@@ -1,40 +1,41 @@
-"""What a model reads about this memory."""
+"""The texts about this memory that a model reads."""
 
 SYSTEM_PROMPT = """\
 # Facts
-Long-term facts are kept on this machine. Relevant ones join your turn by themselves, with their age and trust.
-Use fact_store to keep a lasting fact (one plain sentence that names who or what it is about), to look for more, to ask
+Long-term facts are stored on this machine. Relevant ones are added to your turn, with their age and trust.
+Use fact_store to add a lasting fact (one plain sentence that names who or what it is about), to search for more, to ask
 about one entity (probe, related) or several at once (reason), and to find facts that contradict each other. Update or
-remove what is outdated. Say with fact_feedback whether a recalled fact helped: trust follows."""
+remove outdated facts. Say with fact_feedback whether a recalled fact helped; this raises or lowers its trust."""
 
 STORE = """\
-Long-term facts about people, projects and tools, kept on this machine.
-add: keep a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin".
+Long-term facts about people, projects and tools, stored on this machine.
+add: store a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin".
 search: facts by the words of query.
-probe: facts about entity; a partial or misspelt name will do.
+probe: facts about entity; a partial or misspelt name is enough.
 related: what is connected to entity, and the facts that connect them.
-reason: facts that hold all of entities at once.
+reason: facts about all of entities at once.
 contradict: pairs of facts that cannot both be right.
 update: change content, category, tags, entities or trust of fact_id.
 remove: forget fact_id.
 list: the newest facts."""
 
 FEEDBACK = """\
-Say whether a fact that you recalled helped. Helpful facts gain trust and rank higher; unhelpful or wrong ones lose it \
-and are no longer recalled in the end."""
+Say whether a fact that you recalled helped. Helpful facts gain trust and rank higher; unhelpful or wrong ones lose \
+trust and are eventually no longer recalled."""
 
 ACTION = "What to do."
 CONTENT = "The fact, in one sentence. For add and update."
-QUERY = "Words to look for. For search; with probe and reason, facts that speak of this come first."
+QUERY = "Words to look for. For search; with probe and reason, facts about these words come first."
 ENTITY = "A name. For probe and related."
 ENTITIES = (
-    "Names. For reason: all must be in a fact. For add and update: what the fact is about, if its text is unclear."
+    "Names. For reason: a fact must be about all of them. For add and update: what the fact is about, if its text is "
+    "unclear."
 )
 FACT_ID = "The number of a fact. For update and remove."
 RATED = "The number of the fact."
 CATEGORY = "Kind of fact. For add (default general) and update; elsewhere only facts of this kind are returned."
 TAGS = "Words that the fact should also be found by, separated by commas. For add and update."
 TRUST_DELTA = "Change of trust, between -1 and 1. For update."
-MIN_TRUST = "Leave out facts that are trusted less (default {default:g}; for list 0)."
-LIMIT = "Most results (default 10)."
-RATING = "helpful: the fact was right and of use. unhelpful: it was wrong, outdated or beside the point."
+MIN_TRUST = "Omit facts with less trust (default {default:g}; for list 0)."
+LIMIT = "Maximum number of results (default 10)."
+RATING = "helpful: the fact was right and useful. unhelpful: it was wrong, outdated or irrelevant."

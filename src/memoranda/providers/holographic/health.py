@@ -30,7 +30,7 @@ def check(home: Path) -> Iterator[HealthIssue]:
 
 
 def _checked_database(path: Path) -> CheckedDatabase:
-    def check_inside(database: Database) -> Iterator[HealthIssue]:
+    def check_content(database: Database) -> Iterator[HealthIssue]:
         problem = _find_problem(database)
         if problem:
             yield HealthIssue("warning", path, problem, "rebuild them from the facts", lambda: _rebuild_derived(path))
@@ -47,12 +47,12 @@ def _checked_database(path: Path) -> CheckedDatabase:
                 facts.relink(fact_id)
         return f"{count:,} facts"
 
-    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_inside, save)
+    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_content, save)
     return store
 
 
 def _find_problem(database: Database) -> str:
-    """What keeps facts from being found; empty if nothing does."""
+    """The problem that prevents a search from finding facts; empty if there is none."""
     if database.read_only:
         return ""
     try:
@@ -70,7 +70,7 @@ def _find_problem(database: Database) -> str:
     except CorruptStoreError as error:
         return f"has a damaged word index ({error.__cause__})"
     count = max(wordless + extra, without_vector)
-    return f"has {count} facts whose words or vectors are missing or left over" if count else ""
+    return f"has missing or unused words or vectors of {count} facts" if count else ""
 
 
 def _rebuild_derived(path: Path) -> str:
@@ -79,7 +79,7 @@ def _rebuild_derived(path: Path) -> str:
 
 
 def _rebuild_words(connection: Connection) -> int:
-    """Rebuilds the word index; vectors are encoded again when they are next needed."""
+    """Rebuilds the word index; vectors are encoded again when they are next used."""
     connection.execute("DROP TABLE fact_words")
     connection.execute(WORDS)
     rows = connection.execute("SELECT fact_id, content, tags FROM facts").fetchall()
@@ -95,7 +95,7 @@ def _rebuild_words(connection: Connection) -> int:
 
 
 def _facts_without_links(connection: Connection) -> list[int]:
-    """The facts that had entities, none of which could be read."""
+    """The facts that had entities, but lost all of them."""
     rows = connection.execute(
         "SELECT fact_id FROM facts WHERE entity_count > 0 AND fact_id NOT IN (SELECT fact_id FROM fact_entities)"
     )

@@ -25,14 +25,14 @@ def mirror(store: FactStore, action: str, target: str, content: str, old_text: s
             try:
                 store.update(old.fact_id, content=content)
             except FactError:
-                # Another fact has this text already.
+                # Another fact already has this text.
                 store.remove(old.fact_id)
     elif action == "remove":
         old = _find_mirror(store, target, old_text or content)
         if old is not None:
             store.remove(old.fact_id)
     else:
-        _log.warning("a memory write %r is not mirrored", action)
+        _log.warning("The memory write %r was not mirrored, because its action is unknown", action)
 
 
 def _add(store: FactStore, target: str, content: str, origin: Provenance) -> None:
@@ -47,5 +47,5 @@ def _find_mirror(store: FactStore, target: str, text: str) -> Fact | None:
         return None
     found = store.find_mirrored(target, text.encode("utf-8", "replace").decode())
     if len(found) > 1:
-        _log.warning("%d facts mirror an entry with the same text; they stay as they are", len(found))
+        _log.warning("%d facts mirror an entry with the same text; none of them was changed", len(found))
     return found[0] if len(found) == 1 else None

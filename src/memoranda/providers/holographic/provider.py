@@ -63,7 +63,7 @@ class HolographicProvider(MemoryProvider):
         home = facts.get("hermes_home") or facts.get("home")
         user = str(facts.get("user_id") or "")
         with self._lock:
-            # Each user of a gateway has a database of their own.
+            # Each user of a gateway has a separate database.
             self._database = f"holographic-{encode_user_id(user)}.db" if user else DATABASE
             if home:
                 self._home = Path(home)
@@ -86,7 +86,7 @@ class HolographicProvider(MemoryProvider):
         try:
             store.count_retrieved(hit.fact.fact_id for hit in best)
         except StorageError as error:
-            _log.warning("recalled facts were not counted: %s", error)
+            _log.warning("Recalled facts were not counted: %s", error)
         return "\n".join(_format_fact(hit.fact, store.clock()) for hit in best)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ class HolographicProvider(MemoryProvider):
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Any) -> str:
         tools = self._tools
         if tools is None:
-            return json.dumps({"error": "The facts are not open: the provider was not started, or is shut down."})
+            return json.dumps({"error": "The facts are not open: the provider was not started, or was shut down."})
         origin = Provenance(
             str(facts.get("session_id") or self._session_id), str(facts.get("tool_call_id") or ""), "tool"
         )

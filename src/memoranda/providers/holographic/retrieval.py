@@ -1,9 +1,9 @@
-"""Retrieves facts: by words, by one entity, by what is connected to it, and by several entities at once.
+"""Retrieves facts: by words, by one entity, by the entities connected to it, and by several entities at once.
 
 Word search ranks by words, trust and age. The other three compare the sketches of all facts and score the best by whole
-vectors. The vectors can do more than a table of links: they need no index, they answer for several entities at once by
-the minimum of their presences, and the vector of a name's characters finds partial and misspelt names. Facts that are
-not about an entity stay below a threshold that follows from the dimension, so a query returns no noise.
+vectors. The vectors can do more than a table of links: they need no index, they answer for several entities at once
+(with the minimum of their presences), and the vector of a name's characters finds partial and misspelt names. Facts
+that are not about an entity stay below a threshold that follows from the dimension, so a query returns no noise.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ class Retriever:
         return self._rank(pairs, filters)
 
     def resolve(self, name: str) -> list[KnownEntity]:
-        """The entities that a name means: the one with that name, otherwise those with the most similar names."""
+        """The entities that a name may mean: the one with that name, otherwise those with the most similar names."""
         with self._store.database.reading() as connection:
             exact = find_entity(connection, name)
             if exact is not None:
@@ -97,7 +97,7 @@ class Retriever:
         return self._rank(self._match_entities([self.resolve(name) for name in names], filters.about), filters)
 
     def related(self, name: str, filters: FactFilter) -> tuple[list[Neighbour], list[FoundFact]]:
-        """The entities that share facts with the given one, those facts, and further facts about these entities.
+        """The entities that share facts with the named one, those facts, and further facts about these entities.
 
         The neighbours come from the vectors: a fact resembles each entity that it is about.
         """
@@ -119,7 +119,8 @@ class Retriever:
         further.sort(key=lambda found: -found.score)
         return [neighbour for _, neighbour in neighbours], (shared + further)[: filters.limit]
 
-    def _neighbours(self, about: list[FoundFact], asked: set[int]) -> list[tuple[KnownEntity, Neighbour]]:
+    def _neighbours(self, about: list[FoundFact], entity_ids: set[int]) -> list[tuple[KnownEntity, Neighbour]]:
+        """The other entities of the facts `about` some entities."""
         vectors = self._store.vectors([found.fact.fact_id for found in about])
         with self._store.database.reading() as connection:
             links = entities_of(connection, list(vectors))
@@ -127,7 +128,7 @@ class Retriever:
         facts_by_entity: dict[KnownEntity, list[int]] = {}
         for fact_id, entities in links.items():
             for known in entities:
-                if known.entity_id not in asked:
+                if known.entity_id not in entity_ids:
                     facts_by_entity.setdefault(known, []).append(fact_id)
         scored = []
         for known, fact_ids in facts_by_entity.items():
@@ -144,7 +145,7 @@ class Retriever:
     def _match_entities(self, groups: list[list[KnownEntity]], about: str = "") -> list[tuple[Fact, float]]:
         """The facts about an entity of every group, with the minimum of their presences.
 
-        With `about`, facts whose content resembles that text count up to twice as much as the others.
+        With `about`, facts with content that resembles that text count up to twice as much as the others.
         """
         if not groups or not all(groups):
             return []
@@ -174,14 +175,14 @@ class Retriever:
         ]
 
     def _near_sketches(self, rows: list[tuple[int, bytes, int]], keys: list[list[Vector]]) -> list[int]:
-        """The facts whose sketches resemble every group; one XOR and one bit count per fact."""
-        asked = [[int.from_bytes(sketch(key), "little") for key in group] for group in keys]
+        """The facts with sketches that resemble every group; one XOR and one bit count per fact."""
+        sketches = [[int.from_bytes(sketch(key), "little") for key in group] for group in keys]
         dimension = self._encoder.dimension
         # In differing bits; the sketches of unrelated vectors differ in half of their bits.
         max_distance = dimension * (1 - _MIN_SKETCH_DEVIATIONS * noise(dimension) * SKETCH_FACTOR)
         near: list[tuple[int, int]] = []
-        if len(asked) == 1 and len(asked[0]) == 1:
-            ((only,),) = asked
+        if len(sketches) == 1 and len(sketches[0]) == 1:
+            ((only,),) = sketches
             for fact_id, bits, _ in rows:
                 distance = (int.from_bytes(bits, "little") ^ only).bit_count()
                 if distance < max_distance:
@@ -189,7 +190,7 @@ class Retriever:
         else:
             for fact_id, bits, _ in rows:
                 number = int.from_bytes(bits, "little")
-                distance = max(min((number ^ key).bit_count() for key in group) for group in asked)
+                distance = max(min((number ^ key).bit_count() for key in group) for group in sketches)
                 if distance < max_distance:
                     near.append((distance, -fact_id))
         near.sort()

@@ -16,7 +16,7 @@ FACTS = Table(
         Column("tags", "text", "NOT NULL DEFAULT ''", "Joined by commas."),
         Column("trust_score", "real", "NOT NULL", "0 to 1; rises and falls with feedback."),
         Column("retrieval_count", "integer", "NOT NULL DEFAULT 0", "How often it was returned."),
-        Column("helpful_count", "integer", "NOT NULL DEFAULT 0", "How often it was called helpful."),
+        Column("helpful_count", "integer", "NOT NULL DEFAULT 0", "How often it was rated helpful."),
         Column("created_at", "real", "NOT NULL", "Seconds since 1970."),
         Column("updated_at", "real", "NOT NULL", "When its content was last changed; age counts from here."),
         Column("session_id", "text", "NOT NULL DEFAULT ''", "The session that it comes from."),
@@ -31,13 +31,13 @@ FACTS = Table(
 
 VECTORS = Table(
     "vectors",
-    "The vectors of the facts, in a table of their own so that scanning the facts stays fast.",
+    "The vectors of the facts, in a separate table so that scanning the facts stays fast.",
     (Column("fact_id", "integer", "PRIMARY KEY"), Column("vector", "blob", "NOT NULL", "Phases, two bytes each.")),
 )
 
 ENTITIES = Table(
     "entities",
-    "What facts are about.",
+    "The people and things that facts are about.",
     (
         Column("entity_id", "numbered", "", "Order of first mention."),
         Column("name", "text", "NOT NULL", "As it was first written."),
@@ -51,7 +51,7 @@ ENTITIES = Table(
 
 ALIASES = Table(
     "aliases",
-    "All names of the entities, the main ones included.",
+    "All names of the entities, including their main names.",
     (
         Column("alias_key", "text", "PRIMARY KEY", "Normalised."),
         Column("alias", "text", "NOT NULL", "As it was written."),

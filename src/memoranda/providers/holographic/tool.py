@@ -1,4 +1,4 @@
-"""The tools `fact_store` and `fact_feedback`: any arguments of a model in, one JSON object out."""
+"""The tools `fact_store` and `fact_feedback`; they answer any arguments of a model with one JSON object."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ class FactTools:
             if name == "fact_feedback":
                 return self._feedback(arguments)
             if name != "fact_store":
-                raise FactError(f"There is no tool {name!r}; there are fact_store and fact_feedback.")
+                raise FactError(f"There is no tool {name!r}; the tools are fact_store and fact_feedback.")
             return self._actions[_choice(arguments, "action", ACTIONS)](arguments, provenance)
         except MemorandaError as error:
             return {"error": str(error)}
@@ -110,7 +110,7 @@ class FactTools:
     def _reason(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
         names = _names(arguments) or ([_name(arguments)] if arguments.get("entity") is not None else [])
         if not names:
-            raise FactError("entities is missing: give the names that a fact must hold.")
+            raise FactError("entities is missing: name the entities that a fact must be about.")
         found = self._retriever.reason(names, self._filter(arguments)._replace(about=_about(arguments)))
         return self._results(found) | self._other_names(names)
 
@@ -126,7 +126,7 @@ class FactTools:
         category, tags, names = _category(arguments), _tags(arguments), _names(arguments)
         delta = _number(arguments, "trust_delta", 0.0, -1.0, 1.0)
         if content is None and category is None and tags is None and not names and not delta:
-            raise FactError("Nothing to update: give content, category, tags, entities or trust_delta.")
+            raise FactError("There is nothing to update: set content, category, tags, entities or trust_delta.")
         fact = self._store.update(
             _fact_id(arguments), content=content, category=category, tags=tags, entities=names or None,
             trust_delta=delta,
@@ -156,12 +156,12 @@ class FactTools:
         limit = _number(arguments, "limit", 10, 1, _MAX_INTEGER)
         return FactFilter(_category(arguments), lowest_trust, min(_MAX_RESULTS, int(limit)))
 
-    def _results(self, found: list[FoundFact]) -> JsonObject:
-        self._store.count_retrieved(hit.fact.fact_id for hit in found)
-        return {"results": [hit.as_data() for hit in found], "count": len(found)}
+    def _results(self, hits: list[FoundFact]) -> JsonObject:
+        self._store.count_retrieved(hit.fact.fact_id for hit in hits)
+        return {"results": [hit.as_data() for hit in hits], "count": len(hits)}
 
     def _other_names(self, names: list[str]) -> JsonObject:
-        """The entities that the names were matched with, where their names differ."""
+        """The entities that the names were matched with, if their names differ."""
         matched = {name: [known.name for known in self._retriever.resolve(name)] for name in names}
         other = {name: known for name, known in matched.items() if [key_of(match) for match in known] != [key_of(name)]}
         return {"taken_for": other} if other else {}
@@ -206,7 +206,7 @@ def _about(arguments: Mapping[str, Any]) -> str:
 
 
 def _name(arguments: Mapping[str, Any]) -> str:
-    return _checked_name(_text(arguments, "entity"))
+    return _check_name(_text(arguments, "entity"))
 
 
 def _names(arguments: Mapping[str, Any]) -> list[str]:
@@ -217,16 +217,16 @@ def _names(arguments: Mapping[str, Any]) -> list[str]:
         value = value.split(",")
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise FactError(f"entities must be a list of names, not {_short(value)}.")
-    names = {key_of(name): _checked_name(_storable(name)) for name in value if name.strip()}
+    names = {key_of(name): _check_name(_storable(name)) for name in value if name.strip()}
     if len(names) > MAX_ENTITIES:
         raise FactError(f"entities has {len(names)} names; a fact has at most {MAX_ENTITIES}.")
     return list(names.values())
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     name = " ".join(name.split())
     if not key_of(name) or len(name) > MAX_NAME_CHARS:
-        raise FactError(f"{_short(name)} is no name: it must have letters, and at most {MAX_NAME_CHARS} characters.")
+        raise FactError(f"{_short(name)} is not a name: it must have letters, and at most {MAX_NAME_CHARS} characters.")
     return name
 
 
@@ -274,7 +274,7 @@ def _number(arguments: Mapping[str, Any], name: str, default: float, low: float,
 
 
 def _storable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot encode."""
+    """The text without unpaired surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -14,7 +14,7 @@ _HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
 _MAX_WORDS = 24
 _MAX_PHRASE_TOKENS = 24
 _MAX_ROWS = 2000
-# The weight of a query word that no fact has.
+# The weight of a query word that occurs in no fact.
 _UNKNOWN_WORD_WEIGHT = 0.7
 _COVERAGE_SHARE = 0.8
 
@@ -41,7 +41,7 @@ def forget_words(connection: Connection, fact_id: int) -> None:
 def match_words(connection: Connection, query: str, *, stop_words_too: bool = True) -> list[WordMatch]:
     """The facts with words of the query, best first. No query is a syntax error.
 
-    A query of stop words only searches for these, unless `stop_words_too` is false.
+    A query that has only stop words searches for these, unless `stop_words_too` is false.
     """
     phrases = _phrases(query, stop_words_too)
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
