@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.adapters.hosts.created_files import CreatedFiles
+from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.adapters.hosts.settings_change import (
     HostFileChange,
     SettingsError,
@@ -62,13 +63,22 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert real.read_text() == '{"a": 1}'
 
 
-def test_only_the_newest_copies_are_kept(tmp_path: Path) -> None:
-    """Ten of each file."""
-    file = tmp_path / "settings.json"
-    for number in range(14):
-        before = file.read_bytes() if file.exists() else None
-        apply_change(HostFileChange(file, before, b"%d" % number), tmp_path / "backups")
-    assert [path.read_bytes() for path in sorted((tmp_path / "backups").iterdir())] == [b"%d" % n for n in range(3, 13)]
+def test_only_the_newest_copy_of_each_file_is_kept(tmp_path: Path) -> None:
+    """Files of the same name in two projects have a copy each; those of earlier versions go with the next change."""
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    (backups / "20261116T053704.450230-settings.json").write_text("{}")
+    (backups / "20261116T053704.450230-other.json").write_text("{}")
+    files = [tmp_path / name / ".settings.json" for name in ("one", "two")]
+    for number in range(3):
+        for file in files:
+            before = file.read_bytes() if file.exists() else None
+            apply_change(HostFileChange(file, before, b"%s %d" % (file.parent.name.encode(), number)), backups)
+    assert sorted(path.read_text() for path in backups.iterdir()) == ["one 1", "two 1", "{}"]
+    SettingsBackups(backups).remove(files[:1])
+    assert sorted(path.read_text() for path in backups.iterdir()) == ["two 1", "{}"]
+    SettingsBackups(backups).remove([files[1], tmp_path / "other.json"])
+    assert not backups.exists()
 
 
 def test_what_is_no_file_is_an_error_and_not_an_endless_wait(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: P
     assert str(terminal.home) in file.read_text()
     assert "Nothing to do" in terminal.ok("install", "cursor", "--yes")
     assert "Removed Memoranda from" in terminal.ok("uninstall", "cursor", "--yes")
+    # The copy has account data in it, and nothing needs it any more.
+    assert not (terminal.home / "host-backups" / "cursor").exists()
     assert "memoranda" not in file.read_text() and "// mine" in file.read_text()
 
 

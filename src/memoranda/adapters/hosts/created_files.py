@@ -13,39 +13,54 @@ from pathlib import Path
 
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
+BLANK = " \t\r\n\ufeff"
 _FILE_NAME = "created.json"
 _MAX_BYTES = 1_000_000
 _log = logging.getLogger(__name__)
 
 
 class CreatedFiles:
-    """The files that installing created for one host, each with the directories that were created for it."""
+    """The files that installing created for one host, each with the directories that were created for it.
+
+    Files that existed but were blank, such as those of zero bytes, are here too.
+    """
 
     def __init__(self, backups: Path) -> None:
         self._path = backups / _FILE_NAME
-        self._directories = _read(self._path)
+        self._files = _read(self._path)
 
     def __contains__(self, file: object) -> bool:
-        # A symbolic link was put there later, and its target is not ours.
-        return isinstance(file, Path) and str(file) in self._directories and not file.is_symlink()
+        return isinstance(file, Path) and str(file) in self._files
 
-    def add(self, created: Mapping[Path, list[Path]]) -> None:
-        if created:
-            self._save(self._directories | {str(file): list(map(str, made)) for file, made in created.items()})
+    def original_content(self, file: Path, content: bytes | None) -> bytes | None:
+        """Returns what a file had before the installation: None when it did not exist, `content` when that is unknown.
+
+        A link that is in place of a created file was put there later, and what it points to is not ours.
+        """
+        before = self._files.get(str(file))
+        if isinstance(before, str):
+            return before.encode()
+        return None if before is not None and not file.is_symlink() else content
+
+    def add(self, created: Mapping[Path, list[Path]], blank: Mapping[Path, str]) -> None:
+        """Adds new files with their new directories, and blank files with their text."""
+        added = {str(file): list(map(str, made)) for file, made in created.items()}
+        if added or blank:
+            self._save(self._files | added | {str(file): text for file, text in blank.items()})
 
     def remove(self, files: Iterable[Path]) -> None:
-        """Forgets files that were removed, and removes the directories created for them that are empty now."""
-        names = [str(file) for file in files if str(file) in self._directories]
+        """Removes files from the record, and those of their directories that are empty now from the disk."""
+        names = [str(file) for file in files if str(file) in self._files]
         if names:
-            remove_empty(Path(made) for name in names for made in self._directories[name])
-            self._save({file: made for file, made in self._directories.items() if file not in names})
+            remove_empty(Path(made) for name in names if isinstance(found := self._files[name], list) for made in found)
+            self._save({file: made for file, made in self._files.items() if file not in names})
 
-    def _save(self, directories: dict[str, list[str]]) -> None:
-        self._directories = directories
+    def _save(self, files: dict[str, list[str] | str]) -> None:
+        self._files = files
         try:
-            if directories:
+            if files:
                 make_private_directory(self._path.parent)
-                write_private(self._path, json.dumps(directories, indent=2).encode())
+                write_private(self._path, json.dumps(files, indent=2).encode())
             else:
                 self._path.unlink(missing_ok=True)
                 remove_empty([self._path.parent])
@@ -67,13 +82,17 @@ def remove_empty(directories: Iterable[Path]) -> None:
             directory.rmdir()
 
 
-def _read(path: Path) -> dict[str, list[str]]:
+def _read(path: Path) -> dict[str, list[str] | str]:
     try:
         value = json.loads(read_file(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(value, dict):
         return {}
-    return {
-        file: [name for name in made if isinstance(name, str)] for file, made in value.items() if isinstance(made, list)
-    }
+    found: dict[str, list[str] | str] = {}
+    for file, made in value.items():
+        if isinstance(made, list):
+            found[file] = [name for name in made if isinstance(name, str)]
+        elif isinstance(made, str) and not made.strip(BLANK):
+            found[file] = made
+    return found

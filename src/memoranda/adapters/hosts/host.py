@@ -8,6 +8,7 @@ from typing import Any, Literal
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 
 Settings = dict[str, Any]
+OWNER_MARK = "Written by Memoranda"
 
 
 class UnusableSettingsError(ValueError):
@@ -74,6 +75,24 @@ def no_plugin(environment: HostEnvironment) -> list[PluginFile]:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnedFile:
+    """One file of ours in a directory that the host shares with others, such as a single-file plugin or a rule.
+
+    Its text contains `OWNER_MARK`. A file without it belongs to the user: it is neither replaced nor removed.
+    """
+
+    path: Path
+    render: Callable[[LaunchCommand], str]
+    commands: Callable[[str], list[list[str]]] = lambda text: []
+    """Returns the commands of ours in the text, for the doctor."""
+
+
+def no_owned_files(environment: HostEnvironment) -> list[OwnedFile]:
+    """Returns the files of a host that has none."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """A program that Memoranda can be installed into."""
 
@@ -86,3 +105,5 @@ class Host:
     """Whether it has settings for a single project."""
     plugin: Callable[[HostEnvironment], list[PluginFile]] = no_plugin
     """The files of our plugin, all in one directory of ours; `memoranda.json` among them has our command."""
+    owned_files: Callable[[HostEnvironment], list[OwnedFile]] = no_owned_files
+    """The files of ours in directories of the host."""

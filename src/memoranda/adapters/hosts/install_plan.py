@@ -1,13 +1,16 @@
 """Plans the changes to a host's settings files and plugins that install Memoranda there or uninstall it."""
 
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.host import (
+    OWNER_MARK,
     Host,
     HostEnvironment,
+    OwnedFile,
     PluginFile,
     Settings,
     SettingsFile,
@@ -15,6 +18,7 @@ from memoranda.adapters.hosts.host import (
 )
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.plugin_settings import is_installed
+from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError, read_settings
 from memoranda.adapters.hosts.settings_text import edit_text
 from memoranda.support.relaxed_json import JsonTextError
@@ -33,15 +37,19 @@ def plan_install(host: Host, environment: HostEnvironment, command: LaunchComman
 
     settings = list(map(plan_file, host.files(environment)))
     # The plugin is written first, so that the settings never name one that is missing.
-    changes = [*_plan_plugin(host.plugin(environment), command), *settings]
+    shared = environment.project is not None
+    owned_command = command.for_shared_file() if shared else command
+    owned = [_plan_owned_file(file, owned_command, shared=shared) for file in host.owned_files(environment)]
+    changes = [*_plan_plugin(host.plugin(environment), command), *settings, *owned]
     return [change for change in changes if change.is_needed]
 
 
 def plan_uninstall(
-    host: Host, environment: HostEnvironment, created: Container[Path] = frozenset(), backups: Path | None = None
+    host: Host, environment: HostEnvironment, created: CreatedFiles | None = None, backups: Path | None = None
 ) -> list[HostFileChange]:
-    """Returns the changes that remove our entries; a file that installing created is deleted if it is empty now.
+    """Returns the changes that remove our entries.
 
+    If nothing else is in a file, it is deleted when installing created it, and blank again when it was blank before.
     Where a plugin took the place of another value, the settings become those in `backups` again, if installing made
     exactly the current ones from them.
     """
@@ -49,13 +57,13 @@ def plan_uninstall(
 
     def plan_file(file: SettingsFile) -> HostFileChange:
         change = _plan_change(file, file.remove, shared=file.is_shared(environment))
-        is_ours = change.before is not None and file.path in created
-        if is_ours and _is_empty(change.after, file.initial):
-            return replace(change, after=None)
+        if created is not None and change.before is not None and _is_empty(change.after, file.initial):
+            return replace(change, after=created.original_content(file.path, change.after))
         original = _find_original(file, change.before, backups) if plugin and backups and change.is_needed else None
         return change if original is None else replace(change, after=original)
 
-    changes = [*map(plan_file, host.files(environment)), *_plan_plugin_removal(plugin)]
+    owned = [_plan_owned_removal(file) for file in host.owned_files(environment)]
+    changes = [*map(plan_file, host.files(environment)), *_plan_plugin_removal(plugin), *owned]
     return [change for change in changes if change.is_needed]
 
 
@@ -88,9 +96,25 @@ def _plan_plugin_removal(files: list[PluginFile]) -> list[HostFileChange]:
     ]
 
 
+def _plan_owned_file(file: OwnedFile, command: LaunchCommand, *, shared: bool) -> HostFileChange:
+    before = read_settings(file.path)
+    if before is not None and not _is_owned(before):
+        raise SettingsError(f"{file.path} exists, and Memoranda did not write it. Nothing was written; move it away.")
+    return HostFileChange(file.path, before, file.render(command).encode(), shared)
+
+
+def _plan_owned_removal(file: OwnedFile) -> HostFileChange:
+    content = read_settings(file.path)
+    return HostFileChange(file.path, content, None if content is not None and _is_owned(content) else content)
+
+
+def _is_owned(content: bytes) -> bool:
+    return OWNER_MARK.encode() in content
+
+
 def _find_original(file: SettingsFile, current: bytes | None, backups: Path) -> bytes | None:
     """Returns the newest backup from which installing makes the current settings."""
-    for copy in sorted(backups.glob(f"*-{file.path.name.lstrip('.')}"), reverse=True):
+    for copy in reversed(SettingsBackups(backups).copies(file.path)):
         content = read_settings(copy)
         if content is None or content == current:
             continue

@@ -6,10 +6,10 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from memoranda.adapters.hosts.created_files import CreatedFiles, missing_directories, remove_empty
+from memoranda.adapters.hosts.created_files import BLANK, CreatedFiles, missing_directories, remove_empty
+from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import (
     discard_staged,
@@ -19,10 +19,8 @@ from memoranda.support.durable_files import (
     stage,
     staged_path,
     sync_directory,
-    write_private,
 )
 
-_MAX_BACKUPS = 10
 _MAX_BYTES = 64 * 1024 * 1024
 _PRIVATE_MODE, _SHARED_MODE = 0o600, 0o644
 _log = logging.getLogger(__name__)
@@ -79,6 +77,7 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
     """
     copies: list[Path | None] = []
     created = {change.file: missing_directories(change.file) for change in changes if change.before is None}
+    blank = {change.file: text for change in changes if (text := _blank_text(change.before)) is not None}
     for index, change in enumerate(changes):
         try:
             copies.append(apply_change(change, backups))
@@ -88,9 +87,10 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
             remove_empty(directory for directories in created.values() for directory in directories)
             raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
     record = CreatedFiles(backups)
-    record.add(created)
+    restored = [change.file for change in changes if change.after is None or _blank_text(change.after) is not None]
+    record.add(created, {file: text for file, text in blank.items() if file not in restored})
     remove_empty({parent for change in changes for parent in _own_directories(change)})
-    record.remove(change.file for change in changes if change.after is None)
+    record.remove(restored)
     return copies
 
 
@@ -179,11 +179,10 @@ def _back_up(change: HostFileChange, backups: Path) -> Path | None:
     if change.before is None or change.after is None:
         # A file is only removed when it contains nothing but our entries.
         return None
-    make_private_directory(backups)
-    name = change.file.name.lstrip(".")
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
-    copy = backups / f"{stamp}-{name}"
-    write_private(copy, change.before)
-    for old_copy in sorted(backups.glob(f"*-{name}"))[:-_MAX_BACKUPS]:
-        old_copy.unlink(missing_ok=True)
-    return copy
+    return SettingsBackups(backups).add(change.file, change.before)
+
+
+def _blank_text(content: bytes | None) -> str | None:
+    """Returns the text of a file that has only blanks; None for other files, and for a file that does not exist."""
+    text = None if content is None else content.decode("utf-8", "replace")
+    return text if text is not None and not text.strip(BLANK) else None

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
+from memoranda.adapters.hosts.created_files import BLANK
 from memoranda.adapters.hosts.host import Settings, SettingsFile
 from memoranda.adapters.hosts.json_edit import rewrite_json
 from memoranda.adapters.hosts.settings_change import read_settings
 from memoranda.support.relaxed_json import JsonTextError, parse, parse_json5_node
-
-_BLANK = " \t\r\n\ufeff"
 
 
 def read_values(file: SettingsFile) -> Settings:
@@ -27,7 +26,7 @@ def edit_text(file: SettingsFile, text: str, edit: Callable[[Settings], Settings
         from memoranda.adapters.hosts.yaml_edit import rewrite_yaml  # noqa: PLC0415
 
         return rewrite_yaml(text, wanted, *file.table)
-    if not text.strip(_BLANK) and not wanted:
+    if not text.strip(BLANK) and not wanted:
         return text
     return rewrite_json(text, wanted, parse_json5_node if file.language == "json5" else parse)
 
@@ -41,7 +40,7 @@ def _parse(file: SettingsFile, text: str) -> Settings:
         from memoranda.adapters.hosts.yaml_edit import read_yaml  # noqa: PLC0415
 
         return read_yaml(text)
-    if not text.strip(_BLANK):
+    if not text.strip(BLANK):
         return {}
     settings = (parse_json5_node if file.language == "json5" else parse)(text).value
     if not isinstance(settings, dict):

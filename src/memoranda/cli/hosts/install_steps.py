@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from memoranda.adapters.hosts.host import Host
+from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.adapters.hosts.settings_change import HostFileChange, apply_changes
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
@@ -60,8 +61,12 @@ def apply_with_consent(
     yes: bool,
     verb: str,
     next_step: str,
+    backups: bool = True,
 ) -> None:
-    """Shows the changes and, if the user agrees, applies them. `verb` begins the line about each changed file."""
+    """Shows the changes and, if the user agrees, applies them. `verb` begins the line about each changed file.
+
+    Without `backups`, the copies that exist of the files are removed when the changes are complete.
+    """
     diffs = [_redacted_diff(change) for change in changes]
     data: dict[str, Any] = {"success": True, "host": host.name, "applied": False}
     data["changes"] = [
@@ -73,11 +78,15 @@ def apply_with_consent(
         return
 
     def apply() -> None:
-        backups = apply_changes(changes, backups_directory(invocation, host))
-        for entry, backup in zip(data["changes"], backups, strict=True):
-            entry["backup"] = None if backup is None else str(backup)
+        directory = backups_directory(invocation, host)
+        copies = apply_changes(changes, directory)
+        if not backups:
+            SettingsBackups(directory).remove(change.file for change in changes)
+            copies = [None] * len(changes)
+        for entry, copy in zip(data["changes"], copies, strict=True):
+            entry["backup"] = None if copy is None else str(copy)
         lines = [f"{'Deleted' if change.after is None else verb} {change.file}" for change in changes]
-        lines += [f"  backup: {backup}" for backup in backups if backup is not None]
+        lines += [f"  backup: {copy}" for copy in copies if copy is not None]
         invocation.respond("\n".join([*lines, next_step]), data | {"applied": True, "then": next_step})
 
     hint = "\n" + bold("Nothing was written. Add --yes to write these changes.")

@@ -6,6 +6,7 @@ import click
 
 from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.install_plan import plan_uninstall
+from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.host_environment import host_environment
@@ -25,15 +26,24 @@ Examples:
 def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
     """Remove what 'memoranda install' wrote from HOST's settings; the memory itself stays in the home.
 
-    A settings file that the installation created is deleted if nothing else is in it.
+    A settings file that the installation created is deleted if nothing else is in it, and so are the backups.
     """
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     target = find_host(invocation, host, project)
-    backups = backups_directory(invocation, target)
-    changes = plan_uninstall(target, host_environment(project), CreatedFiles(backups), backups)
-    next_step = f"{target.title} stops using Memoranda when it next starts."
+    environment, backups = host_environment(project), backups_directory(invocation, target)
+    changes = plan_uninstall(target, environment, CreatedFiles(backups), backups)
+    if not changes and not dry_run:
+        # An earlier version kept them.
+        SettingsBackups(backups).remove(file.path for file in target.files(environment))
     apply_with_consent(
-        invocation, target, changes, dry_run=dry_run, yes=yes, verb="Removed Memoranda from", next_step=next_step
+        invocation,
+        target,
+        changes,
+        dry_run=dry_run,
+        yes=yes,
+        verb="Removed Memoranda from",
+        next_step=f"{target.title} stops using Memoranda when it next starts.",
+        backups=False,
     )
