@@ -20,7 +20,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import memoranda
-from memoranda.adapters.hosts.hooks import answer_event, capture_transcript, read_payload
+from memoranda.adapters.hosts.hooks import answer_event, read_payload
+from memoranda.adapters.hosts.session_capture import capture_transcript
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.support.projects import project_of

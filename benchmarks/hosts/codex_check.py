@@ -21,7 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files
-from benchmarks.hosts.responses_server import REPLY, ResponsesServer
+from benchmarks.hosts.model_server import REPLY
+from benchmarks.hosts.responses_server import ResponsesServer
 
 MODEL = "gpt-5.5"
 CONFIG = """# my settings

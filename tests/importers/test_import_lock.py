@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts import hooks
+from memoranda.adapters.hosts import session_capture
 from memoranda.importers.importer import LOCK_FILE, import_lock
 from memoranda.support.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
@@ -27,13 +27,13 @@ def test_one_import_at_a_time_has_its_turn(tmp_path: Path) -> None:
 
 def test_a_hook_does_not_wait_for_a_long_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It skips its turn quietly; the next event takes in what was said meanwhile."""
-    monkeypatch.setattr(hooks, "_LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr(session_capture, "_LOCK_TIMEOUT", 0.05)
     transcript = write_lines(tmp_path / "projects" / "p" / f"{SESSION}.jsonl", PRESENT)
     with memoranda.open(tmp_path / "home") as memory:
         memory.sessions.session_count()
         with FileLock(memory.home.root / LOCK_FILE, timeout=0.0):
-            assert hooks.capture_transcript(memory, transcript, "claude-code") is None
+            assert session_capture.capture_transcript(memory, transcript, "claude-code") is None
         assert memory.sessions.session_count() == 0
-        tally = hooks.capture_transcript(memory, transcript, "claude-code")
+        tally = session_capture.capture_transcript(memory, transcript, "claude-code")
         assert tally is not None
         assert tally.messages == 9

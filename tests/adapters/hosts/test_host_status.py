@@ -1,5 +1,6 @@
 """The doctor knows which program each installed host starts, whether it runs, and when it last called a hook."""
 
+import json
 import time
 from pathlib import Path
 
@@ -50,7 +51,9 @@ def test_a_program_that_moved_is_reported_with_the_command_that_fixes_it(
     (status,) = _inspect(environment, tmp_path)
     host = HOSTS[name]
     plugin = [file.path for file in host.plugin(environment) if file.path.name == "memoranda.json"]
-    assert [issue.path for issue in status.issues] == (plugin or [file.path for file in host.files(environment)])
+    ours = [file.path for file in host.files(environment)]
+    ours += [file.path for file in host.owned_files(environment)]
+    assert [issue.path for issue in status.issues] == (plugin or ours)
     for issue in status.issues:
         assert (issue.severity, issue.remedy) == ("error", f"memoranda install {name}")
         assert issue.problem.endswith("which does not exist")
@@ -76,6 +79,22 @@ def test_an_installation_without_its_hooks_is_noted(environment: HostEnvironment
     (status,) = _inspect(environment, tmp_path)
     (issue,) = status.issues
     assert (issue.severity, issue.path.name, issue.remedy) == ("note", "hooks.json", "memoranda install codex")
+
+
+@pytest.mark.parametrize(("name", "file"), [("gemini-cli", ".gemini/settings.json"), ("opencode", "memoranda.js")])
+def test_a_server_without_its_hooks_is_noted(
+    name: str, file: str, environment: HostEnvironment, tmp_path: Path
+) -> None:
+    """Earlier versions installed only the server there."""
+    _install(name, environment, _program(tmp_path / "memoranda"))
+    if name == "opencode":
+        (environment.user_home / ".config" / "opencode" / "plugins" / file).unlink()
+    else:
+        settings = json.loads((environment.user_home / file).read_text())
+        (environment.user_home / file).write_text(json.dumps({"mcpServers": settings["mcpServers"]}))
+    (status,) = _inspect(environment, tmp_path)
+    (issue,) = status.issues
+    assert (issue.severity, issue.path.name, issue.remedy) == ("note", Path(file).name, f"memoranda install {name}")
 
 
 def test_hosts_with_another_home_or_with_broken_settings_are_left_out(

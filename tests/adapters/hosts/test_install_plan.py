@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.adapters.hosts import claude_code, codex
+from memoranda.adapters.hosts import claude_code, codex, gemini_cli
 from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.host import HostEnvironment, no_plugin
 from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
@@ -24,6 +24,7 @@ SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my m
 HOOKS = {
     "claude-code": (".claude/settings.json", claude_code.EVENTS),
     "codex": (".codex/hooks.json", tuple(codex.EVENTS)),
+    "gemini-cli": (".gemini/settings.json", gemini_cli.EVENTS),
 }
 _each = pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.plugin is no_plugin])
 
@@ -61,10 +62,14 @@ PLACES = {
     "cursor": (".cursor/mcp.json", {"mcpServers": {"memoranda": SERVER}}),
     "claude-desktop": (".config/Claude/claude_desktop_config.json", {"mcpServers": {"memoranda": SERVER}}),
     "vscode": (".config/Code/User/mcp.json", {"servers": {"memoranda": {"type": "stdio", **SERVER}}}),
-    "gemini-cli": (".gemini/settings.json", {"mcpServers": {"memoranda": SERVER}}),
+    "gemini-cli": (".gemini/settings.json", {
+        "mcpServers": {"memoranda": {**SERVER, "args": [*SERVER["args"], "--bare"]}},
+        "hooks": {event: [{"hooks": [{
+            "type": "command", "command": f"/opt/bin/memoranda hook gemini-cli {event} --home '/data/my memory'",
+            "name": "memoranda", "timeout": 10_000}]}] for event in ("BeforeAgent", "AfterAgent", "SessionEnd")}}),
     "opencode": (".config/opencode/opencode.json", {
         "$schema": "https://opencode.ai/config.json",
-        "mcp": {"memoranda": {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}}}),
+        "mcp": {"memoranda": {"type": "local", "command": [SERVER["command"], *SERVER["args"], "--bare"]}}}),
 }  # fmt: skip
 
 
@@ -73,7 +78,8 @@ def test_a_host_without_settings_gets_exactly_its_own_form(name: str, tmp_path: 
     """In the file in which it looks; a second installation finds nothing to do; uninstalling leaves nothing."""
     environment = _environment(tmp_path)
     file, expected = PLACES[name]
-    assert _install(name, environment) == (2 if name in HOOKS else 1)
+    host = HOSTS[name]
+    assert _install(name, environment) == len(host.files(environment)) + len(host.owned_files(environment))
     assert _settings(tmp_path / file) == expected
     assert plan_install(HOSTS[name], environment, PROGRAM) == []
     _uninstall(name, environment)
@@ -86,13 +92,16 @@ def test_an_empty_file_that_was_there_before_stays(name: str, tmp_path: Path) ->
     """With its bytes, and so does its directory."""
     environment = _environment(tmp_path)
     files = [file.path for file in HOSTS[name].files(environment)]
-    for file in files:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(b"" if file.suffix == ".toml" else b"{}\n")
-    before = {file: file.read_bytes() for file in files}
-    _install(name, environment)
-    _uninstall(name, environment)
-    assert {file: file.read_bytes() for file in files} == before
+    for text in (b"", b" \r\n", b"\xef\xbb\xbf", b"{}\n"):
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(b"" if file.suffix == ".toml" else text)
+        before = {file: file.read_bytes() for file in files}
+        _install(name, environment)
+        _install(name, environment, LaunchCommand(("/moved/memoranda",)))
+        _uninstall(name, environment)
+        assert {file: file.read_bytes() for file in files} == before
+        assert not (tmp_path / "backups" / "created.json").exists()
 
 
 @_each
@@ -126,7 +135,8 @@ def test_taking_out_what_was_never_put_in_changes_nothing(name: str, tmp_path: P
 def test_the_rest_of_the_settings_keeps_every_byte(name: str, tmp_path: Path) -> None:
     """Comments, order and layout; afterwards the file is what it was before."""
     environment = _environment(tmp_path)
-    for file in HOSTS[name].files(environment):
+    files = HOSTS[name].files(environment)
+    for file in files:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         key = {"vscode": "servers", "opencode": "mcp"}.get(name, "mcpServers")
         text = '{\n    // mine\n    "KEY": {\n        "other": {"command": "x"}\n    },\n    "z": [1,2] // odd\n}\n'
@@ -134,7 +144,7 @@ def test_the_rest_of_the_settings_keeps_every_byte(name: str, tmp_path: Path) ->
         if file.language == "toml":
             text = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "x" # y\n'
         file.path.write_text(text)
-    before = {file.path: file.path.read_text() for file in HOSTS[name].files(environment)}
+    before = {file.path: file.path.read_text() for file in files}
     _install(name, environment)
     for path, text in before.items():
         now = path.read_text()
@@ -162,7 +172,7 @@ def test_what_a_person_added_to_our_entry_stays(name: str, tmp_path: Path) -> No
     assert _install(name, environment, LaunchCommand(("memoranda",)))
     entry = _settings(file)[key]["memoranda"]
     assert entry["env"] == {"MINE": "1"}
-    assert entry["command"] in ("memoranda", ["memoranda", "mcp"])
+    assert entry["command"] in ("memoranda", ["memoranda", "mcp", "--bare"])
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -224,6 +234,22 @@ def test_opencode_is_served_in_the_form_that_its_file_has(tmp_path: Path) -> Non
     assert _settings(file)["mcp"].keys() == {"servers"}
     _uninstall("opencode", _environment(tmp_path))
     assert file.read_text() == text
+
+
+def test_the_plugin_of_opencode_is_ours_alone(tmp_path: Path) -> None:
+    """It calls the program that installed it; a file of the user in its place stays, and nothing is installed."""
+    environment = _environment(tmp_path)
+    _install("opencode", environment)
+    plugin = tmp_path / ".config" / "opencode" / "plugins" / "memoranda.js"
+    assert 'const COMMAND = ["/opt/bin/memoranda", "hook", "opencode"]\n' in plugin.read_text()
+    assert 'const OPTIONS = ["--home", "/data/my memory"]\n' in plugin.read_text()
+    assert _install("opencode", environment, LaunchCommand(("/moved/memoranda",))) == 2
+    assert "/moved/memoranda" in plugin.read_text() and "/opt" not in plugin.read_text()
+    plugin.write_text("export const Mine = async () => ({})\n")
+    with pytest.raises(SettingsError, match="Memoranda did not write it"):
+        plan_install(HOSTS["opencode"], environment, PROGRAM)
+    _uninstall("opencode", environment)
+    assert plugin.read_text() == "export const Mine = async () => ({})\n"
 
 
 _commands = st.sampled_from(["echo hi", "/x/memoranda hook HOST Stop", "memoranda hook other Stop", "'", ""])

@@ -18,6 +18,7 @@ GIVEN, NOTHING, LATE, ERROR, STOPPED, RUNNING = "given", "nothing", "late", "err
 
 _MAX_BYTES = 400_000
 _MAX_PROMPT_CHARS = 160
+_MAX_ID_CHARS = 100
 _HIDDEN = "•••"
 # A call that has no result after this many seconds was stopped.
 _MAX_SECONDS = 30.0
@@ -65,7 +66,7 @@ class HookLog:
 
     def begin(self, host: str, event: str, session_id: str, prompt: str) -> None:
         """Logs the start of a call; a call without a second line was stopped before it had a result."""
-        fields = {"host": host, "event": event, "session_id": session_id[:100], "prompt": mask_words(prompt)}
+        fields = {"host": host, "event": event, "session_id": session_id[:_MAX_ID_CHARS], "prompt": mask_words(prompt)}
         self._append({"at": round(self._started_at, 3), **fields})
 
     def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
@@ -103,6 +104,32 @@ def _drop_older_half(path: Path) -> None:
     finally:
         os.close(descriptor)
     os.replace(staged, path)
+
+
+def was_given_memory(home: Path, session_id: str) -> bool:
+    """Whether a call of this session was given what is remembered, as far as the log goes back."""
+    if not session_id:
+        return False
+    try:
+        lines = log_path(home).read_bytes().splitlines()
+    except OSError:
+        return False
+    begun = json.dumps({"session_id": session_id[:_MAX_ID_CHARS]}, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+    ids = {_parse(line).get("id") for line in lines if begun in line}
+    results: dict[str, bool] = {}
+    for line in lines if ids else ():
+        if b'"outcome"' in line and (fields := _parse(line)).get("id") in ids:
+            # A call that was late may have a second result, which the host did not get.
+            results.setdefault(fields["id"], fields.get("memory") is True)
+    return any(results.values())
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def read_calls(home: Path) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Adds our commands to the hooks in a host's settings and removes them; the hooks of others are not touched.
 
-Claude Code and Codex write hooks in the same form: a list of groups for each event, each with a list of commands.
+Claude Code, Codex and Gemini CLI write hooks in the same form: a list of groups for each event, each with a list of
+commands.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from memoranda.adapters.hosts.host import Settings, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 
 
-def add_hooks(host: str, events: Mapping[str, Mapping[str, int]]) -> Callable[[Settings, LaunchCommand], Settings]:
+def add_hooks(host: str, events: Mapping[str, Mapping[str, Any]]) -> Callable[[Settings, LaunchCommand], Settings]:
     """Returns a function that adds one group with our command to each event; `events` maps an event to its options.
 
     An existing group of ours is replaced in place.

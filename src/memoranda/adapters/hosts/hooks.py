@@ -1,10 +1,10 @@
 """Answers the events of hosts: gives the model memory and evidence, calls tools, and records the sessions.
 
-A host waits for its hooks, so this module loads quickly and each event imports what it needs.
+The events have the names that Claude Code gave them; other hosts have some of the same events under other names. A host
+waits for its hooks, so this module loads quickly and each event imports what it needs.
 """
 
 import json
-from pathlib import Path
 
 from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
 
@@ -12,21 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from memoranda.app import Memory
-    from memoranda.importers.reader_protocol import ConversationReader
-    from memoranda.importers.summary import ImportSummary
     from memoranda.support.home import Home
 
 SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
 CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
-HOOK_HOSTS = ("claude-code", "codex")
+HOOK_HOSTS = ("claude-code", "codex", "gemini-cli", "opencode")
 HOSTS = (*HOOK_HOSTS, *PLUGIN_HOSTS)
+# What other hosts call these events.
+_EVENT_NAMES = {"BeforeAgent": USER_PROMPT, "AfterAgent": "Stop"}
+# Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
+_MEMORY_WITH_PROMPT = frozenset({"gemini-cli", "opencode"})
 
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # Claude Code shows longer text only in part.
 _MAX_MEMORY_CHARS = 9_500
-_LOCK_TIMEOUT = 120.0
 _MIN_PROMPT_CHARS = 8
 _COMMAND_SIGNS = ("/", "!", "#")
 _MEMORY_HEAD = (
@@ -39,13 +39,17 @@ _TRUNCATED = "\n[cut here: more is remembered]"
 class HookPayload:
     """One event of a session, as the host describes it on standard input. A plain class, because it loads faster."""
 
-    __slots__ = ("arguments", "event", "prompt", "session_id", "tool", "transcript")
+    __slots__ = ("arguments", "event", "event_name", "prompt", "session_id", "source", "tool", "transcript")
 
-    def __init__(self, event: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
-        self.event = event
+    def __init__(self, event_name: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
+        self.event = _EVENT_NAMES.get(event_name, event_name)
+        self.event_name = event_name
+        """What the host calls the event."""
         self.session_id = session_id
         self.transcript = transcript
         self.prompt = prompt
+        self.source = ""
+        """What began the session, or "compact" when its context was compacted."""
         self.tool = ""
         self.arguments: Any = None
 
@@ -76,8 +80,9 @@ def read_payload(raw: bytes, event: str = "") -> HookPayload:
         _text_field(value, "hook_event_name") or event,
         _text_field(value, "session_id"),
         "" if "\0" in transcript else transcript,
-        _text_field(value, "prompt"),
+        _without_hook_context(_text_field(value, "prompt")),
     )
+    payload.source = _text_field(value, "source")
     payload.tool, payload.arguments = _text_field(value, "tool"), value.get("arguments")
     return payload
 
@@ -87,16 +92,25 @@ def _text_field(payload: "dict[str, Any]", name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _without_hook_context(prompt: str) -> str:
+    """Removes what another hook added before the prompt: `gemini -p` puts it there."""
+    if not prompt.startswith("<hook_context>"):
+        return prompt
+    return prompt.partition("</hook_context>")[2].lstrip()
+
+
 def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
     """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
-    if payload.event == USER_PROMPT:
-        answer = _evidence_for_prompt(home, user, payload, host)
-    else:
+    if payload.event != USER_PROMPT:
         answer = _memory_for_session(home, user)
+    else:
+        answer = _evidence_for_prompt(home, user, payload, host)
+        if host in _MEMORY_WITH_PROMPT and not _has_memory(home, payload):
+            answer = _add_memory(_memory_for_session(home, user), answer)
     if answer.text:
         output: dict[str, Any] = {"text": answer.text}
         if host not in PLUGIN_HOSTS:
-            output = {"hookSpecificOutput": {"hookEventName": payload.event, "additionalContext": answer.text}}
+            output = {"hookSpecificOutput": {"hookEventName": payload.event_name, "additionalContext": answer.text}}
         answer.text = json.dumps(output, ensure_ascii=False)
     return answer
 
@@ -144,6 +158,21 @@ def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, h
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
 
 
+def _has_memory(home: "Home", payload: HookPayload) -> bool:
+    """Whether the session's model still has what an earlier prompt was given."""
+    from memoranda.adapters.hosts.hook_log import was_given_memory  # noqa: PLC0415
+
+    return payload.source != "compact" and was_given_memory(home.root, payload.session_id)
+
+
+def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:
+    if not memory.text:
+        return evidence
+    text = f"{memory.text}\n\n{evidence.text}" if evidence.text else memory.text
+    reason = f"{memory.reason}; {evidence.reason}"
+    return HookAnswer(text, memory.outcome, reason, {**evidence.details, "memory": True})
+
+
 def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
     """Returns the notes and the profile with a heading."""
     from memoranda.config.environment import uses_defaults  # noqa: PLC0415
@@ -163,41 +192,3 @@ def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
         return HookAnswer("", "nothing", "nothing is remembered yet")
     text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
     return HookAnswer(text, "given", "the notes and the profile")
-
-
-def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "ImportSummary | None":
-    """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
-
-    Captures wait for each other. While a long import holds the lock, this one gives up: the transcript stays, and the
-    next event of the session imports it.
-    """
-    from memoranda.importers.importer import Importer, import_lock  # noqa: PLC0415
-    from memoranda.support.projects import project_of  # noqa: PLC0415
-
-    reader = _reader_of(host)
-    items = list(reader.scan(transcript)) if transcript.is_file() else []
-    if not items:
-        return None
-    # Claude Code keeps sub-agents in a directory next to the transcript; those of Codex have their own event.
-    sub_agents = transcript.with_suffix("")
-    if sub_agents.is_dir():
-        items += [item for item in reader.scan(sub_agents) if item.file.is_file()]
-    with import_lock(memory.home.root, _LOCK_TIMEOUT) as lock_holder:
-        if lock_holder:
-            return None
-        importer = Importer(memory.home.root, memory.sessions, project=project_of)
-        try:
-            return importer.apply(reader, items)
-        finally:
-            importer.close()
-
-
-def _reader_of(host: str) -> "ConversationReader":
-    """Returns the reader of a host's transcripts; only this one is loaded."""
-    if host == "codex":
-        from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
-
-        return Codex()
-    from memoranda.importers.claude_code import ClaudeCode  # noqa: PLC0415
-
-    return ClaudeCode()

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.adapters.hosts.hook_log import read_calls
-from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile, UnusableSettingsError
+from memoranda.adapters.hosts.hooks import HOOK_HOSTS
+from memoranda.adapters.hosts.host import Host, HostEnvironment, OwnedFile, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import PROGRAM, is_our_hook
 from memoranda.adapters.hosts.plugin_settings import FILE_NAME
-from memoranda.adapters.hosts.settings_change import SettingsError
+from memoranda.adapters.hosts.settings_change import SettingsError, read_settings
 from memoranda.adapters.hosts.settings_text import read_values
 from memoranda.adapters.hosts.turn_files import waiting_turns
 from memoranda.support.health_issues import HealthIssue
@@ -69,13 +70,15 @@ def inspect_hosts(
     last_calls = _read_last_calls(home)
     for host in hosts.values():
         files = host.files(environment)
-        settings = [*files, *_plugin_settings(host, environment)]
+        owned = host.owned_files(environment)
+        settings: list[SettingsFile | OwnedFile] = [*files, *_plugin_settings(host, environment), *owned]
         entries = [entry for file in settings for entry in _entries(file, host.name) if uses_home(entry.arguments)]
         if not entries:
             continue
         versions = {entry.program: read_version(entry.program) for entry in entries}
         issues = list(_program_issues(host, entries, versions, version))
         missing = [file.path for file in files if not _has_entries(file, entries)]
+        missing += [file.path for file in owned if file.path not in {entry.file for entry in entries}]
         issues += [
             HealthIssue("note", path, f"has no entries of Memoranda for {host.title}", _reinstall(host))
             for path in missing
@@ -83,6 +86,8 @@ def inspect_hosts(
         issues += _spool_issues(host, home)
         last_call = last_calls.get(host.name)
         hooks = next((entry.file for entry in entries if entry.arguments[:1] == ("hook",)), None)
+        if hooks is None and not missing and host.name in HOOK_HOSTS:
+            issues.append(HealthIssue("note", files[-1].path, f"has no hooks for {host.title}", _reinstall(host)))
         if hooks is not None and last_call is None and not issues:
             problem = f"has our command, but the log of calls has none from {host.title}"
             issues.append(HealthIssue("note", hooks, problem, host.next_step))
@@ -167,13 +172,16 @@ def _read_version(program: tuple[str, ...]) -> str:
     return words[-1] if completed.returncode == 0 and words else ""
 
 
-def _entries(file: SettingsFile, host: str) -> Iterator[_Entry]:
+def _entries(file: SettingsFile | OwnedFile, host: str) -> Iterator[_Entry]:
     """Yields our commands in a settings file; none when it cannot be read, which `memoranda install` reports."""
     try:
-        settings = read_values(file)
+        if isinstance(file, OwnedFile):
+            commands = file.commands((read_settings(file.path) or b"").decode())
+        else:
+            commands = list(_commands("", read_values(file), host))
     except (SettingsError, UnicodeDecodeError, JsonTextError, UnusableSettingsError):
         return
-    for words in _commands("", settings, host):
+    for words in commands:
         yield _Entry(file.path, tuple(words))
 
 

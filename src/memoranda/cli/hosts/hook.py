@@ -50,7 +50,7 @@ class _HookGroup(_SilentCommand, click.Group):
 @memory_options
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Answer an event of a host (claude-code or codex), or show what its prompts received.
+    """Answer an event of a host (claude-code, codex, gemini-cli ...), or show what its prompts received.
 
     The host sends its payload on standard input. SessionStart returns the memory. UserPromptSubmit returns earlier
     conversations that are relevant to the prompt, if there are any. Stop, SubagentStop, PreCompact and SessionEnd
@@ -66,11 +66,13 @@ def _event_command(host: str) -> click.Command:
     @click.argument("event", default="")
     @click.option("--wait", is_flag=True, help="Answer and import before exiting, however long it takes.")
     @click.option("--transcript", default="", hidden=True)
+    @click.option("--session", default="", hidden=True)
     @memory_options
-    def answer(event: str, wait: bool, transcript: str) -> None:
+    def answer(event: str, wait: bool, transcript: str, session: str) -> None:
         invocation = Invocation.current()
         options = HookOptions(host, event, wait=wait, transcript=transcript)
         options.home, options.profile, options.user = invocation.home, invocation.profile, invocation.user
+        options.session = session
         run(options)
 
     answer.help = f"Answer an EVENT of {host}; the host sends its payload on standard input."

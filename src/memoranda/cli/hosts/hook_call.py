@@ -25,19 +25,20 @@ TIMEOUT = 2.0
 # A model that called a tool waits for the answer.
 TOOL_TIMEOUT = 20.0
 CAPTURE = "capture"
-_VALUE_OPTIONS = frozenset({"--home", "--profile", "--user", "--transcript"})
+_VALUE_OPTIONS = frozenset({"--home", "--profile", "--session", "--transcript", "--user"})
 
 
 class HookOptions:
     """The arguments of the command: the host, its event, and the options."""
 
-    __slots__ = ("event", "home", "host", "profile", "transcript", "user", "wait")
+    __slots__ = ("event", "home", "host", "profile", "session", "transcript", "user", "wait")
 
     def __init__(self, host: str, event: str, *, wait: bool = False, transcript: str = "") -> None:
         self.host = host
         self.event = event
         self.wait = wait
         self.transcript = transcript
+        self.session = ""
         self.home: str | None = None
         self.profile: str | None = None
         self.user: str | None = None
@@ -171,10 +172,11 @@ class HookCall:
 
             self._capture(Path(path))
         elif os.path.isfile(path):
-            start_detached([self._options.host, CAPTURE, "--transcript", path, *self._home_options()])
+            session = ["--session", self._payload.session_id] if self._payload.session_id else []
+            start_detached([self._options.host, CAPTURE, "--transcript", path, *session, *self._home_options()])
 
     def _capture(self, transcript: "Path") -> None:
-        from memoranda.adapters.hosts.hooks import capture_transcript  # noqa: PLC0415
+        from memoranda.adapters.hosts.session_capture import capture_transcript  # noqa: PLC0415
         from memoranda.app import open_memory  # noqa: PLC0415
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
 
@@ -190,7 +192,8 @@ class HookCall:
             log_to_home(self._locate_home().root),
             open_memory(options.home, profile=options.profile, user=options.user) as memory,
         ):
-            summary = capture_transcript(memory, transcript, options.host)
+            session = options.session or self._payload.session_id
+            summary = capture_transcript(memory, transcript, options.host, session)
         if summary is not None and summary.problem_count:
             first = summary.problems[0].text
             self._log_error(f"{summary.problem_count} lines of {transcript} could not be read; the first: {first}")

@@ -5,6 +5,7 @@ separate ids, made from their content, so that each is imported once and none is
 are imported too, because they were part of the conversation.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ from memoranda.importers.reader_protocol import ImportedConversation, ImportedMe
 
 Record = dict[str, Any]
 # What the program writes in the user's role, and the answer that it writes for the model.
-_CONTEXT = ("<session_context>", "<hook_context>", "This is the Gemini CLI. We are setting up the context")
+_CONTEXT = ("<session_context>", "This is the Gemini CLI. We are setting up the context")
+# What hooks added to a prompt, before it or as a part of its own. The program escapes angle brackets in it.
+_HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _CONTEXT_ANSWER = "Got it. Thanks for the context!"
 
 
@@ -89,12 +92,21 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
+    elif prompt := _without_hook_context(text):
+        # The id is made from the whole text, as it was before hook context was recognized.
+        messages.append(text_message("user", prompt, f"{name}:{short_digest(text)}", at, line))
     elif text:
-        messages.append(text_message("user", text, f"{name}:{short_digest(text)}", at, line))
+        yield Skipped("context given by hooks")
+        return
     messages += _tool_results(parts, "", at, line)
     yield from messages
     if not messages:
         yield Skipped("message without text")
+
+
+def _without_hook_context(text: str) -> str:
+    shown = _HOOK_CONTEXT.sub("", text)
+    return text if shown == text else shown.strip()
 
 
 def _tool_call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
@@ -182,7 +194,7 @@ def saved_chat_events(file: Path, value: Any, directory: str | None) -> Iterator
 
 def _content_messages(content: Record) -> Iterator[ImportedMessage]:
     parts = _parts(content.get("parts"))
-    text, role = _text(parts), "assistant" if content.get("role") == "model" else "user"
+    text, role = _without_hook_context(_text(parts)), "assistant" if content.get("role") == "model" else "user"
     if text and not text.lstrip().startswith((*_CONTEXT, _CONTEXT_ANSWER)):
         yield text_message(role, text, "", None)
     for part in parts:

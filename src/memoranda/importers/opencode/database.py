@@ -24,6 +24,10 @@ _NEWER = "session_message"
 _NEEDED = {"session": {"id", "time_updated"}, "message": {"id", "session_id", "data"}, "part": {"message_id", "data"}}
 _COLUMNS = ("title", "directory", "parent_id", "version", "time_created")
 _SESSIONS = "SELECT id, time_updated FROM session ORDER BY id DESC"
+_FAMILY = (
+    "WITH RECURSIVE family (id) AS (SELECT :id UNION SELECT s.id FROM session s JOIN family f ON s.parent_id = f.id)"
+    " SELECT id, time_updated FROM session WHERE id IN (SELECT id FROM family) ORDER BY id DESC"
+)
 _SIZE = (
     "SELECT (SELECT coalesce(sum(length(data)), 0) FROM part WHERE session_id = :id)"
     " + (SELECT coalesce(sum(length(data)), 0) FROM message WHERE session_id = :id)"
@@ -48,16 +52,15 @@ class SessionDatabases:
                 with open_database(file) as connection:
                     _check_tables(connection)
                     session_rows = connection.execute(_SESSIONS).fetchall()
-                    found = [self._measure(connection, item, row) for row in session_rows]
+                    found = [self.measure(connection, item, row) for row in session_rows]
             except OSError:
                 return [ImportItem(file, item.size, item.modified_at, f"{SESSION_LABEL}?")]
             known = self._known[file] = (item, found)
         # Session ids are made from the time, counted down, so the oldest session has the largest id.
-        return [ImportItem(file, size, reread_time(at), f"{SESSION_LABEL}{name}") for name, at, size in known[1]]
+        return [_session_item(file, *measured) for measured in known[1]]
 
-    def _measure(
-        self, connection: sqlite3.Connection, item: ImportItem, row: tuple[Any, ...]
-    ) -> tuple[str, float, int]:
+    def measure(self, connection: sqlite3.Connection, item: ImportItem, row: tuple[Any, ...]) -> tuple[str, float, int]:
+        """Return the name of a session, when it was last changed, and its size."""
         name, updated = str(row[0]), row[1]
         at = updated / 1000 if isinstance(updated, int | float) else item.modified_at
         known = self._sizes.get((item.file, name))
@@ -65,6 +68,25 @@ class SessionDatabases:
             size = connection.execute(_SIZE, {"id": row[0]}).fetchone()[0]
             known = self._sizes[item.file, name] = (at, size if isinstance(size, int) else 0)
         return name, at, known[1]
+
+
+def session_items(file: Path, host_id: str) -> list[ImportItem]:
+    """Return one session and its sub-agents; what is wrong with an unreadable database is reported by reading it."""
+    item = database_at(file, _UNREADABLE)
+    if item is None:
+        return []
+    databases = SessionDatabases()
+    try:
+        with open_database(file) as connection:
+            _check_tables(connection)
+            found = [databases.measure(connection, item, row) for row in connection.execute(_FAMILY, {"id": host_id})]
+    except OSError:
+        found = [(host_id, item.modified_at, item.size)]
+    return [_session_item(file, *measured) for measured in found]
+
+
+def _session_item(file: Path, name: str, at: float, size: int) -> ImportItem:
+    return ImportItem(file, size, reread_time(at), f"{SESSION_LABEL}{name}")
 
 
 def read_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:

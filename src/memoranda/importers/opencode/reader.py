@@ -39,6 +39,10 @@ class OpenCode:
         found = [item for file in databases for item in self._databases.sessions(file)]
         return [*found, *storage_files.find_sessions(path)]
 
+    def scan_session(self, file: Path, host_id: str) -> Sequence[ImportItem]:
+        """Return one session of a database and its sub-agents, without measuring the others."""
+        return database.session_items(file, host_id)
+
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield one session and its messages in order."""
         parts = (

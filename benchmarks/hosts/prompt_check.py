@@ -1,0 +1,143 @@
+"""What is checked in a host that gets memory and evidence with a prompt, and the figures that are printed."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import memoranda
+from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, TIMEOUT, Machine, changed_files
+from benchmarks.hosts.model_server import REPLY, ModelServer
+
+Request = dict[str, Any]
+
+
+class PromptMachine(Machine):
+    """A machine with a host that calls a scripted server; `source` is the name of the host in the record."""
+
+    def __init__(self, root: Path, program: str, server: ModelServer, source: str, **variables: str) -> None:
+        super().__init__(root, variables)
+        self.source = source
+        self._program, self._server = program, server
+
+    def ask(self, *arguments: str) -> Request:
+        """Runs the host once and returns its first request."""
+        start = len(self._server.requests)
+        self.run([self._program, *arguments])
+        return self._server.requests[start]
+
+    def version(self) -> str:
+        return self.run([self._program, "--version"]).strip()
+
+    def read_tree(self, names: tuple[str, ...]) -> dict[str, bytes]:
+        """Returns the files of these names in the user's directory; a directory is the list of what is in it."""
+        paths = [self.user / name for name in names]
+        lists = {str(path): repr(sorted(path.iterdir())).encode() for path in paths if path.is_dir()}
+        return lists | self.read_files([path for path in paths if path.is_file()])
+
+    def wait_for_turns(self, turns: int) -> int:
+        """Waits until this many turns are recorded, which a separate process does. Returns the complete sessions."""
+        deadline = time.monotonic() + TIMEOUT / 4
+        while True:
+            sessions = [texts for texts in self.recorded_texts() if _is_complete(texts)]
+            if sum(map(len, sessions)) >= 2 * turns or time.monotonic() > deadline:
+                return len(sessions)
+            time.sleep(0.2)
+
+    def recorded_texts(self) -> list[list[str]]:
+        """Returns the texts of each session of the host."""
+        with memoranda.open(self.home) as memory:
+            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source=self.source, limit=1000)]
+            return [[row["content"] for row in memory.sessions.get_messages(session)] for session in sessions]
+
+
+def _is_complete(texts: list[str]) -> bool:
+    """Whether each prompt is recorded as it was written, without what a hook added, and has its answer."""
+    prompts, replies = texts[::2], texts[1::2]
+    # `opencode run` puts the words of its command line in quotation marks.
+    known = all(prompt.strip('"') in (ASKING, *OTHERS) for prompt in prompts)
+    return bool(prompts) and known and len(prompts) == len(replies) and set(replies) == {REPLY}
+
+
+@dataclass
+class Counts:
+    """What was seen over all runs."""
+
+    version: str = ""
+    runs: int = 0
+    memory: int = 0
+    asking: int = 0
+    evidence_when_asking: int = 0
+    evidence_otherwise: int = 0
+    memory_once_when_resumed: int = 0
+    recorded: int = 0
+    turns_recorded: int = 0
+    messages_added_by_import: int = 0
+    changed_files_after_uninstall: list[str] = field(default_factory=list)
+
+    def is_complete(self) -> bool:
+        """Whether every run had what it should have."""
+        return (
+            (self.memory, self.recorded, self.turns_recorded) == (self.runs, self.runs, self.runs + 1)
+            and (self.evidence_when_asking, self.evidence_otherwise) == (self.asking, 0)
+            and self.memory_once_when_resumed == 1
+            and self.messages_added_by_import == 0
+            and not self.changed_files_after_uninstall
+        )
+
+    def report(self, *, as_json: bool) -> None:
+        """Prints the figures and ends the program, with an error when one is not as it should be."""
+        print(json.dumps(asdict(self), indent=2) if as_json else self._format())
+        sys.exit(0 if self.is_complete() else 1)
+
+    def _format(self) -> str:
+        lines = [
+            f"{self.version}, {self.runs} first requests",
+            f"memory                         {self.memory} of {self.runs}",
+            f"evidence when it is relevant   {self.evidence_when_asking} of {self.asking}",
+            f"evidence otherwise             {self.evidence_otherwise} of {self.runs - self.asking}",
+            f"memory in a resumed session    {self.memory_once_when_resumed} time",
+            f"sessions recorded              {self.recorded} of {self.runs}, {self.turns_recorded} turns",
+            f"messages added by an import    {self.messages_added_by_import}",
+            f"files changed after uninstall  {', '.join(self.changed_files_after_uninstall) or 'none'}",
+        ]
+        return "\n".join(lines)
+
+
+def check(
+    machine: PromptMachine,
+    runs: int,
+    ask: Callable[[str], Request],
+    resume: Callable[[str], Request],
+    files: tuple[str, ...],
+) -> Counts:
+    """Installs, runs the host, imports its sessions, uninstalls, and counts what was seen.
+
+    `ask` starts a session with a prompt, `resume` continues the last one; both return the first request to the model.
+    """
+    machine.fill_home()
+    counts = Counts(machine.version(), runs)
+    before = machine.read_tree(files)
+    machine.memoranda("install", machine.source, "--yes")
+    for number in range(runs):
+        prompt = OTHERS[number] if number % 2 else ASKING
+        text = json.dumps(ask(prompt))
+        counts.memory += NOTE in text
+        if prompt == ASKING:
+            counts.asking += 1
+            counts.evidence_when_asking += ANSWER in text
+        else:
+            counts.evidence_otherwise += ANSWER in text or "memory-context" in text
+    machine.wait_for_turns(runs)
+    counts.memory_once_when_resumed = json.dumps(resume(OTHERS[runs])).count(NOTE)
+    counts.recorded = machine.wait_for_turns(runs + 1)
+    recorded = sum(map(len, machine.recorded_texts()))
+    counts.turns_recorded = recorded // 2
+    machine.memoranda("import", machine.source, "--yes")
+    counts.messages_added_by_import = sum(map(len, machine.recorded_texts())) - recorded
+    machine.memoranda("uninstall", machine.source, "--yes")
+    counts.changed_files_after_uninstall = changed_files(before, machine.read_tree(files))
+    return counts

@@ -1,0 +1,85 @@
+// OWNER_MARK: `memoranda install opencode` writes this file, `memoranda uninstall opencode` removes it.
+// It gives the model what is remembered and earlier conversations that are relevant to a prompt, and records sessions.
+import { spawn } from "node:child_process"
+import { homedir } from "node:os"
+import { join, resolve as resolvePath } from "node:path"
+
+const COMMAND = []
+const OPTIONS = []
+// The command answers within two seconds; starting it may take longer on a busy machine.
+const TIMEOUT = 5000
+
+function askForContext(payload) {
+  return new Promise((resolve) => {
+    const finish = (text) => {
+      clearTimeout(timer)
+      try {
+        resolve(JSON.parse(text).hookSpecificOutput.additionalContext)
+      } catch {
+        resolve("") // No answer: the prompt continues without one.
+      }
+    }
+    let timer, output = ""
+    const child = start([payload.hook_event_name], { stdio: ["pipe", "pipe", "ignore"] }, finish)
+    if (!child) return
+    timer = setTimeout(() => child.kill(), TIMEOUT)
+    child.stdout.setEncoding("utf8")
+    child.stdout.on("data", (text) => (output += text))
+    child.on("close", () => finish(output))
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify(payload))
+  })
+}
+
+function recordSession(sessionID) {
+  const data = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
+  const database = resolvePath(data, process.env.OPENCODE_DB || "opencode.db")
+  // It continues after OpenCode has ended, which `opencode run` does at once.
+  const words = ["capture", "--transcript", database, "--session", sessionID]
+  start(words, { detached: true, stdio: "ignore" }, () => {})?.unref()
+}
+
+function start(words, options, fail) {
+  try {
+    const child = spawn(COMMAND[0], [...COMMAND.slice(1), ...words, ...OPTIONS], { windowsHide: true, ...options })
+    child.on("error", () => fail(""))
+    return child
+  } catch {
+    fail("") // A program that was moved: `memoranda doctor` reports it.
+  }
+}
+
+function newPartID(parts) {
+  // OpenCode sorts parts by id, which begins with the time: this one comes after the others of its message.
+  const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
+  const random = Array.from({ length: 13 }, () => letters[Math.floor(Math.random() * letters.length)]).join("")
+  const last = parts.map((part) => part.id).sort().at(-1)
+  return `${last.slice(0, 16)}z${random}`
+}
+
+export const Memoranda = async () => {
+  const subAgents = new Set()
+  const compacted = new Set()
+  return {
+    event: async ({ event }) => {
+      const sessionID = event.properties?.sessionID
+      if (event.type === "session.created" && event.properties?.info?.parentID) subAgents.add(event.properties.info.id)
+      if (event.type === "session.compacted") compacted.add(sessionID)
+      if (event.type === "session.idle" && !subAgents.has(sessionID)) recordSession(sessionID)
+    },
+    "chat.message": async (input, output) => {
+      const { sessionID } = input
+      const spoken = output.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      if (!spoken.length || subAgents.has(sessionID)) return
+      const text = await askForContext({
+        hook_event_name: "UserPromptSubmit",
+        session_id: sessionID,
+        prompt: spoken.map((part) => part.text).join("\n"),
+        source: compacted.delete(sessionID) ? "compact" : "",
+      })
+      if (!text) return
+      const id = newPartID(output.parts)
+      output.parts.push({ id, sessionID, messageID: output.message.id, type: "text", text, synthetic: true })
+    },
+  }
+}
