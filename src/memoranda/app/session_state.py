@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.app.frozen_prompt import FrozenPrompt, PromptContext
 from memoranda.app.provider_tools import PROVIDER_TOOLS, tools_as_columns
+from memoranda.app.recall_filter import strip_recall
 from memoranda.app.services import HomeServices
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_record import SessionRecord
 from memoranda.app.session_tools import SessionTools
-from memoranda.app.strip_recall import strip_recall
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ContinuedError
 from memoranda.providers.external_memory import ExternalMemory

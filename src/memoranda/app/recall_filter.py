@@ -9,7 +9,7 @@ from memoranda.safety.fence import strip_recalled_blocks
 
 
 def strip_recall(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message without recalled memory in its text, its reasoning or its calls; only the model's messages change."""
+    """Return a message without recalled memory in its text, reasoning or calls; only the model's messages change."""
     if message.get("role") != "assistant":
         return message
     clean = {**message, "content": clean_texts(message.get("content"), strip_recalled_blocks)}
