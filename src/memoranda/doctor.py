@@ -39,7 +39,9 @@ def examine(home: Home) -> Iterator[HealthIssue]:
         yield from _check_config(home, loaded)
         config.read_secrets(home)
     except ConfigError as error:
-        yield HealthIssue("error", home.config_file, str(error), "correct the file")
+        # The name of the file is shown before the text already.
+        text = str(error).replace(f" in {home.config_file}", "").removeprefix(f"{home.config_file} ")
+        yield HealthIssue("error", home.config_file, text, "correct the file")
     yield from health_checks.check(home.memories(), loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))

@@ -63,7 +63,9 @@ def test_an_unusable_home_ends_with_exit_code_two(terminal: Terminal) -> None:
     terminal.home.mkdir()
     (terminal.home / "config.yaml").write_text("memory: [")
     assert terminal.run("memory", "list").exit_code == 2
-    assert "not valid YAML" in json.loads(terminal.run("memory", "list", "--json").stdout)["error"]
+    error = json.loads(terminal.run("memory", "list", "--json").stdout)["error"]
+    assert "config.yaml is not valid YAML: line 1, column 10: while parsing a flow" in error
+    assert "\n" not in error and "<" not in error
 
 
 def test_ambiguous_matches_are_listed(terminal: Terminal) -> None:

@@ -254,8 +254,12 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
     assert data["bytes"]["state.db"] > 0
     assert past.json("--user", "ana", "sessions", "stats")["messages"] == 1
     assert past.json("--user", "bob", "sessions", "stats")["sessions"] == 0
-    assert "1  messages" in past.ok("sessions", "stats", "--user", "ana")
-    assert "messages" in past.ok("sessions", "stats")
+    assert "1  message in 1 session: (none)" in past.ok("sessions", "stats", "--user", "ana")
+    text = past.ok("sessions", "stats")
+    assert "2  messages in 1 session: cli" in text
+    assert "0  model calls" in text
+    assert "search index" in text
+    assert "api call" not in text and "state." not in text
 
 
 def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> None:

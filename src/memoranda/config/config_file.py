@@ -62,13 +62,23 @@ def read_document(home: Home) -> dict[str, Any]:
         document = _yaml().load(text)
     except Exception as error:
         # The parser raises all kinds of errors for odd documents; each means that the file cannot be used.
-        reason = str(error).replace('"<unicode string>"', path.name)
-        raise ConfigError(f"{path} is not valid YAML: {reason}. Nothing is opened until it is fixed.") from error
+        raise ConfigError(
+            f"{path} is not valid YAML: {_describe_yaml_error(error)}. Nothing is opened until it is fixed."
+        ) from error
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise ConfigError(f"{path} must contain keys and values, not {type(document).__name__}.")
     return document
+
+
+def _describe_yaml_error(error: Exception) -> str:
+    """The line and the problem in one sentence; the parser's own text has several lines and repeats the file."""
+    mark = getattr(error, "context_mark", None) or getattr(error, "problem_mark", None)
+    words = [word for word in (getattr(error, "context", None), getattr(error, "problem", None)) if word]
+    reason = ", ".join(words) or str(error)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+    return where + " ".join(reason.split()).replace("'<stream end>'", "the end of the file").rstrip(".")
 
 
 def _yaml() -> Any:

@@ -28,17 +28,18 @@ from memoranda.support.projects import project_name
 from memoranda.support.shorten import shorten_end
 
 _MAX_TOOL_CHARS = 400
-_COUNTS = (
-    "sessions",
-    "messages",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "reasoning_tokens",
-    "api_call_count",
-    "redacted_secrets",
-)
+# What is counted, and what one of it is called.
+_COUNTS = {
+    "sessions": "session",
+    "messages": "message",
+    "tool_calls": "tool call",
+    "api_call_count": "model call",
+    "input_tokens": "input token",
+    "output_tokens": "output token",
+    "cache_read_tokens": "cached input token",
+    "reasoning_tokens": "reasoning token",
+    "redacted_secrets": "redacted secret",
+}
 _JSON_FIELDS = (
     "id",
     "title",
@@ -178,13 +179,19 @@ def stats(all_users: bool) -> None:
         files = (db.path, *db.index.files) if database_exists(invocation.locate_home().state_db) else ()
         sizes = {path.name: path.stat().st_size for path in files if path.exists()}
     times = {name: show_time(numbers[name] or None) for name in ("first", "last")}
-    lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS if name in numbers]
+    lines = [f"{numbers[name]:>14,}  {_plural(one, numbers[name])}" for name, one in _COUNTS.items() if name in numbers]
     for column in ("by_source", "by_model"):
         lines += ["", bold(column.replace("_", " "))]
         lines += [
-            f"{counts['messages']:>14,}  messages in {counts['sessions']:,} "
-            f"session{'' if counts['sessions'] == 1 else 's'}: {terminal_line(name) or '(none)'}"
+            f"{counts['messages']:>14,}  {_plural('message', counts['messages'])} in {counts['sessions']:,} "
+            f"{_plural('session', counts['sessions'])}: {terminal_line(name) or '(none)'}"
             for name, counts in numbers[column].items()
         ]
-    lines += ["", bold("on disk"), *(f"{size:>14,}  {name}" for name, size in sizes.items())]
+    record = sizes.get("state.db", 0)
+    lines += ["", bold("bytes on disk"), f"{record:>14,}  conversations"]
+    lines.append(f"{sum(sizes.values()) - record:>14,}  search index, which can be rebuilt from them")
     invocation.respond("\n".join(lines), numbers | times | {"bytes": sizes})
+
+
+def _plural(noun: str, number: int) -> str:
+    return noun if number == 1 else f"{noun}s"
