@@ -13,6 +13,8 @@ from memoranda.compression.transcript import shorten_to_tokens, split_transcript
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel
 from memoranda.safety.fence import strip_recalled_blocks
+from memoranda.safety.fence_tags import escape_tags
+from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.sessions.rotation import LiveMessage
 
 _log = logging.getLogger(__name__)
@@ -20,6 +22,9 @@ _log = logging.getLogger(__name__)
 _TRANSCRIPT_SHARE = 0.6
 _MAX_PARTS = 8
 _MAX_NOTES_TOKENS = 1_500
+# Without a model, the notes may use this share of the room, in addition to the extract.
+_NOTES_SHARE = 0.25
+_NOTES_LABEL = "From the external memory"
 _WORDS_PER_TOKEN = 0.7
 # The model may write this many times the room, so that a summary that is a little long is not truncated.
 _OUTPUT_FACTOR = 2
@@ -45,15 +50,25 @@ class Summariser:
     def update(self, messages: Sequence[LiveMessage], previous: Sections, focus: str, notes: str) -> SummaryResult:
         """The sections of the summary with these messages added."""
         if self._model is None:
-            return self._extract(messages, previous, "there is no model to ask")
+            return self._extract(messages, previous, notes, "there is no model to ask")
         sections = self._ask(self._model, messages, previous, focus, notes)
         if isinstance(sections, str):
             _log.warning("The summary of a conversation is an extract, because %s.", sections)
-            return self._extract(messages, previous, sections)
+            return self._extract(messages, previous, notes, sections)
         return SummaryResult(sections)
 
-    def _extract(self, messages: Sequence[LiveMessage], previous: Sections, why: str) -> SummaryResult:
-        return SummaryResult(extract_summary(messages, previous, self._room), why)
+    def _extract(self, messages: Sequence[LiveMessage], previous: Sections, notes: str, why: str) -> SummaryResult:
+        sections = dict(extract_summary(messages, previous, self._room))
+        if lines := self._quote_notes(notes):
+            sections["State"] = "\n".join(part for part in (sections.get("State", ""), lines) if part)
+        return SummaryResult(sections, why)
+
+    def _quote_notes(self, notes: str) -> str:
+        """The notes of the external memory as lines of a section; no model reads them first, so they are scanned."""
+        clean = withhold_passages(escape_tags(strip_recalled_blocks(notes))).text
+        lines = [" ".join(line.split()) for line in clean.splitlines()]
+        quoted = "\n".join(f"- {_NOTES_LABEL}: {line.lstrip('#-* ')}" for line in lines if line.strip("#-* "))
+        return shorten_to_tokens(quoted, int(self._room * _NOTES_SHARE)) if quoted else ""
 
     def _ask(
         self, model: ChatModel, messages: Sequence[LiveMessage], previous: Sections, focus: str, notes: str
