@@ -25,7 +25,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.resume_command import in_directory
 from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
-from memoranda.safety.fence import strip_recalled_blocks
+from memoranda.safety.fence import strip_noted_blocks
 
 Entry = dict[str, Any]
 _AGENT_MARK = "-agent-"
@@ -310,7 +310,7 @@ def _user_messages(blocks: list[Entry], tool_names: dict[str, str]) -> Iterator[
 
 def _without_recalled_text(text: str) -> str:
     """Remove the text that our hook recalled: its older versions put it into the user's message."""
-    kept = strip_recalled_blocks(text)
+    kept = strip_noted_blocks(text)
     return text if kept == text else kept.strip()
 
 

@@ -20,17 +20,20 @@ _CHANGED = (
     "input from the user.]"
 )
 _MAX_SOURCE_CHARS = 60
+# The note of Hermes, whose wording has changed between its versions.
+_HERMES_NOTE = r"\[System note: [^\[\]]{0,80}recalled memory context[^\[\]]{0,400}\]"
 _NOTE_LINE = re.compile(
-    rf"(?:\[Recalled memory(?: from [^\[\]\n]{{1,{_MAX_SOURCE_CHARS}}})?: {re.escape(_NOTE)}|{re.escape(_CHANGED)})"
-    r"[ \t]*+\r?\n?"
+    rf"(?:\[Recalled memory(?: from [^\[\]\n]{{1,{_MAX_SOURCE_CHARS}}})?: {re.escape(_NOTE)}|{re.escape(_CHANGED)}"
+    rf"|{_HERMES_NOTE})[ \t]*+\r?\n?"
 )
-_OWN_BLOCK = re.compile(
-    rf"<memory-context>\s*(?:\[Recalled memory[^\]\n]*{re.escape(_NOTE)}|{re.escape(_CHANGED)})"
+_NOTE_AHEAD = re.compile(rf"\s*{_NOTE_LINE.pattern}")
+_NOTED_BLOCK = re.compile(
+    rf"<memory-context>\s*(?:\[Recalled memory[^\]\n]*{re.escape(_NOTE)}|{re.escape(_CHANGED)}|{_HERMES_NOTE})"
     r".*?</memory-context>\n?",
     re.DOTALL,
 )
-# A text that contains neither has none of these notes; this is checked first because it is cheap.
-_HEADS = ("[Recalled memory", "[Memory changed")
+# A text that contains none of these has no note; this is checked first because it is cheap.
+_HEADS = ("[Recalled memory", "[Memory changed", "[System note: ")
 
 _log = logging.getLogger(__name__)
 
@@ -70,13 +73,26 @@ def screen_text(text: str, *, max_chars: int, source: str = "") -> str:
     return _limit_size(screened.text, max_chars, len(kept) > max_chars)
 
 
+def strip_noted_blocks(text: str) -> str:
+    """A text without the recalled blocks that begin with our note or that of Hermes; everything else stays as it is.
+
+    For the words of a user, who may write about the tags.
+    """
+    return _NOTED_BLOCK.sub("", text) if any(head in text for head in _HEADS) else text
+
+
 def strip_recalled_blocks(text: str) -> str:
-    """A text without the recalled blocks that it repeats whole; everything else in it stays as it is."""
-    return _OWN_BLOCK.sub("", text) if any(head in text for head in _HEADS) else text
+    """A model's text without the recalled memory that it repeats, with or without the note; mentions of the tag stay.
+
+    A block that nothing closes is only removed if it begins with a note: else it may be the example of a tag.
+    """
+    if "<" not in text and not any(head in text for head in _HEADS):
+        return text
+    return _NOTE_LINE.sub("", _remove_fences(text, mentions=False))
 
 
 def sanitize_context(text: str) -> str:
-    """Remove fences, stray tags and our note from a text; a fence that does not end reaches to the end of the text.
+    """Remove fences, stray tags and the note from a text; a fence that does not end reaches to the end of the text.
 
     An opener that is only a mention (see `memoranda.safety.fence_tags`) loses its tag, not what follows, if it is
     in a code span or nothing closes it.
@@ -100,17 +116,19 @@ def inject(content: str | list[Any], block: str) -> str | list[Any]:
     return [*copied, {"type": "text", "text": block}] if block.strip() else copied
 
 
-def _remove_fences(text: str) -> str:
+def _remove_fences(text: str, *, mentions: bool = True) -> str:
     kept: list[str] = []
     position = 0
-    for start, end in sorted(_find_fences(text)):
+    for start, end, is_mention in sorted(_find_fences(text)):
+        if is_mention and not mentions:
+            continue
         kept.append(text[position:start])
         position = max(position, end)
     return "".join([*kept, text[position:]])
 
 
-def _find_fences(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of fences and stray tags, in any order, inner ones too."""
+def _find_fences(text: str) -> Iterator[tuple[int, int, bool]]:
+    """The spans of fences and stray tags, in any order, inner ones too, and whether each is only a mention of a tag."""
     # Openers without a closer so far, and whether each certainly begins a fence.
     unclosed: list[tuple[FenceTag, bool]] = []
     certain = position = 0
@@ -122,7 +140,7 @@ def _find_fences(text: str) -> Iterator[tuple[int, int]]:
         if tag.closes:
             opener, opens = unclosed.pop() if unclosed else (tag, False)
             certain -= opens
-            yield opener.start, tag.end
+            yield opener.start, tag.end, opener is tag
         elif certain or line.judge(text, tag, final=True) is TagReading.FENCE:
             unclosed.append((tag, True))
             certain += 1
@@ -130,11 +148,12 @@ def _find_fences(text: str) -> Iterator[tuple[int, int]]:
             in_code = line.in_code
             line.advance(text[tag.start : tag.end])
             if in_code:
-                yield tag.start, tag.end
+                yield tag.start, tag.end, True
             else:
                 unclosed.append((tag, False))
     for opener, opens in unclosed:
-        yield opener.start, len(text) if opens else opener.end
+        is_noted = opens and _NOTE_AHEAD.match(text, opener.end) is not None
+        yield opener.start, len(text) if opens else opener.end, not is_noted
 
 
 def _limit_size(text: str, limit: int, was_cut: bool) -> str:
