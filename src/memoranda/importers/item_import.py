@@ -32,7 +32,7 @@ _READER_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, R
 _OWN_TOOL = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
 
 
-class _Prefix(Enum):
+class _CopiedPrefix(Enum):
     """What precedes a session's own messages in an item that is read from its start."""
 
     NOTHING = auto()
@@ -217,27 +217,27 @@ class ItemImport:
         deleted with A, so they are dropped, and 3 and 4 remain.
         """
         prefix = self._prefix_of(incoming, related)
-        if prefix is _Prefix.NOTHING:
+        if prefix is _CopiedPrefix.NOTHING:
             return messages
         names = [imported.message["external_id"] for imported in messages]
         stored = self._store.messages.get_external_ids([incoming.id], names)
-        if stored or prefix is _Prefix.UNKNOWN:
+        if stored or prefix is _CopiedPrefix.UNKNOWN:
             self._started.add(incoming.id)
         # If none of this batch is stored, all of it is copied; in an unknown session, all of it is its own.
-        none_stored = len(names) if prefix is _Prefix.OF_DELETED_SESSION else 0
+        none_stored = len(names) if prefix is _CopiedPrefix.OF_DELETED_SESSION else 0
         first_own = next((index for index, name in enumerate(names) if name in stored), none_stored)
         return messages[first_own:]
 
-    def _prefix_of(self, incoming: IncomingSession, related: Sequence[str]) -> _Prefix:
+    def _prefix_of(self, incoming: IncomingSession, related: Sequence[str]) -> _CopiedPrefix:
         """Return what the next messages of a session may start with."""
         row = incoming.row
         if row is None or not row["message_count"] or self._item.checkpoint is not None or self._state.rescan:
             self._started.add(incoming.id)
         if incoming.id in self._started:
-            return _Prefix.NOTHING
+            return _CopiedPrefix.NOTHING
         if self._store.deletion.deleted_sessions(related):
-            return _Prefix.OF_DELETED_SESSION
-        return _Prefix.UNKNOWN if self._state.seen_session(incoming.id) is None else _Prefix.NOTHING
+            return _CopiedPrefix.OF_DELETED_SESSION
+        return _CopiedPrefix.UNKNOWN if self._state.seen_session(incoming.id) is None else _CopiedPrefix.NOTHING
 
     def _with_parent(
         self, incoming: IncomingSession, shared_with: Sequence[str], has_messages: bool

@@ -95,7 +95,9 @@ class PluginFinder(importlib.abc.MetaPathFinder):
 
 def _modules(plugin: str, home: Path) -> dict[str, ModuleType]:
     provider = _module("agent.memory_provider", MemoryProvider=MemoryProvider)
-    registry = _module("tools.registry", registry=_Registry(plugin), tool_error=_tool_error, tool_result=_tool_result)
+    registry = _module(
+        "tools.registry", registry=_HermesRegistry(plugin), tool_error=_tool_error, tool_result=_tool_result
+    )
     constants = _module(
         "hermes_constants", get_hermes_home=lambda: home, display_hermes_home=lambda: _display_path(home)
     )
@@ -114,7 +116,7 @@ def _module(name: str, **attributes: Any) -> ModuleType:
     return module
 
 
-class _Registry:
+class _HermesRegistry:
     """Replaces the tool registry of Hermes; providers report their tools themselves, so calls are only logged."""
 
     def __init__(self, plugin: str) -> None:

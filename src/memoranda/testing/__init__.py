@@ -1,1 +1,1 @@
-"""Contracts as test suites: what any engine behind Memoranda must do, in a form that its own tests can run."""
+"""Contracts of stores and providers as test suites, which their own tests can run, and scripted models."""

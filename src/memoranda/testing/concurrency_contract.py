@@ -1,13 +1,13 @@
-"""What a session store must do while several writers are at work, whatever database is below it.
+"""The contract of a session store with several concurrent writers, as a test suite for pytest.
 
-A test suite for pytest beside `StoreContract`. Derive a class and give it one fixture, which opens one more engine of
-the same empty store at every call and closes all of them at the end:
+It complements `StoreContract`. Derive a class with one fixture, `connect`: every call opens another engine of the same
+empty store, and the fixture closes all of them at the end:
 
     class TestMyEngine(ConcurrencyContract):
         @pytest.fixture
         def connect(self) -> Iterator[Callable[[], Engine]]: ...
 
-Every writer has an engine of its own and delays its commits, so that transactions overlap where the engine lets them.
+Every writer has a separate engine and delays its commits, so that transactions overlap if the engine allows it.
 """
 
 import random
@@ -37,7 +37,7 @@ _LONG = 60.0
 
 
 class SlowCommits:
-    """An engine whose write transactions stay open for a random short time before they commit."""
+    """An engine that keeps write transactions open for a random short time before they commit."""
 
     def __init__(self, engine: Engine, seed: int) -> None:
         self._engine = engine
@@ -58,7 +58,7 @@ def _writer(connect: Connect, number: int) -> SessionStore:
 
 
 def _run_together(connect: Connect, task: Callable[[SessionStore, int], Any]) -> list[Any]:
-    """Run a task in every writer's thread, all starting at the same time, and return what they returned."""
+    """Run a task in every writer's thread, all starting at the same time, and return the results."""
     stores = [_writer(connect, number) for number in range(WRITERS)]
     start = threading.Barrier(WRITERS)
 
@@ -71,7 +71,7 @@ def _run_together(connect: Connect, task: Callable[[SessionStore, int], Any]) ->
 
 
 class ConcurrencyContract:
-    """Eight writers at once."""
+    """All tests of the contract, each with eight writers."""
 
     def test_a_follower_misses_no_message(self, connect: Connect) -> None:
         """It reads while transactions overlap, and ends with every message exactly once."""

@@ -1,14 +1,14 @@
-"""The contract that every memory provider must keep, as a test suite for pytest.
+"""The contract that every memory provider must fulfil, as a test suite for pytest.
 
-To run it against a provider, derive a class with one fixture, `provider`: a provider that is configured, whose service
-is reachable or not needed, and that has not been initialized. pytest's `tmp_path` is its home.
+To run it against a provider, derive a class with one fixture, `provider`: a provider that is configured but not
+initialized, and that can reach its service or needs none. pytest's `tmp_path` is its home.
 
     class TestMyProvider(ProviderContract):
         @pytest.fixture
         def provider(self, tmp_path: Path) -> MemoryProvider:
             return MyProvider(tmp_path)
 
-Hooks are called as the manager calls them: in threads, and with the facts that their signatures take.
+The suite calls hooks as the manager does: in threads, and with the facts that their signatures accept.
 """
 
 import json
@@ -43,7 +43,7 @@ _FACTS: dict[str, Any] = {
     "thread_id": "t1",
     "parent_session_id": "",
 }
-# A fact that no provider of today knows.
+# A fact that no current provider knows.
 _FUTURE_FACTS = {"a_fact_of_the_future": {"any": ["thing"]}}
 _QUERIES = (
     "",
@@ -69,19 +69,19 @@ class ProviderContract:
     """All tests of the contract."""
 
     def test_it_has_a_name_that_can_be_written_into_a_configuration(self, provider: MemoryProvider) -> None:
-        """Short, plain, always the same, and not the built-in memory's."""
+        """It is short, plain, always the same, and not the name of the built-in memory."""
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", provider.name)
         assert provider.name == provider.name != "builtin"
 
     def test_it_says_whether_it_is_available_without_network(self, provider: MemoryProvider) -> None:
-        """It looks at configuration and dependencies, before it is initialized."""
+        """It only looks at its configuration and dependencies, before it is initialized."""
         began = time.monotonic()
         with _no_network():
             assert provider.is_available() is True
         assert time.monotonic() - began < 2
 
     def test_it_can_be_set_up_and_backed_up_before_it_is_initialized(self, provider: MemoryProvider) -> None:
-        """Fields have keys, and paths are absolute; no network either."""
+        """Fields have keys, paths are absolute, and no network is used."""
         with _no_network():
             fields = provider.get_config_schema() if hasattr(provider, "get_config_schema") else []
             paths = provider.backup_paths() if hasattr(provider, "backup_paths") else []
@@ -91,11 +91,11 @@ class ProviderContract:
         assert all(Path(path).is_absolute() for path in paths)
 
     def test_it_checks_its_files_without_being_initialized(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """In a home where it has none, after use, and without network; every report is one that the doctor can show."""
+        """In an empty home, after use, and without network; the doctor can show every report."""
         with _no_network():
             reports = provider.check(str(tmp_path)) if hasattr(provider, "check") else []
         assert [report for report in reports if report["severity"] == "error"] == []
-        with _started(provider, tmp_path) as calls:
+        with _start_provider(provider, tmp_path) as calls:
             _turn(calls, "k1")
         with _no_network():
             reports = [*reports, *(provider.check(str(tmp_path)) if hasattr(provider, "check") else [])]
@@ -106,13 +106,13 @@ class ProviderContract:
             assert isinstance(report.get("repairable", False), bool)
 
     def test_it_is_initialized_with_facts_that_it_does_not_know(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """A later version may pass more."""
-        with _started(provider, tmp_path):
+        """A later version may pass more facts."""
+        with _start_provider(provider, tmp_path):
             pass
 
     def test_its_tools_can_be_offered_to_any_model(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Each has a name of its own that no core tool has, a description, and a JSON schema of an object."""
-        with _started(provider, tmp_path):
+        """Each has a unique name that no core tool has, a description, and a JSON schema of an object."""
+        with _start_provider(provider, tmp_path):
             schemas = provider.get_tool_schemas()
             usable, refusals = usable_schemas(schemas, CORE_TOOLS)
             assert refusals == []
@@ -123,8 +123,8 @@ class ProviderContract:
                 assert set(schema["parameters"].get("required", [])) <= set(schema["parameters"].get("properties", {}))
 
     def test_its_tools_answer_with_json_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Whatever the arguments are, and also when there are none."""
-        with _started(provider, tmp_path) as calls:
+        """Whatever the arguments are, even if there are none."""
+        with _start_provider(provider, tmp_path) as calls:
             for name, schema in usable_schemas(provider.get_tool_schemas(), CORE_TOOLS)[0].items():
                 properties = schema["parameters"].get("properties", {})
                 for value in _VALUES:
@@ -133,41 +133,41 @@ class ProviderContract:
                     assert isinstance(reply, str)
                     json.loads(reply)
 
-    def test_a_tool_that_it_does_not_have_is_no_success(self, provider: MemoryProvider, tmp_path: Path) -> None:
+    def test_calling_an_unknown_tool_fails(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """It raises, or answers with an error."""
-        with _started(provider, tmp_path) as calls:
+        with _start_provider(provider, tmp_path) as calls:
             result = _call(calls, "handle_tool_call", {"tool_name": "no_such_tool", "args": {}})
             assert not result.ok or "error" in json.loads(result.value)
 
     def test_it_recalls_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """For any query and any session, and without a fence of its own around it."""
-        with _started(provider, tmp_path) as calls:
+        """It does so for any query and any session, and does not fence the text itself."""
+        with _start_provider(provider, tmp_path) as calls:
             for query in _QUERIES:
-                for session_id in ("s1", "never heard of", ""):
+                for session_id in ("s1", "unknown", ""):
                     recalled = _ok(_call(calls, "prefetch", {"query": query}, session_id=session_id))
                     assert isinstance(recalled, str)
                     assert "<memory-context" not in recalled.casefold()
                 _ok(_call(calls, "queue_prefetch", {"query": query}, session_id="s1"))
 
     def test_its_prompt_block_is_static_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """The same whenever it is asked in a session, so that prompts can be cached."""
-        with _started(provider, tmp_path) as calls:
+        """It stays the same within a session, so that prompts can be cached."""
+        with _start_provider(provider, tmp_path) as calls:
             block = _ok(_call(calls, "system_prompt_block", {}))
             assert isinstance(block, str)
             _turn(calls, "k1")
             assert _ok(_call(calls, "system_prompt_block", {})) == block
 
     def test_it_accepts_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Also the same turn again with the same key, as after a crash; each in a thread of its own."""
-        with _started(provider, tmp_path) as calls:
+        """It accepts the same turn again with the same key, as after a crash; each in a separate thread."""
+        with _start_provider(provider, tmp_path) as calls:
             _turn(calls, "k1")
             _turn(calls, "k1")
             args = {"user_content": "Ünïcödé 日本語", "assistant_content": "x" * 100_000}
             _ok(_call(calls, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
 
     def test_it_accepts_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Adding, replacing and removing, with metadata and with nothing in it."""
-        with _started(provider, tmp_path) as calls:
+        """Adding, replacing and removing work with metadata and with empty metadata."""
+        with _start_provider(provider, tmp_path) as calls:
             for action in ("add", "replace", "remove"):
                 for target in ("memory", "user"):
                     args = {"action": action, "target": target, "content": "" if action == "remove" else "Likes tea."}
@@ -177,7 +177,7 @@ class ProviderContract:
 
     def test_it_follows_a_conversation_through_its_sessions(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """A turn begins, a sub-agent ends, messages are compressed, the session is switched, rewound and ended."""
-        with _started(provider, tmp_path) as calls:
+        with _start_provider(provider, tmp_path) as calls:
             _ok(_call(calls, "on_turn_start", {"turn_number": 1, "message": "Hello"}, session_id="s1", model="m"))
             _ok(_call(calls, "on_delegation", {"task": "look", "result": "seen"}, child_session_id="c"))
             assert isinstance(_ok(_call(calls, "on_pre_compress", {"messages": _MESSAGES})) or "", str)
@@ -188,26 +188,26 @@ class ProviderContract:
             assert isinstance(_ok(_call(calls, "prefetch", {"query": "deadlock"}, session_id="s2")), str)
 
     def test_its_limits_are_limits(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """If it has any of its own, they have the names that the manager knows."""
-        with _started(provider, tmp_path):
+        """If it has any, they have the names that the manager knows."""
+        with _start_provider(provider, tmp_path):
             limits = provider.limits() if hasattr(provider, "limits") else {}
             assert set(limits) <= {"mode", "recall_chars", "every_n_turns", "recall_seconds"}
 
     def test_it_can_be_shut_down_twice_and_without_a_start(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Neither raises, nor takes long."""
+        """Neither call raises or takes long."""
         began = time.monotonic()
         provider.shutdown()
         provider.shutdown()
         assert time.monotonic() - began < 10
 
     def test_it_can_be_shut_down_after_use(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Twice as well."""
-        with _started(provider, tmp_path) as calls:
+        """A second shutdown does no harm."""
+        with _start_provider(provider, tmp_path) as calls:
             _turn(calls, "k1")
         provider.shutdown()
 
     def test_it_works_behind_the_manager(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """It is added, started, receives a turn through the outbox, recalls, and is shut down, without one failure."""
+        """It is added, started, receives a turn through the outbox, recalls, and is shut down without a failure."""
         manager = MemoryManager(tmp_path, _LONG_TIMEOUTS)
         assert manager.add_provider(provider)
         assert manager.initialize("s1", **_FACTS, **_FUTURE_FACTS)
@@ -225,7 +225,7 @@ class ProviderContract:
 
 
 @contextmanager
-def _started(provider: MemoryProvider, home: Path) -> Iterator[GuardedProvider]:
+def _start_provider(provider: MemoryProvider, home: Path) -> Iterator[GuardedProvider]:
     calls = GuardedProvider(provider, provider.name, HealthTracker())
     _ok(_call(calls, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
     try:
@@ -253,17 +253,17 @@ def _turn(calls: GuardedProvider, key: str) -> None:
 @contextmanager
 def _no_network() -> Iterator[None]:
     """Refuse connections and name lookups in this thread."""
-    here = threading.get_ident()
+    this_thread = threading.get_ident()
     names = ("connect", "connect_ex", "sendto")
     real = {name: getattr(socket.socket, name) for name in names}
     look_up = socket.getaddrinfo
 
     def refuse(name: str) -> Any:
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            assert threading.get_ident() != here, "the network was used"
+        def call_from_other_threads(*args: Any, **kwargs: Any) -> Any:
+            assert threading.get_ident() != this_thread, "the network was used"
             return real[name](*args, **kwargs) if name in real else look_up(*args, **kwargs)
 
-        return guarded
+        return call_from_other_threads
 
     try:
         for name in names:

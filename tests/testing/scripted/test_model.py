@@ -29,7 +29,7 @@ def test_steps_that_were_not_used_are_an_error() -> None:
 
 def test_a_call_beyond_the_script_is_an_error() -> None:
     """It says which call came, and with what."""
-    with pytest.raises(ScriptError, match=r"call 1 came.*Hello"):
+    with pytest.raises(ScriptError, match=r"call 1, .*Hello"):
         ScriptedModel([]).reply("", HELLO)
 
 

@@ -44,7 +44,7 @@ class McpHttpServer(ThreadingHTTPServer):
     def __init__(self, server: McpServer, token: str, port: int) -> None:
         self.mcp = server
         self.token = token
-        super().__init__((ADDRESS, port), _Handler)
+        super().__init__((ADDRESS, port), _McpHandler)
 
     @property
     def url(self) -> str:
@@ -55,7 +55,7 @@ class McpHttpServer(ThreadingHTTPServer):
         _log.debug("A connection from %s failed.", client_address, exc_info=True)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _McpHandler(BaseHTTPRequestHandler):
     server: McpHttpServer
     protocol_version = "HTTP/1.1"
     server_version = f"memoranda/{SERVER_INFO['version']}"

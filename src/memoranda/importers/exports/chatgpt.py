@@ -28,14 +28,14 @@ class ChatGPT:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the conversations of a list, one after the other."""
-        return read_list(item, _Chat)
+        return read_list(item, _ChatGptChat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return the address of the conversation, where a browser continues it."""
         return f"https://chatgpt.com/c/{conversation_of(host_id)}"
 
 
-class _Chat(ConversationTree):
+class _ChatGptChat(ConversationTree):
     """One conversation of the export."""
 
     def __init__(self, element: ArrayElement, file: Path) -> None:

@@ -29,14 +29,14 @@ class ClaudeExport:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the conversations of a list, one after the other."""
-        return read_list(item, _Chat)
+        return read_list(item, _ClaudeChat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return the address of the conversation, where a browser continues it."""
         return f"https://claude.ai/chat/{conversation_of(host_id)}"
 
 
-class _Chat(ConversationTree):
+class _ClaudeChat(ConversationTree):
     """One conversation of the export."""
 
     def __init__(self, element: ArrayElement, file: Path) -> None:

@@ -79,7 +79,7 @@ class Hermes:
                 wanted = [known[self._session_id]] if self._session_id in known else []
         for node in wanted:
             with open_database(item.file) as connection:
-                yield from _Session(connection, node, state.after).events()
+                yield from _HermesSession(connection, node, state.after).events()
         yield Checkpoint(0, 0, state.serialize())
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -121,7 +121,7 @@ def _sessions_to_read(
     return [*(node for node in known.values() if node.id in names), *unlisted]
 
 
-class _Session:
+class _HermesSession:
     """One session of the database."""
 
     def __init__(self, connection: sqlite3.Connection, node: SessionNode, after: int) -> None:

@@ -98,7 +98,7 @@ class Contradiction(NamedTuple):
         }
 
 
-class Claim(NamedTuple):
+class FactClaim(NamedTuple):
     """A fact as the stems of its words in order; each entity is one token."""
 
     tokens: tuple[str, ...]
@@ -129,10 +129,10 @@ def find_contradictions(
     return found[:limit]
 
 
-def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
+def read_claim(content: str, names: dict[int, list[str]]) -> FactClaim:
     """Parses a fact; `names` are all names of its entities."""
     if len(content) > _MAX_FACT_CHARS:
-        return Claim((), frozenset(), False, False)
+        return FactClaim((), frozenset(), False, False)
     text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
     by_name = {name: entity_id for entity_id, aliases in names.items() for name in aliases}
     for name, entity_id in sorted(by_name.items(), key=lambda item: -len(item[0])):
@@ -149,10 +149,10 @@ def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
     past = past or any(
         word.endswith("ed") and before.startswith(_ENTITY) for before, word in zip(["", *words], words, strict=False)
     )
-    return Claim(tokens, frozenset(names), any(word in _DENIALS for word in words), past)
+    return FactClaim(tokens, frozenset(names), any(word in _DENIALS for word in words), past)
 
 
-def compare(a: Claim, b: Claim) -> float:
+def compare(a: FactClaim, b: FactClaim) -> float:
     """The score of two claims that contradict each other; 0 if they do not."""
     shared = frozenset(a.tokens) & frozenset(b.tokens)
     if a.past or b.past or not any(token.startswith(_ENTITY) for token in shared):
@@ -220,7 +220,7 @@ def _subject_nouns(tokens: tuple[str, ...]) -> frozenset[str]:
     return frozenset(token for token in subject if not token.startswith(_ENTITY) and token not in _PREPOSITIONS)
 
 
-def _candidate_pairs(claims: dict[int, Claim]) -> Iterator[tuple[int, int]]:
+def _candidate_pairs(claims: dict[int, FactClaim]) -> Iterator[tuple[int, int]]:
     """Pairs of facts that share an entity and another word, each once, the newest first."""
     groups: dict[tuple[int, str], list[int]] = {}
     for fact_id in sorted(claims, reverse=True):

@@ -74,7 +74,7 @@ class ScriptedModel(Scripted):
         window: int = 128_000,
         piece: int = 12,
     ) -> None:
-        """Takes a list of steps, or one function that answers every call; streams `piece` characters at a time."""
+        """`steps` is a list, or one function that answers every call; streams `piece` characters at a time."""
         self.name = name
         self.window = window
         self.requests: list[ModelRequest] = []
@@ -111,11 +111,11 @@ class ScriptedModel(Scripted):
                 return self._always
             if not self._steps:
                 last = request.messages[-1] if request.messages else None
-                raise ScriptError(f"The script has no more steps, but call {len(self.requests)} came, with {last!r}.")
+                raise ScriptError(f"The script has no step for call {len(self.requests)}, which ends with {last!r}.")
             return self._steps.pop(0)
 
     def _fill_defaults(self, reply: Reply, request: ModelRequest) -> Reply:
-        """Adds usage, model name and finish reason where the script does not give them."""
+        """Adds usage, model name and finish reason if the script does not set them."""
         usage = reply.usage
         if usage == Usage():
             sent = estimate_request(request.system, request.messages, request.tools)

@@ -1,7 +1,7 @@
 """Simulates the prompt caches of both APIs, to count the cached tokens of a request.
 
-OpenAI-compatible services serve the longest prefix that they have seen before. Anthropic caches at the breakpoints of a
-request, and finds what was cached at a breakpoint or up to twenty blocks before one.
+OpenAI-compatible services read the longest known prefix from the cache. Anthropic caches at the breakpoints of a
+request, and finds a cached prefix that ends at a breakpoint or up to twenty blocks before one.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class ScriptedCache:
         self._written: set[bytes] = set()
 
     def usage(self, received: ReceivedRequest) -> Usage:
-        """The input tokens of a request, cached ones included; the request is cached from then on."""
+        """The input tokens of a request, including cached ones; adds the request to the cache."""
         return self._anthropic(received.json) if received.api == "anthropic" else self._openai(received.json)
 
     def _openai(self, body: JsonObject) -> Usage:

@@ -1,4 +1,4 @@
-"""An HTTP server for tests that speaks OpenAI's chat completions and Anthropic's messages by a script.
+"""An HTTP server for tests that follows a script and speaks OpenAI's chat completions and Anthropic's messages API.
 
     with ScriptedServer([Reply("Hello."), Refuse(429), Cut(Reply("Half of this"))]) as server:
         OpenAIChat(ModelSettings(name="any", base_url=server.openai_url), "key")
@@ -44,7 +44,7 @@ class ScriptedServer(Scripted):
         window: int = 0,
         key: str = "",
     ) -> None:
-        """`window` refuses requests with more tokens and `key` requests with another key, unless they are 0 and ""."""
+        """Refuses requests with more than `window` tokens (0: no limit) or with another `key` ("": any key)."""
         self.received: list[ReceivedRequest] = []
         self.usages: list[Usage] = []
         self.stopped = threading.Event()
@@ -55,7 +55,7 @@ class ScriptedServer(Scripted):
         self._key = key
         self._cache = ScriptedCache()
         self._lock = threading.Lock()
-        self._http = _Http(("127.0.0.1", port), self)
+        self._http = _HttpServer(("127.0.0.1", port), self)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
@@ -99,14 +99,14 @@ class ScriptedServer(Scripted):
             return self._always
         if self._steps:
             return self._steps.pop(0)
-        return Refuse(418, f"The script has no more steps, but request {received.number} came.")
+        return Refuse(418, f"The script has no step for request {received.number}.")
 
     def _refusal(self, received: ReceivedRequest) -> Refuse | None:
         key = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
         if not received.resource.endswith(_PATHS):
             return Refuse(404, f"There is nothing at {received.path}.")
         if not received.json:
-            return Refuse(400, "The body is no JSON object.")
+            return Refuse(400, "The body is not a JSON object.")
         if self._key and key != self._key:
             return Refuse(401, f"Incorrect API key provided: {key}", "invalid_api_key")
         if self._window:
@@ -117,23 +117,25 @@ class ScriptedServer(Scripted):
         return None
 
 
-class _Http(ThreadingHTTPServer):
+class _HttpServer(ThreadingHTTPServer):
+    """Passes every request to the scripted server."""
+
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, address: tuple[str, int], owner: ScriptedServer) -> None:
         self.owner = owner
-        super().__init__(address, _Handler)
+        super().__init__(address, _ScriptHandler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignores clients that disconnect in the middle: many scripts make them."""
+        """Ignores clients that disconnect in the middle, which many scripts cause."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ScriptHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # The server sends an answer in many small pieces, which must not wait for each other.
     disable_nagle_algorithm = True
-    server: _Http
+    server: _HttpServer
     _pause_between = 0.0
 
     def do_POST(self) -> None:
@@ -229,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _with_usage(reply: Reply, used: Usage) -> Reply:
-    """The reply with the tokens that it would have used, unless the script gives them."""
+    """The reply with the tokens that it would have used, unless the script sets them."""
     if reply.usage != Usage():
         return reply
     written = Usage(output_tokens=estimate_message(reply.message()))

@@ -149,9 +149,9 @@ def _anthropic_events(reply: Reply, number: int) -> Iterator[tuple[str, Any]]:
         for delta in deltas:
             yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
-    ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    spent = {"output_tokens": usage["output_tokens"], "output_tokens_details": usage["output_tokens_details"]}
-    yield "message_delta", {"type": "message_delta", "delta": ended, "usage": spent}
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    output = {"output_tokens": usage["output_tokens"], "output_tokens_details": usage["output_tokens_details"]}
+    yield "message_delta", {"type": "message_delta", "delta": end, "usage": output}
     yield "message_stop", {"type": "message_stop"}
 
 
@@ -161,13 +161,13 @@ def _split_block(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
         case "text":
             return block | {"text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
         case "thinking":
-            thought = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
-            signed = {"type": "signature_delta", "signature": block.get("signature", "")}
-            return block | {"thinking": "", "signature": ""}, [*thought, signed]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+            signature = {"type": "signature_delta", "signature": block.get("signature", "")}
+            return block | {"thinking": "", "signature": ""}, [*deltas, signature]
         case "tool_use":
-            written = json.dumps(block["input"], ensure_ascii=False)
-            grown = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *_pieces(written))]
-            return block | {"input": {}}, grown
+            arguments = json.dumps(block["input"], ensure_ascii=False)
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *_pieces(arguments))]
+            return block | {"input": {}}, deltas
     return block, []
 
 

@@ -1,7 +1,7 @@
-"""What a session store must do, whatever database is below it.
+"""The contract of a session store over any database engine, as a test suite for pytest.
 
-A test suite for pytest that knows no engine and no file. To run it against an engine, derive a class and give it two
-fixtures: `store` and `other`, each an empty store without a redactor.
+The suite does not depend on an engine or a file. To run it against an engine, derive a class with two fixtures: `store`
+and `other`, each an empty store without a redactor.
 
     class TestMyEngine(StoreContract):
         @pytest.fixture

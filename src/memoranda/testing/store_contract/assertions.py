@@ -9,15 +9,15 @@ from memoranda.sessions.store import SessionStore
 
 
 @contextmanager
-def refused(*words: str) -> Iterator[None]:
-    """Assert that the block raises a refusal whose message contains these words."""
+def expect_refusal(*words: str) -> Iterator[None]:
+    """Assert that the block raises SessionError with a message that contains these words."""
     try:
         yield
     except SessionError as error:
         missing = [word for word in words if word.casefold() not in str(error).casefold()]
         assert not missing, f"{error} does not say {missing}"
     else:
-        raise AssertionError("was not refused")
+        raise AssertionError("The call was not refused.")
 
 
 def say(store: SessionStore, session_id: str, *texts: str, role: str = "user") -> list[int]:

@@ -1,4 +1,4 @@
-"""Contract of views: parts of a conversation in order, across its sessions, with counts of what is beyond them."""
+"""Contract of windows: parts of a conversation in order, across its sessions, and how many messages surround them."""
 
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, say
@@ -32,7 +32,7 @@ class ConversationContract:
         assert ([message.id for message in single.messages], single.before, single.after) == ([ids[8]], 8, 0)
 
     def test_neighbours_can_be_chosen(self, store: SessionStore) -> None:
-        """By role, or excluded by id; the message itself is always included."""
+        """They are chosen by role, or excluded by id; the message itself is always included."""
         ids = _conversation(store)
         window = store.conversations.window_around(ids[4], 1, roles=("user", "assistant"))
         assert window is not None
@@ -43,7 +43,7 @@ class ConversationContract:
         assert [message.id for message in window.messages] == [ids[2], ids[4], ids[6]]
         assert (window.before, window.after) == (2, 2)
 
-    def test_messages_without_words_are_no_neighbours_by_role(self, store: SessionStore) -> None:
+    def test_messages_without_text_are_skipped_as_neighbours(self, store: SessionStore) -> None:
         """A message that only calls a tool has no text to show."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "", "3")
@@ -54,7 +54,7 @@ class ConversationContract:
         assert [message.id for message in window.messages] == [ids[0], ids[2], last]
 
     def test_an_invisible_message_has_no_window(self, store: SessionStore) -> None:
-        """Unknown, rewound, or a copy or summary that compression wrote."""
+        """It is unknown, was rewound, or is a copy or summary that compression wrote."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
         written = compact(store, "s", 1)
@@ -64,7 +64,7 @@ class ConversationContract:
             assert store.conversations.window_around(number, 3) is None
 
     def test_a_conversation_is_read_in_pages(self, store: SessionStore) -> None:
-        """From the beginning, page by page, to the end."""
+        """Each page continues where the previous one ended."""
         ids = _conversation(store)
         conversation = store.conversations.conversation_of("b")
         assert conversation is not None
@@ -83,7 +83,7 @@ class ConversationContract:
         assert [message.id for message in without.messages] == ids[2:4]
 
     def test_both_ends_of_a_conversation(self, store: SessionStore) -> None:
-        """The first and the last messages outside a range, without overlap."""
+        """They are the first and the last messages outside a range, without overlap."""
         ids = _conversation(store)
         conversation = store.conversations.conversation_of("a")
         assert conversation is not None
@@ -96,7 +96,7 @@ class ConversationContract:
         assert (first, last) == ([], [])
 
     def test_a_session_knows_its_conversation(self, store: SessionStore) -> None:
-        """All sessions of the chain; none for an unknown one."""
+        """It contains all sessions of the chain; an unknown session has none."""
         chain(store, "a", "b")
         conversation = store.conversations.conversation_of("b")
         assert conversation is not None

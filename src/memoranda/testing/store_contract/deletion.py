@@ -18,7 +18,7 @@ def old(store: SessionStore, name: str, days: float, source: str = "cli", parent
 
 class DeletionContract:
     def test_a_deleted_session_is_gone(self, store: SessionStore) -> None:
-        """With its messages and its title; others stay."""
+        """Its messages and its title are gone, too; other sessions stay."""
         for name in ("a", "b"):
             store.sessions.create_session(name, "cli", title=name.upper())
             say(store, name, f"said in {name}")
@@ -33,7 +33,7 @@ class DeletionContract:
         assert store.titles.set_session_title("b", "A")
 
     def test_a_store_knows_the_ids_of_deleted_sessions(self, store: SessionStore) -> None:
-        """However they were deleted, delegated work included, until a session with that id exists again."""
+        """However they were deleted, including delegated work, until a session with that id exists again."""
         old(store, "old", 100)
         for name in ("a", "b"):
             store.sessions.create_session(name, "cli")
@@ -59,7 +59,7 @@ class DeletionContract:
         assert [row["id"] for row in store.transfer.export_all()] == ["c"]
 
     def test_deleting_an_id_deletes_one_session(self, store: SessionStore) -> None:
-        """Not the sessions whose ids are its letters."""
+        """A string is one id, not a list of ids of one letter."""
         for name in ("ab", "a", "b"):
             store.sessions.create_session(name, "cli")
         assert store.deletion.delete_sessions("ab") == 1
@@ -93,7 +93,7 @@ class DeletionContract:
         assert store.listing.session_count() == 0
 
     def test_pruning_keeps_a_conversation_with_active_delegated_work(self, store: SessionStore) -> None:
-        """With all its sessions and its other delegated work."""
+        """It keeps all its sessions and its other delegated work."""
         chain(store, "p", "q")
         store.sessions.end_session("q", "user_exit")
         old(store, "h", 100, "subagent", parent="p")
@@ -127,7 +127,7 @@ class DeletionContract:
         assert {row["id"] for row in store.transfer.export_all()} == {"a", "b", "d"}
 
     def test_a_chain_of_old_sessions_is_pruned_whole(self, store: SessionStore) -> None:
-        """Every session of it."""
+        """No session of it remains."""
         chain(store, "a", "b", "c")
         store.sessions.end_session("c", "user_exit")
         assert store.deletion.prune_sessions() == 3

@@ -2,7 +2,7 @@
 
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import contents, refused
+from memoranda.testing.store_contract.assertions import contents, expect_refusal
 
 
 class ExternalIdContract:
@@ -11,8 +11,8 @@ class ExternalIdContract:
         for session in ("s", "t"):
             store.sessions.create_session(session, "cli")
             store.messages.append_message(session, "user", "hi", external_id=f"of-{session}")
-        asked = [f"none-{number}" for number in range(1200)]
-        assert store.messages.get_external_ids(["s", "t"], ["of-s", *asked, "of-t"]) == {"of-s": "s", "of-t": "t"}
+        unknown = [f"none-{number}" for number in range(1200)]
+        assert store.messages.get_external_ids(["s", "t"], ["of-s", *unknown, "of-t"]) == {"of-s": "s", "of-t": "t"}
         assert store.messages.get_external_ids(["s", "gone"], ["of-t"]) == {}
         assert store.messages.get_external_ids([], ["of-s"]) == store.messages.get_external_ids(["s"], []) == {}
         assert store.scoped(Scope.of("bob")).messages.get_external_ids(["s"], ["of-s"]) == {}
@@ -40,10 +40,10 @@ class ExternalIdContract:
         assert store.messages.append_message("t", "user", "other session", external_id="e") not in again
 
     def test_external_ids_that_would_become_equal_are_refused(self, store: SessionStore) -> None:
-        """Lone surrogates would all be stored as the same character."""
+        """Unpaired surrogates would all be stored as the same character."""
         store.sessions.create_session("s", "cli")
         for half in ("a\ud800", "a\ud801"):
-            with refused("external_id"):
+            with expect_refusal("external_id"):
                 store.messages.append_message("s", "user", half, external_id=half)
         assert contents(store, "s") == []
 
@@ -59,7 +59,7 @@ class ExternalIdContract:
         assert store.messages.get_external_ids(["t"], ["a", "b", "c"]) == dict.fromkeys("abc", "t")
 
     def test_two_names_for_the_external_id_keep_their_values(self, store: SessionStore) -> None:
-        """The message is known by external_id, in whatever order they come."""
+        """The message is identified by external_id, whatever the order of the fields."""
         store.sessions.create_session("s", "cli")
         number = store.messages.append_message("s", "user", "x", message_id="m", external_id="e")
         assert store.messages.append_message("s", "user", "x", external_id="e") == number

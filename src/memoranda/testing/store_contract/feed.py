@@ -6,8 +6,8 @@ from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import compact, say
 
 
-class Follower:
-    """Keeps a copy of what can be found by reading only what is new."""
+class FollowerCopy:
+    """A follower's copy of the searchable messages and titles, which reads only what is new."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
@@ -41,12 +41,13 @@ class Follower:
                 for number, message in self.found.items()
                 if message.session_id != session_id or number < first
             }
-            self.found = unchanged | {each.id: each for each in self._store.feed.messages_from(session_id, first)}
+            current = self._store.feed.messages_from(session_id, first)
+            self.found = unchanged | {message.id: message for message in current}
         self._learn_titles(session_id)
 
 
 class FeedContract:
-    def test_a_store_has_a_name_of_its_own(self, store: SessionStore, other: SessionStore) -> None:
+    def test_a_store_has_a_unique_id(self, store: SessionStore, other: SessionStore) -> None:
         """It is the same every time, and no other store has it."""
         assert store.feed.store_id() == store.feed.store_id() != other.feed.store_id()
 
@@ -65,7 +66,7 @@ class FeedContract:
 
     def test_a_follower_finds_what_can_be_found(self, store: SessionStore) -> None:
         """After every kind of change, although it reads only what is new."""
-        follower = Follower(store)
+        follower = FollowerCopy(store)
         store.sessions.create_session("s", "cli", title="One")
         store.sessions.create_session("t", "cli")
         ids: list[int] = []
@@ -110,7 +111,7 @@ class FeedContract:
         assert (session.conversation_id, bool(session.archived)) == ("s", False)
 
     def test_a_scan_finds_patterns_where_words_are(self, store: SessionStore) -> None:
-        """In content, calls and tool names, newest first, after a position; case does not matter for ASCII."""
+        """It searches content, calls and tool names, newest first, after a position, and ignores case in ASCII."""
         store.sessions.create_session("s", "cli")
         first = store.messages.append_message("s", "user", "Needle 50%")
         second = store.messages.append_message(
@@ -149,9 +150,9 @@ class FeedContract:
         ]
         assert [message.id for message in store.feed.sample_messages(first, 5, until=until)] == [first]
 
-    def test_many_ids_can_be_asked_for_at_once(self, store: SessionStore) -> None:
+    def test_many_ids_can_be_requested_at_once(self, store: SessionStore) -> None:
         """More than a database statement accepts as parameters."""
         store.sessions.create_session("s", "cli")
-        ids = store.messages.append_messages("s", [{"role": "user", "content": str(each)} for each in range(1200)])
+        ids = store.messages.append_messages("s", [{"role": "user", "content": str(number)} for number in range(1200)])
         assert len(store.feed.messages_by_id([*ids, *range(10_000, 45_000)])) == 1200
-        assert store.feed.feed_sessions([*(str(each) for each in range(40_000)), "s"]).keys() == {"s"}
+        assert store.feed.feed_sessions([*map(str, range(40_000)), "s"]).keys() == {"s"}

@@ -1,4 +1,4 @@
-"""Contract of lineage: compression, branches and delegated work, and what remains when one of them is deleted."""
+"""Contract of lineage: compression, branches and delegated work, and what remains after one of them is deleted."""
 
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, contents, findable
@@ -14,7 +14,7 @@ def relation(store: SessionStore, session_id: str) -> str | None:
 
 class LineageContract:
     def test_relations_of_children_are_recognised(self, store: SessionStore) -> None:
-        """By the requested relation, else by how the parent ended and by the source of the child."""
+        """The requested relation counts; without one, how the parent ended and the source of the child."""
         store.sessions.create_session("open", "cli")
         store.sessions.create_session("ended", "cli")
         store.sessions.end_session("ended", "compression")
@@ -62,7 +62,7 @@ class LineageContract:
         assert store.lineage.get_conversation_root("missing") is None
 
     def test_ancestors_and_descendants_are_found(self, store: SessionStore) -> None:
-        """Along every kind of link."""
+        """Links of every kind count."""
         chain(store, "a", "b")
         store.sessions.create_session("c", "cli", parent_session_id="b", relation="branch", title="C")
         assert [row["id"] for row in store.lineage.get_ancestors("c")] == ["c", "b", "a"]
@@ -71,7 +71,7 @@ class LineageContract:
         assert store.lineage.get_ancestors("missing") == []
 
     def test_a_conversation_is_read_as_a_whole(self, store: SessionStore) -> None:
-        """Its sessions in the order of the chain, also when a clock went back; without what compression repeated."""
+        """Its sessions are in the order of the chain, even if a clock went back; copies and summaries are omitted."""
         store.sessions.create_session("z", "cli", started_at=10.0)
         number = store.messages.append_message("z", "user", "first")
         store.sessions.end_session("z", "compression")
@@ -113,7 +113,7 @@ class LineageContract:
         assert store.lineage.get_compression_lineage("c") == ["a", "c"]
 
     def test_deleting_a_session_deletes_its_delegated_work(self, store: SessionStore) -> None:
-        """All of it, compressed or not, and nothing else."""
+        """All of it is deleted, compressed or not, and nothing else."""
         store.sessions.create_session("p", "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="p")
         store.sessions.create_session("hh", "subagent", parent_session_id="h", relation="delegation")

@@ -1,4 +1,4 @@
-"""Contract of messages: what is appended is returned, completely, in order, once."""
+"""Contract of messages: the store returns appended messages completely, in order, once."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from typing import Any
 
 from memoranda.db.position import START
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import contents, findable, refused
+from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable
 
 CALLS = [
     {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls 文档"}'}},
@@ -45,7 +45,7 @@ STRUCTURES: tuple[Any, ...] = (
 
 class MessageContract:
     def test_every_field_of_a_message_comes_back(self, store: SessionStore) -> None:
-        """Columns decoded, unknown fields beside them."""
+        """Columns are decoded, and unknown fields are returned with them."""
         store.sessions.create_session("s", "cli")
         sent = FULL | {"api_content": "exact bytes", "observed": False, "nested": {"é": [None, 1]}}
         number = store.messages.append_message("s", **sent)
@@ -56,7 +56,7 @@ class MessageContract:
         assert store.messages.get_messages("s") == [message]
 
     def test_any_text_comes_back_as_it_was(self, store: SessionStore) -> None:
-        """NUL, lone surrogates, emoji, control characters: in every text field."""
+        """Every text field may contain NUL, unpaired surrogates, emoji and control characters."""
         store.sessions.create_session("s", "cli")
         for text in TEXTS:
             fields = ("content", "tool_name", "tool_call_id", "finish_reason", "reasoning", "reasoning_content", "own")
@@ -68,7 +68,7 @@ class MessageContract:
     def test_structured_content_comes_back_as_it_was(self, store: SessionStore) -> None:
         """Lists, objects and plain values are not mistaken for text, nor text for them."""
         store.sessions.create_session("s", "cli")
-        for content in (*STRUCTURES, *(json.dumps(each) for each in STRUCTURES)):
+        for content in (*STRUCTURES, *map(json.dumps, STRUCTURES)):
             number = store.messages.append_message(
                 "s", "user", content, extra_field=content, reasoning_details={"x": content}
             )
@@ -79,8 +79,8 @@ class MessageContract:
             assert message["extra_field"] == content
             assert message["reasoning_details"] == {"x": content}
 
-    def test_lone_surrogates_are_not_joined(self, store: SessionStore) -> None:
-        """Two lone surrogates next to each other do not become one character."""
+    def test_unpaired_surrogates_are_not_joined(self, store: SessionStore) -> None:
+        """Two unpaired surrogates next to each other do not become one character."""
         store.sessions.create_session("s", "cli")
         number = store.messages.append_message("s", "user", "\ud83d\ude00")
         message = store.messages.get_message(number)
@@ -108,7 +108,7 @@ class MessageContract:
         assert message["content"] == content
 
     def test_a_refused_message_stores_nothing(self, store: SessionStore) -> None:
-        """The error says what is wrong, and nothing at all was counted or stored."""
+        """The error says what is wrong, and nothing was counted or stored."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "before")
         before, head = store.sessions.get_session("s"), store.feed.head()
@@ -137,41 +137,41 @@ class MessageContract:
             ({"reasoning": ["x"]}, "reasoning"),
         ]
         for fields, word in broken:
-            with refused(word):
+            with expect_refusal(word):
                 store.messages.append_message("s", **({"role": "user", "content": "x"} | fields))
         assert store.sessions.get_session("s") == before
         assert store.feed.head() == head
         assert contents(store, "s") == ["before"]
 
     def test_invalid_messages_are_refused_clearly(self, store: SessionStore) -> None:
-        """A single message instead of a list, or a text."""
+        """For example, a single message instead of a list, or a text."""
         store.sessions.create_session("s", "cli")
         for wrong in ({"role": "user", "content": "x"}, ["x"], [None]):
-            with refused("object with a role"):
+            with expect_refusal("object with a role"):
                 store.messages.append_messages("s", wrong)  # type: ignore[arg-type]
         assert contents(store, "s") == []
 
     def test_numbers_that_no_database_stores_are_refused_clearly(self, store: SessionStore) -> None:
-        """Not with an error of the database."""
+        """The error is the store's, not the database's."""
         store.sessions.create_session("s", "cli")
-        with refused("time"):
+        with expect_refusal("time"):
             store.messages.append_message("s", "user", "x", timestamp=10**400)
-        with refused("token_count"):
+        with expect_refusal("token_count"):
             store.messages.append_message("s", "user", "x", token_count=2**63)
-        with refused("time"):
+        with expect_refusal("time"):
             store.sessions.create_session("t", "cli", started_at=10**400)
         assert contents(store, "s") == []
 
     def test_names_that_no_database_stores_are_refused_clearly(self, store: SessionStore) -> None:
-        """A lone surrogate in an id, source, role or user raises an error of the store, in every read and write."""
+        """An unpaired surrogate in an id, source, role or user is refused by the store, in every read and write."""
         store.sessions.create_session("s", "cli")
-        with refused():
+        with expect_refusal():
             store.sessions.create_session("\ud800", "cli")
-        with refused():
+        with expect_refusal():
             store.sessions.create_session("t", "\ud800")
-        with refused():
+        with expect_refusal():
             store.sessions.create_session("t", "cli", user_id="\ud800")
-        with refused():
+        with expect_refusal():
             store.messages.append_message("s", "\ud800", "x")
         with suppress(ValueError):
             assert store.sessions.get_session("\ud800") is None
@@ -180,7 +180,7 @@ class MessageContract:
         assert store.listing.session_count() == 1
 
     def test_a_system_prompt_comes_back_as_it_was(self, store: SessionStore) -> None:
-        """Or is refused when it is not text that can be stored."""
+        """A prompt that cannot be stored is refused."""
         for number, text in enumerate(TEXTS):
             try:
                 store.sessions.create_session(f"s{number}", "cli", system_prompt=text)
@@ -192,7 +192,7 @@ class MessageContract:
             assert session["system_prompt"] == text
 
     def test_ids_grow_and_are_never_reused(self, store: SessionStore) -> None:
-        """Not even after the last message was deleted."""
+        """This is true even after the last message was deleted."""
         store.sessions.create_session("s", "cli")
         first, second = (store.messages.append_message("s", "user", text) for text in ("1", "2"))
         store.edits.clear_messages("s")
@@ -212,7 +212,7 @@ class MessageContract:
         assert store.messages.append_message("c", "user", "c") > last
 
     def test_messages_are_returned_in_the_order_of_recording(self, store: SessionStore) -> None:
-        """Whatever their timestamps say."""
+        """Their timestamps do not matter."""
         store.sessions.create_session("s", "cli")
         for timestamp in (30.0, 10.0, 20.0, 20.0):
             store.messages.append_message("s", "user", str(timestamp), timestamp=timestamp)
@@ -220,7 +220,7 @@ class MessageContract:
         assert [row["timestamp"] for row in store.messages.get_messages("s", limit=2, offset=1)] == [10.0, 20.0]
 
     def test_the_timestamp_is_the_callers_else_now(self, store: SessionStore) -> None:
-        """Numbers and datetimes, before 1970 too."""
+        """It may be a number or a datetime, even before 1970."""
         store.sessions.create_session("s", "cli")
         timestamps: list[tuple[Any, float]] = [
             (5, 5.0), (-1.5, -1.5), (0, 0.0), (datetime(2020, 1, 1, tzinfo=UTC), 1577836800.0),
@@ -233,7 +233,7 @@ class MessageContract:
         assert before <= store.messages.get_messages("s")[-1]["timestamp"] <= time.time()
 
     def test_the_last_activity_is_the_latest_message(self, store: SessionStore) -> None:
-        """Not the start of the session, when the messages are older than that."""
+        """The start of the session does not count, even if the messages are older."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "x", timestamp=1000.0)
         store.messages.append_message("s", "user", "x", timestamp=900.0)
@@ -253,13 +253,13 @@ class MessageContract:
         assert store.sessions.get_session("s") == counted
 
     def test_a_batch_is_all_or_nothing(self, store: SessionStore) -> None:
-        """One broken message keeps the others out."""
+        """If one message is invalid, none is stored."""
         store.sessions.create_session("s", "cli")
         ids = store.messages.append_messages(
             "s", [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
         )
         assert ids == [row["id"] for row in store.messages.get_messages("s")]
-        with refused("role"):
+        with expect_refusal("role"):
             store.messages.append_messages("s", [{"role": "user", "content": "3"}, {"content": "4"}])
         assert contents(store, "s") == ["1", "2"]
         session = store.sessions.get_session("s")
@@ -268,7 +268,7 @@ class MessageContract:
         assert store.messages.append_messages("s", []) == []
 
     def test_messages_and_their_tool_calls_are_counted(self, store: SessionStore) -> None:
-        """Calls given as a list or as JSON text."""
+        """Calls may be a list or JSON text."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "assistant", None, tool_calls=CALLS)
         store.messages.append_message("s", "assistant", None, tool_calls=json.dumps(CALLS))
@@ -290,12 +290,12 @@ class MessageContract:
     def test_is_summary_must_be_a_boolean(self, store: SessionStore) -> None:
         """Text is refused, because a message that is wrongly marked as a summary would not be found."""
         store.sessions.create_session("s", "cli")
-        with refused("is_summary"):
+        with expect_refusal("is_summary"):
             store.messages.append_message("s", "user", "x", is_summary="no")
         store.messages.append_message("s", "user", "x", is_summary=0)
         assert findable(store) == ["x"]
 
-    def test_a_message_that_is_no_summary_counts(self, store: SessionStore) -> None:
+    def test_a_message_that_is_not_a_summary_counts(self, store: SessionStore) -> None:
         """`is_summary=False` is the same as no value."""
         store.sessions.create_session("s", "cli")
         number = store.messages.append_message("s", "user", "said", is_summary=False)
@@ -305,7 +305,7 @@ class MessageContract:
         assert store.conversations.window_around(number, 1) is not None
 
     def test_a_callers_own_fields_under_the_names_of_the_store_are_kept(self, store: SessionStore) -> None:
-        """The store's own fields win; all others are returned, after export and import too."""
+        """The store's own fields win; all others are returned, even after export and import."""
         store.sessions.create_session("s", "cli")
         own = {"id": "msg_1", "extra": {"a": 1}, "content_format": "markdown", "active": "yes"}
         store.messages.append_messages("s", [{"role": "user", "content": "x", "rewound": None, **own}])
@@ -333,8 +333,8 @@ class MessageContract:
             {"role": "tool", "content": "done", "tool_call_id": "call_1", "tool_name": "terminal"},
         ]
 
-    def test_the_callers_objects_stay_as_they_are(self, store: SessionStore) -> None:
-        """Nothing is added to a message on its way in."""
+    def test_the_callers_objects_are_not_changed(self, store: SessionStore) -> None:
+        """The store adds nothing to a message that it is passed."""
         store.sessions.create_session("s", "cli")
         message = json.loads(json.dumps(FULL))
         store.messages.append_messages("s", [message])

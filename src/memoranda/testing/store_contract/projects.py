@@ -2,7 +2,7 @@
 
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import refused, say
+from memoranda.testing.store_contract.assertions import expect_refusal, say
 from memoranda.testing.store_contract.rotation import rotate
 
 ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
@@ -33,7 +33,7 @@ class ProjectContract:
         assert before < filled_in == store.feed.head().change
 
     def test_a_project_can_be_set(self, store: SessionStore) -> None:
-        """And removed; the feed reports both."""
+        """It can also be removed; the feed reports both."""
         store.sessions.create_session("a", "cli", project=ONE)
         positions = [store.feed.head().change]
         for project in (TWO, None):
@@ -41,11 +41,11 @@ class ProjectContract:
             assert project_in(store, "a") == project
             positions.append(store.feed.head().change)
         assert positions == sorted(set(positions))
-        with refused("project"):
+        with expect_refusal("project"):
             store.sessions.update_session("a", project="half \ud800")
 
     def test_continuations_and_branches_have_the_same_project(self, store: SessionStore) -> None:
-        """After compression, and in a branch."""
+        """They inherit it from the session they come from."""
         store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1", "2")
         rotate(store, "a", "b", 1)
@@ -53,23 +53,23 @@ class ProjectContract:
         assert [project_in(store, name) for name in "abc"] == [ONE, ONE, ONE]
 
     def test_a_project_is_exported_and_imported(self, store: SessionStore, other: SessionStore) -> None:
-        """Exported and imported."""
+        """The other store has the same project."""
         store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1")
         other.transfer.import_sessions(store.transfer.export_all())
         assert project_in(other, "a") == ONE
 
     def test_lists_can_be_limited_to_projects(self, store: SessionStore) -> None:
-        """To one, to several, and to none at all."""
+        """A list can be limited to one project, to several, or to none."""
         for name, project in (("a", ONE), ("b", TWO), ("c", None)):
             store.sessions.create_session(name, "cli", project=project, started_at=ord(name))
-        for wanted, shown in (([ONE], ["a"]), ([ONE, TWO], ["b", "a"]), ([], []), (["else"], []), (None, [*"cba"])):
+        for projects, shown in (([ONE], ["a"]), ([ONE, TWO], ["b", "a"]), ([], []), (["else"], []), (None, [*"cba"])):
             for order in (False, True):
-                rows = store.listing.list_sessions_rich(projects=wanted, order_by_last_active=order)
+                rows = store.listing.list_sessions_rich(projects=projects, order_by_last_active=order)
                 assert [row["id"] for row in rows] == shown
 
     def test_all_projects_are_listed(self, store: SessionStore) -> None:
-        """Each once with the number of its sessions, the latest first, and never those of another user."""
+        """Each is listed once with the number of its sessions, the latest first, and never those of another user."""
         for name, project, user in (("a", ONE, None), ("b", TWO, None), ("c", ONE, None), ("d", "theirs", "ana")):
             store.sessions.create_session(name, "cli", project=project, user_id=user, started_at=ord(name))
         store.sessions.create_session("e", "cli")

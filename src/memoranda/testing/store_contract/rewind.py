@@ -5,7 +5,7 @@ from typing import Any
 
 from memoranda.db.position import START
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, compact, contents, findable, refused, say
+from memoranda.testing.store_contract.assertions import chain, compact, contents, expect_refusal, findable, say
 
 
 def everything_shown(store: SessionStore, session_id: str, ids: list[int]) -> str:
@@ -36,7 +36,7 @@ def everything_shown(store: SessionStore, session_id: str, ids: list[int]) -> st
 
 class RewindContract:
     def test_rewound_messages_are_in_no_view(self, store: SessionStore) -> None:
-        """Neither in lists, windows and exports nor for a follower; counts and last activity ignore them."""
+        """Lists, windows, exports and followers do not see them; counts and last activity ignore them."""
         store.sessions.create_session("s", "cli", started_at=1.0)
         keep = store.messages.append_message("s", "user", "keep", timestamp=2.0)
         gone = [
@@ -66,15 +66,15 @@ class RewindContract:
         (answer,) = say(store, "s", "answer", role="assistant")
         (elsewhere,) = say(store, "t", "elsewhere")
         for number in (answer, elsewhere, 10**6, 0, -1):
-            with refused(str(number)):
+            with expect_refusal(str(number)):
                 store.edits.rewind_to_message("s", number)
         assert contents(store, "s") == ["mine", "answer"]
         store.edits.rewind_to_message("s", mine)
-        with refused(str(mine)):
+        with expect_refusal(str(mine)):
             store.edits.rewind_to_message("s", mine)
 
     def test_rewound_messages_can_be_restored(self, store: SessionStore) -> None:
-        """Until the conversation has new messages."""
+        """They can be restored until the conversation has new messages."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
         store.edits.rewind_to_message("s", ids[1])
@@ -86,7 +86,7 @@ class RewindContract:
         assert session["message_count"] == 3
         store.edits.rewind_to_message("s", ids[1])
         say(store, "s", "other")
-        with refused("newer messages"):
+        with expect_refusal("newer messages"):
             store.edits.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "other"]
 
@@ -113,7 +113,7 @@ class RewindContract:
         assert contents(store, "s") == ["1", "2", "second try"]
 
     def test_restoring_never_restores_compressed_messages(self, store: SessionStore) -> None:
-        """Old turns do not return beside their summary."""
+        """Old turns do not return next to their summary."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "old 1", "old 2")
         compact(store, "s", 0)
@@ -134,8 +134,8 @@ class RewindContract:
         live = store.messages.get_messages("s")
         assert [row["content"] for row in live][1:] == ["4"]
         assert live[0]["is_summary"]
-        said = [row["content"] for row in store.messages.get_messages_as_conversation("s", include_ancestors=True)]
-        assert said == ["1", "2", "3", "4"]
+        recorded = [row["content"] for row in store.messages.get_messages_as_conversation("s", include_ancestors=True)]
+        assert recorded == ["1", "2", "3", "4"]
         assert [text for text in findable(store) if text in ("1", "2", "3", "4")] == ["1", "2", "3", "4"]
         assert store.messages.live_message_ids("s") == {row["id"] for row in live} | {ids[3]}
         window = store.conversations.window_around(ids[1], 5)
@@ -173,7 +173,7 @@ class RewindContract:
         assert session["message_count"] == 3
 
     def test_rewinding_a_copy_rewinds_its_original(self, store: SessionStore) -> None:
-        """It is in no view, under neither of its ids."""
+        """No view shows it under either of its ids."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "gone 3", "gone 4")
         repeated = compact(store, "s", 2)[1:]
@@ -190,12 +190,12 @@ class RewindContract:
         """Messages of an earlier session may be in the context of the latest one."""
         chain(store, "a", "b")
         (message,) = store.messages.get_messages("a")
-        with refused("continues in 'b'"):
+        with expect_refusal("continues in 'b'"):
             store.edits.rewind_to_message("a", message["id"])
         assert contents(store, "a") == ["a"]
 
     def test_a_branch_keeps_messages_that_its_original_rewinds(self, store: SessionStore) -> None:
-        """In its context and in search, counted as its own; the original no longer shows them."""
+        """Its context, search and counts include them; the original no longer shows them."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "one", "two", "three")
         store.rotation.branch_session("s", "b")
@@ -223,12 +223,12 @@ class RewindContract:
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
         before = store.transfer.export_session("s")
-        with refused("role"):
+        with expect_refusal("role"):
             store.edits.archive_and_compact("s", [{"role": "user", "content": "ok"}, {"content": "no role"}])
         assert store.transfer.export_session("s") == before
 
     def test_clearing_keeps_the_session(self, store: SessionStore) -> None:
-        """Without messages and without counts; the feed reports it."""
+        """It then has no messages and no counts, and the feed reports the change."""
         store.sessions.create_session("s", "cli", started_at=1.0, title="T")
         ids = say(store, "s", "gone 1", "gone 2")
         head = store.feed.head()
@@ -259,7 +259,7 @@ class RewindContract:
         assert (session["message_count"], session["tool_call_count"]) == (1, 0)
 
     def test_redacting_a_message_redacts_all_its_copies(self, store: SessionStore) -> None:
-        """Whichever of them is named."""
+        """Any of them can be named."""
         for which in (0, 1, 2):
             name = f"s{which}"
             store.sessions.create_session(name, "cli")

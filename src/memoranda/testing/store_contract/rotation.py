@@ -11,7 +11,7 @@ from memoranda.sessions.rotation import (
     Summary,
 )
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import contents, findable, refused, say
+from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable, say
 from memoranda.testing.store_contract.rewind import everything_shown
 from memoranda.testing.store_contract.transfer import store_content
 
@@ -35,7 +35,7 @@ def begin(store: SessionStore, name: str, *texts: str, user_id: str | None = Non
 
 class RotationContract:
     def test_a_conversation_continues_in_a_child(self, store: SessionStore) -> None:
-        """The old session is ended, the child linked, its title numbered, its prompt the new one."""
+        """The old session ends; the child is linked to it, and has a numbered title and the new prompt."""
         ids = begin(store, "a", "1", "2", "3", "4")
         store.sessions.update_session("a", model_config={"t": 1})
         items: list[ContextItem] = [
@@ -63,7 +63,7 @@ class RotationContract:
         assert contents(store, "a") == ["1", "2", "3", "4"]
 
     def test_a_copy_has_every_field(self, store: SessionStore) -> None:
-        """Tool calls, structured content, reasoning and fields without a column, as they were recorded."""
+        """Tool calls, structured content, reasoning and fields without a column are as they were recorded."""
         store.sessions.create_session("a", "cli")
         calls = [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]
         store.messages.append_messages("a", [
@@ -78,7 +78,7 @@ class RotationContract:
         assert store.messages.get_messages_as_conversation("c")[1:] == before
 
     def test_no_text_is_stored_twice(self, store: SessionStore) -> None:
-        """A copy is a row that refers to its original, even when a caller passes the text again."""
+        """A copy is a row that refers to its original, even if a caller passes the text again."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b", 2)
         rotate(store, "b", "c", 2)
@@ -91,15 +91,15 @@ class RotationContract:
         assert contents(store, "c")[1:] == ["1", "2"]
 
     def test_everything_said_is_found_once(self, store: SessionStore) -> None:
-        """Through any number of continuations; summaries are never found."""
+        """This is true for any number of continuations; summaries are never found."""
         begin(store, "a", "1", "2", "3")
         for old, new in ("ab", "bc", "cd"):
             rotate(store, old, new, 2)
             say(store, new, f"said in {new}")
         expected = ["1", "2", "3", "said in b", "said in c", "said in d"]
         assert findable(store) == expected
-        said = [row["content"] for row in store.messages.get_messages_as_conversation("d", include_ancestors=True)]
-        assert said == expected
+        recorded = [row["content"] for row in store.messages.get_messages_as_conversation("d", include_ancestors=True)]
+        assert recorded == expected
         assert contents(store, "d") == ["In short.", "said in b", "said in c", "said in d"]
         assert store.maintenance.miscounted_sessions() == []
         assert store.lineage.get_compression_lineage("a") == ["a", "b", "c", "d"]
@@ -136,7 +136,7 @@ class RotationContract:
         assert (session["ended_at"], session["successor_id"]) == (None, None)
 
     def test_a_refused_rotation_changes_nothing(self, store: SessionStore) -> None:
-        """An unknown session, a used id, a message of another session, a replacement without a role."""
+        """For example, for an unknown session, a used id, a message of another session, or a missing role."""
         ids = begin(store, "a", "1", "2")
         (elsewhere,) = begin(store, "x", "elsewhere")
         before = store_content(store)
@@ -147,9 +147,9 @@ class RotationContract:
             ("b", [KeptMessage(ids[0]), KeptMessage(ids[1], {"content": "no role"})], "role"),
         ]
         for new, items, word in wrong:
-            with refused(word):
+            with expect_refusal(word):
                 store.rotation.rotate_session("a", new, items, last_seen=ids[-1])
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.rotation.rotate_session("missing", "b", [], last_seen=0)
         assert store_content(store) == before
 
@@ -170,7 +170,7 @@ class RotationContract:
         assert [message.content for message in window.messages] == ["a very long output", "continue"]
 
     def test_deleting_the_original_moves_the_text_to_the_first_copy(self, store: SessionStore) -> None:
-        """Once, in every continuation, whichever members of the chain go first."""
+        """Every continuation shows it once, whichever members of the chain are deleted first."""
         for gone in ("ab", "ba", "a", "b", "ac", "ca"):
             names = [f"{gone}-{letter}" for letter in "abc"]
             begin(store, names[0], f"{gone} 1", f"{gone} 2")
@@ -207,7 +207,7 @@ class RotationContract:
         assert store.maintenance.miscounted_sessions() == []
 
     def test_rewinding_a_copy_changes_the_previous_session_too(self, store: SessionStore) -> None:
-        """A rewound copy and its original are in no view; restoring brings both back."""
+        """No view shows a rewound copy or its original; restoring shows both again."""
         ids = begin(store, "a", "1", "gone 2", "gone 3")
         context_ids = rotate(store, "a", "b", 2)
         store.edits.rewind_to_message("b", context_ids[1])
@@ -220,14 +220,14 @@ class RotationContract:
         assert findable(store) == ["1", "gone 2", "gone 3"]
 
     def test_a_summary_cannot_be_rewound_to(self, store: SessionStore) -> None:
-        """Although its role is user."""
+        """It is refused although its role is user."""
         begin(store, "a", "1", "2")
         context_ids = rotate(store, "a", "b")
-        with refused(str(context_ids[0])):
+        with expect_refusal(str(context_ids[0])):
             store.edits.rewind_to_message("b", context_ids[0])
 
     def test_redacting_reaches_every_continuation(self, store: SessionStore) -> None:
-        """Whichever row is named."""
+        """Any of the rows can be named."""
         for which in range(3):
             names = [f"{which}{letter}" for letter in "abc"]
             (number,) = begin(store, names[0], f"secret {which}")
@@ -239,7 +239,7 @@ class RotationContract:
                 assert f"secret {which}" not in everything_shown(store, name, rows)
 
     def test_redacting_in_a_branch_redacts_the_original_and_no_other_user(self, store: SessionStore) -> None:
-        """Another user whose message claims to be a copy of it keeps their own text."""
+        """If a message of another user claims to be a copy of it, that message keeps its text."""
         (number,) = begin(store, "a", "secret")
         done = store.rotation.branch_session("a", "b")
         begin(store, "x", user_id="bob")
@@ -273,7 +273,7 @@ class RotationContract:
             assert connection.execute("SELECT count(*) FROM messages WHERE content = '3'").fetchone() == (1,)
 
     def test_importing_a_continuation_alone_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
-        """In this store, which has the original, and in another one, where the copy is the only record."""
+        """This store has the original; in the other one the copy is the only record."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
         exported = store.transfer.export_session("b")
@@ -310,11 +310,11 @@ class RotationContract:
         store.rotation.rotate_session("a", "b", [KeptMessage(ids[0])], last_seen=ids[0])
         assert store.rotation.take_compression_lease("a", "three") == NoLease("rotated", "b")
         assert isinstance(store.rotation.take_compression_lease("b", "three"), Lease)
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.rotation.take_compression_lease("missing", "one")
 
     def test_an_invalid_lease_blocks_no_process(self, store: SessionStore) -> None:
-        """Another program overwrote it."""
+        """Another program may have overwritten it."""
         begin(store, "a", "1")
         for garbage in ("", "{}", "[1]", "null", '["x", "y"]'):
             store.usage.set_meta("compression_lease:a", garbage)
@@ -335,7 +335,7 @@ class RotationContract:
         assert store.rotation.compression_notes("a") is None
 
     def test_a_context_is_read_with_what_compression_needs(self, store: SessionStore) -> None:
-        """Ids, and whether a message is a copy; the recorded id of an original is its own."""
+        """It has ids, and whether a message is a copy; the recorded id of an original is its own id."""
         ids = begin(store, "a", "1")
         assert store.rotation.live_context("a") == [LiveMessage(ids[0], {"role": "user", "content": "1"})]
         assert store.rotation.live_context("a")[0].recorded_id == ids[0]
@@ -346,7 +346,7 @@ class RotationContract:
         ]
 
     def test_a_title_of_any_length_is_numbered(self, store: SessionStore) -> None:
-        """Through several continuations, and among sessions that have such titles already."""
+        """This is true over several continuations, and if other sessions already have numbered titles."""
         begin(store, "a", "1")
         store.titles.set_session_title("a", "x" * 100)
         begin(store, "other", "1")
@@ -385,5 +385,5 @@ class RotationContract:
         assert contents(store, "c") == ["1", "2", "3"]
         assert sorted(map(str, findable(store))) == ["1", "2", "3", "another 2"]
         assert store.maintenance.miscounted_sessions() == []
-        with refused("taken"):
+        with expect_refusal("taken"):
             store.rotation.branch_session("b", "c")

@@ -1,4 +1,4 @@
-"""Contract of scopes: no read leaves a user's own sessions, and no write reaches another's."""
+"""Contract of scopes: a user reads only their own sessions, and cannot write to another user's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from memoranda.errors import SessionError, StorageError
 from memoranda.sessions.conversations import Conversation
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import refused, say
+from memoranda.testing.store_contract.assertions import expect_refusal, say
 
 ODD_USERS = (None, "ann", "bob", "%", "a' OR 1=1", "_", "ANN", "ann ")
 
@@ -109,7 +109,7 @@ def _shows(ask: Callable[[], Any]) -> bool:
 
 class ScopeContract:
     def test_no_read_leaves_its_scope(self, store: SessionStore) -> None:
-        """Own sessions are shown by every read; others' are as if they did not exist."""
+        """Every read shows the user's own sessions; those of others seem not to exist."""
         owners = _fill(store)
         for owner, (session_id, message_id) in owners.items():
             title = store.titles.get_session_title(session_id)
@@ -121,7 +121,7 @@ class ScopeContract:
                 assert shown == expected, (user, owner, shown ^ expected)
 
     def test_no_write_leaves_its_scope(self, store: SessionStore) -> None:
-        """Whatever another user tries, a session and its messages stay as they are."""
+        """Whatever another user tries, a session and its messages do not change."""
         owners = _fill(store)
         before = {row["id"]: row for row in store.transfer.export_all()}
         for owner, (session_id, message_id) in owners.items():
@@ -143,7 +143,7 @@ class ScopeContract:
             assert store.listing.session_count() == left - 1
 
     def test_counts_are_those_of_the_scope(self, store: SessionStore) -> None:
-        """Counts, statistics and exports."""
+        """This is true for counts, statistics and exports."""
         owners = _fill(store)
         for user, (session_id, _) in owners.items():
             view = store.scoped(Scope.of(user))
@@ -153,7 +153,7 @@ class ScopeContract:
         assert store.listing.session_count() == len(ODD_USERS)
 
     def test_a_scoped_store_refuses_operations_on_the_whole_store(self, store: SessionStore) -> None:
-        """Metadata of the store, total counts, and repairing them."""
+        """These are metadata of the store, total counts, and repairs of counts."""
         (session_id, _) = _fill(store)["ann"]
         store.usage.set_meta("key", "value")
         view = store.scoped(Scope.of("bob"))
@@ -166,13 +166,13 @@ class ScopeContract:
             view.maintenance.give_up_lost_repetitions,
         ]
         for ask in questions:
-            with refused("this"):
+            with expect_refusal("this"):
                 ask()
         assert "redacted_secrets" not in view.usage.statistics()
         assert store.usage.statistics()["redacted_secrets"] == 0
 
     def test_others_sessions_and_unknown_ones_look_the_same(self, store: SessionStore) -> None:
-        """A refusal does not reveal whether another user has such a session."""
+        """A refusal does not reveal whether another user has a session with that id."""
         (session_id, message_id) = _fill(store)["ann"]
         view = store.scoped(Scope.of("bob"))
 
@@ -195,7 +195,7 @@ class ScopeContract:
         view = store.scoped(Scope.of("ann"))
         view.sessions.create_session("a", "cli")
         view.sessions.create_session("b", "cli", user_id="ann")
-        with refused("bob"):
+        with expect_refusal("bob"):
             view.sessions.create_session("c", "cli", user_id="bob")
         report = view.transfer.import_sessions(
             [{"id": "d", "source": "cli"}, {"id": "e", "source": "cli", "user_id": "bob"}]
@@ -203,7 +203,7 @@ class ScopeContract:
         assert [error["session_id"] for error in report.errors] == ["e"]
         assert {row["id"]: row["user_id"] for row in store.transfer.export_all()} == dict.fromkeys("abd", "ann")
         nameless = store.scoped(Scope.of(None))
-        with refused("ann"):
+        with expect_refusal("ann"):
             nameless.sessions.create_session("f", "cli", user_id="ann")
 
     def test_links_between_users_show_and_delete_nothing(self, store: SessionStore) -> None:
@@ -217,7 +217,7 @@ class ScopeContract:
                     name, "cli", user_id="bob", parent_session_id="a", relation=kind, started_at=2.0
                 )
             except SessionError:
-                # Refusing such a link is one way to keep users apart.
+                # Refusing the link is one way to keep users apart.
                 continue
             say(store, name, "secret of bob")
         for user, own, foreign in (("ann", ("a",), "secret of bob"), ("bob", ("b", "h", "x"), "secret of ann")):
@@ -238,7 +238,7 @@ class ScopeContract:
         store.scoped(Scope.of("ann")).deletion.delete_session("a")
         assert {row["id"] for row in store.transfer.export_all()} == before - {"a"}
 
-    def test_a_scoped_store_is_no_feed(self, store: SessionStore) -> None:
+    def test_a_scoped_store_has_no_feed_of_other_users(self, store: SessionStore) -> None:
         """The feed has the messages of all users, so a scoped store refuses it or returns only the user's own."""
         owners = _fill(store)
         view = store.scoped(Scope.of("bob"))

@@ -4,8 +4,8 @@ from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, say
 
 
-def listed(store: SessionStore, **filters: object) -> list[str]:
-    """Ids in a list, by start and, when that is the same set, also by last activity."""
+def list_ids(store: SessionStore, **filters: object) -> list[str]:
+    """The ids in a list by start; asserts that a list by last activity has the same conversations."""
     by_start = [row["id"] for row in store.listing.list_sessions_rich(**filters)]  # type: ignore[arg-type]
     by_activity = [row["id"] for row in store.listing.list_sessions_rich(order_by_last_active=True, **filters)]  # type: ignore[arg-type]
     assert sorted(by_start) == sorted(by_activity), "the two orders show different conversations"
@@ -14,7 +14,7 @@ def listed(store: SessionStore, **filters: object) -> list[str]:
 
 class SessionListContract:
     def test_the_newest_come_first(self, store: SessionStore) -> None:
-        """By start, or by the last message; in pages."""
+        """The order is by start, or by the last message; lists have pages."""
         for number, (started, said) in enumerate(((1.0, 90.0), (2.0, 10.0), (3.0, 50.0))):
             store.sessions.create_session(f"s{number}", "cli", started_at=started)
             store.messages.append_message(f"s{number}", "user", "x", timestamp=said)
@@ -25,15 +25,15 @@ class SessionListContract:
         assert pages == ["s2", "s1", "s0"]
         assert store.listing.list_sessions_rich(offset=3) == []
 
-    def test_a_list_is_short_unless_more_is_asked_for(self, store: SessionStore) -> None:
-        """Twenty rows."""
+    def test_a_list_is_short_by_default(self, store: SessionStore) -> None:
+        """It has twenty rows."""
         for number in range(25):
             store.sessions.create_session(f"s{number}", "cli", started_at=float(number))
         assert len(store.listing.list_sessions_rich()) == 20
         assert len(store.listing.list_sessions_rich(limit=100)) == 25
 
-    def test_a_preview_is_the_beginning_of_what_the_user_said_first(self, store: SessionStore) -> None:
-        """On one line, shortened, whatever form the content has."""
+    def test_a_preview_is_the_beginning_of_the_users_first_message(self, store: SessionStore) -> None:
+        """It is one line, shortened, whatever form the content has."""
         said = {
             "short": ("  Fix\n the build ", "Fix the build"),
             "long": ("x" * 61, "x" * 60 + "..."),
@@ -53,7 +53,7 @@ class SessionListContract:
         assert previews == {name: shown for name, (_, shown) in said.items()} | {"empty": ""}
 
     def test_a_compressed_conversation_is_one_row(self, store: SessionStore) -> None:
-        """Its latest session, with the start of the first one and the counts of all."""
+        """It shows its latest session, with the start of the first one and the counts of all."""
         chain(store, "a", "b", "c")
         store.titles.set_session_title("a", "Plan")
         for order in (False, True):
@@ -63,43 +63,43 @@ class SessionListContract:
             assert row["title"] == "Plan"
             assert row["ended_at"] is None
 
-    def test_delegated_work_is_left_out(self, store: SessionStore) -> None:
-        """Also after it was compressed; branches are shown."""
+    def test_delegated_work_is_omitted(self, store: SessionStore) -> None:
+        """It is omitted even after it was compressed; branches are shown."""
         store.sessions.create_session("p", "cli")
         store.sessions.create_session("branch", "cli", parent_session_id="p")
         store.sessions.create_session("h", "subagent", parent_session_id="p")
         store.sessions.end_session("h", "compression")
         store.sessions.create_session("h2", "subagent", parent_session_id="h", relation="compression")
-        assert sorted(listed(store)) == ["branch", "p"]
-        assert sorted(listed(store, include_children=True)) == ["branch", "h2", "p"]
+        assert sorted(list_ids(store)) == ["branch", "p"]
+        assert sorted(list_ids(store, include_children=True)) == ["branch", "h2", "p"]
 
-    def test_sources_can_be_chosen_and_left_out(self, store: SessionStore) -> None:
-        """One, several, or all but some."""
+    def test_a_list_can_be_limited_by_source(self, store: SessionStore) -> None:
+        """It can be limited to one source, to several, or to all but some."""
         for source in ("cli", "telegram", "cron"):
             store.sessions.create_session(source, source)
-        assert listed(store, source="cli") == ["cli"]
-        assert sorted(listed(store, source=["cli", "cron"])) == ["cli", "cron"]
-        assert sorted(listed(store, exclude_sources=("cron", "nothing"))) == ["cli", "telegram"]
-        assert listed(store, source=[]) == []
+        assert list_ids(store, source="cli") == ["cli"]
+        assert sorted(list_ids(store, source=["cli", "cron"])) == ["cli", "cron"]
+        assert sorted(list_ids(store, exclude_sources=("cron", "nothing"))) == ["cli", "telegram"]
+        assert list_ids(store, source=[]) == []
 
-    def test_an_archived_conversation_is_left_out(self, store: SessionStore) -> None:
-        """As a whole, whichever of its sessions was archived."""
+    def test_an_archived_conversation_is_omitted(self, store: SessionStore) -> None:
+        """The whole conversation is omitted, whichever of its sessions was archived."""
         chain(store, "a", "b", "c")
         store.sessions.create_session("other", "cli")
         for member in "abc":
             assert store.sessions.set_session_archived(member, True)
-            assert listed(store) == ["other"], member
-            assert sorted(listed(store, include_archived=True)) == ["c", "other"]
+            assert list_ids(store) == ["other"], member
+            assert sorted(list_ids(store, include_archived=True)) == ["c", "other"]
             assert store.sessions.set_session_archived(member, False)
-            assert sorted(listed(store)) == ["c", "other"], member
+            assert sorted(list_ids(store)) == ["c", "other"], member
 
     def test_a_time_range_is_about_the_last_activity(self, store: SessionStore) -> None:
-        """Of the whole conversation."""
+        """The last activity of the whole conversation counts."""
         chain(store, "a", "b", "c")
-        assert listed(store, since=102.5) == ["c"]
-        assert listed(store, since=102.6) == []
-        assert listed(store, until=102.5) == ["c"]
-        assert listed(store, until=102.4) == []
+        assert list_ids(store, since=102.5) == ["c"]
+        assert list_ids(store, since=102.6) == []
+        assert list_ids(store, until=102.5) == ["c"]
+        assert list_ids(store, until=102.4) == []
 
     def test_a_minimum_of_messages_counts_the_whole_conversation(self, store: SessionStore) -> None:
         """A continuation without messages does not hide the conversation."""
@@ -107,11 +107,11 @@ class SessionListContract:
         store.sessions.end_session("b", "compression")
         store.sessions.create_session("c", "cli", parent_session_id="b")
         store.sessions.create_session("empty", "cli")
-        assert listed(store, min_message_count=2) == ["c"]
-        assert listed(store, min_message_count=3) == []
+        assert list_ids(store, min_message_count=2) == ["c"]
+        assert list_ids(store, min_message_count=3) == []
 
     def test_sessions_are_counted(self, store: SessionStore) -> None:
-        """Every one of them, members of chains too."""
+        """All of them count, including members of chains."""
         chain(store, "a", "b")
         say(store, "b", "x")
         assert store.listing.session_count() == 2

@@ -5,18 +5,18 @@ from contextlib import suppress
 from typing import Any
 
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import refused, say
+from memoranda.testing.store_contract.assertions import expect_refusal, say
 
 
 class SessionContract:
     def test_a_session_has_what_it_was_created_with(self, store: SessionStore) -> None:
-        """Every field comes back, and counters start at nothing."""
-        made = store.sessions.create_session(
+        """Every field is returned, and counters start at zero."""
+        created = store.sessions.create_session(
             session_id="s", source="cli", model="some/model", user_id="user_1", parent_session_id=None,
             system_prompt="Be kind.", model_config={"temperature": 0.5, "名": ["é"]}, title="A title", started_at=12.5,
         )  # fmt: skip
         session = store.sessions.get_session("s")
-        assert made == "s"
+        assert created == "s"
         assert session is not None
         expected = {
             "id": "s", "source": "cli", "model": "some/model", "user_id": "user_1", "parent_session_id": None,
@@ -44,7 +44,7 @@ class SessionContract:
         assert store.titles.get_session_title("missing") is None
 
     def test_creating_again_fills_gaps_and_changes_nothing_else(self, store: SessionStore) -> None:
-        """Source, user and start stay; what was unknown becomes known; what was known stays."""
+        """Source, user and start stay; empty fields are filled, and other fields do not change."""
         store.sessions.create_session("s", "cli", user_id="u", started_at=1.0, model="first")
         store.messages.append_message("s", "user", "hello")
         store.sessions.create_session(
@@ -58,7 +58,7 @@ class SessionContract:
         assert store.listing.session_count() == 1
 
     def test_unknown_fields_of_a_session_are_kept(self, store: SessionStore) -> None:
-        """They come back beside the columns."""
+        """They are returned with the columns."""
         store.sessions.create_session("s", "cli", cwd="/srv/été", chat={"id": 5})
         session = store.sessions.get_session("s")
         assert session is not None
@@ -66,7 +66,7 @@ class SessionContract:
         assert session["chat"] == {"id": 5}
 
     def test_no_field_of_a_new_session_is_lost_silently(self, store: SessionStore) -> None:
-        """A field with a column of its own is stored there, or refused."""
+        """A field that has a column is stored there, or refused."""
         unusual: dict[str, Any] = {"archived": 1, "input_tokens": 5, "end_reason": "done"}
         for name, value in unusual.items():
             try:
@@ -79,18 +79,18 @@ class SessionContract:
 
     def test_a_session_needs_an_id_and_a_source(self, store: SessionStore) -> None:
         """Neither may be empty."""
-        with refused("id", "source"):
+        with expect_refusal("id", "source"):
             store.sessions.create_session("", "cli")
-        with refused("id", "source"):
+        with expect_refusal("id", "source"):
             store.sessions.create_session("s", "")
         assert store.listing.session_count() == 0
 
     def test_an_unknown_parent_or_relation_is_refused(self, store: SessionStore) -> None:
         """No session is created."""
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.sessions.create_session("s", "cli", parent_session_id="missing")
         store.sessions.create_session("p", "cli")
-        with refused("relation"):
+        with expect_refusal("relation"):
             store.sessions.create_session("s", "cli", parent_session_id="p", relation="cousin")
         assert store.listing.session_count() == 1
 
@@ -111,22 +111,22 @@ class SessionContract:
         assert (session["ended_at"], session["end_reason"]) == (None, None)
 
     def test_an_unknown_session_cannot_be_changed(self, store: SessionStore) -> None:
-        """Every change of it is refused and says which session is meant."""
-        with refused("missing"):
+        """Every change is refused, and the error names the session."""
+        with expect_refusal("missing"):
             store.sessions.end_session("missing", "x")
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.sessions.reopen_session("missing")
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.sessions.update_session("missing", model="m")
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.usage.update_token_counts("missing", input_tokens=1)
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.messages.append_message("missing", "user", "lost?")
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.messages.append_messages("missing", [])
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.edits.clear_messages("missing")
-        with refused("missing"):
+        with expect_refusal("missing"):
             store.edits.archive_and_compact("missing", [])
         assert not store.deletion.delete_session("missing")
         assert not store.titles.set_session_title("missing", "T")
@@ -141,7 +141,7 @@ class SessionContract:
         assert session is not None
         assert (session["model"], session["system_prompt"], session["model_config"]) == ("m", "p", {"a": 1})
         for name in ("id", "user_id", "source", "started_at", "parent_session_id", "nonsense"):
-            with refused(name):
+            with expect_refusal(name):
                 store.sessions.update_session("s", **{name: "x"})
 
     def test_no_setting_makes_a_session_unreadable(self, store: SessionStore) -> None:
@@ -177,15 +177,15 @@ class SessionContract:
         """An unknown counter, or an amount that is not a number, changes nothing."""
         store.sessions.create_session("s", "cli")
         before = store.sessions.get_session("s")
-        with refused("message_count"):
+        with expect_refusal("message_count"):
             store.usage.update_token_counts("s", input_tokens=1, message_count=5)
         for amount in ("5", True, None, 1.5):
-            with refused("input_tokens"):
+            with expect_refusal("input_tokens"):
                 store.usage.update_token_counts("s", output_tokens=1, input_tokens=amount)
         assert store.sessions.get_session("s") == before
 
     def test_statistics_are_the_sums(self, store: SessionStore) -> None:
-        """By source and by model, and over all."""
+        """There are sums by source, by model, and over all sessions."""
         assert store.usage.statistics()["sessions"] == 0
         for name, source, model in (("a", "cli", "m"), ("b", "cli", None), ("c", "cron", "m")):
             store.sessions.create_session(name, source, model=model, started_at=5.0)

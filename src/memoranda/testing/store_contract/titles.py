@@ -1,13 +1,13 @@
-"""Contract of titles: unique per user, numbered along a conversation, tidy."""
+"""Contract of titles: unique per user, numbered within a conversation, on one line."""
 
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, refused
+from memoranda.testing.store_contract.assertions import chain, expect_refusal
 
 
 class TitleContract:
     def test_a_session_can_be_named_renamed_and_unnamed(self, store: SessionStore) -> None:
-        """A blank title removes it."""
+        """A blank title removes the title."""
         store.sessions.create_session("s", "cli")
         assert store.titles.get_session_title("s") is None
         assert store.titles.set_session_title("s", "Fix Docker Build")
@@ -22,9 +22,9 @@ class TitleContract:
         """A second session is refused and keeps its own title; titles are case-sensitive."""
         store.sessions.create_session("a", "cli", title="Plan")
         store.sessions.create_session("b", "cli", title="Other")
-        with refused("Plan", "taken"):
+        with expect_refusal("Plan", "taken"):
             store.titles.set_session_title("b", " Plan ")
-        with refused("Plan", "taken"):
+        with expect_refusal("Plan", "taken"):
             store.sessions.create_session("c", "cli", title="Plan")
         assert store.sessions.get_session("c") is None
         assert store.titles.get_session_title("b") == "Other"
@@ -44,22 +44,22 @@ class TitleContract:
     def test_a_title_is_one_line_that_can_be_seen(self, store: SessionStore) -> None:
         """Control, zero-width and direction characters are removed; emoji are kept whole."""
         store.sessions.create_session("s", "cli")
-        for given, kept in {
+        for title, stored in {
             "  a \t b\r\nc ": "a b c",
             "a\x00b\x1b[31mc": "ab[31mc",
             "pay\u200bpal\u202e": "paypal",
             "half \ud800 pair": "half pair",
             "家族 👨\u200d👩\u200d👧": "家族 👨\u200d👩\u200d👧",
         }.items():
-            store.titles.set_session_title("s", given)
-            assert store.titles.get_session_title("s") == kept
+            store.titles.set_session_title("s", title)
+            assert store.titles.get_session_title("s") == stored
 
     def test_a_title_has_at_most_one_hundred_characters(self, store: SessionStore) -> None:
         """A longer one is refused and changes nothing."""
         store.sessions.create_session("s", "cli", title="before")
-        with refused("100", "101"):
+        with expect_refusal("100", "101"):
             store.titles.set_session_title("s", "x" * 101)
-        with refused("100"):
+        with expect_refusal("100"):
             store.sessions.create_session("t", "cli", title="x" * 101)
         assert store.titles.get_session_title("s") == "before"
         assert store.sessions.get_session("t") is None
@@ -80,11 +80,11 @@ class TitleContract:
         assert store.titles.get_next_title_in_lineage("Plan #draft") == "Plan #draft #2"
         assert store.titles.get_next_title_in_lineage("Plan%") == "Plan%"
         assert store.titles.get_next_title_in_lineage("Pla_") == "Pla_"
-        with refused("blank"):
+        with expect_refusal("blank"):
             store.titles.get_next_title_in_lineage(" ")
 
     def test_a_long_title_can_be_numbered_too(self, store: SessionStore) -> None:
-        """It is shortened to make room, again and again."""
+        """It is shortened to make room for every number."""
         base = ("A very long title " * 6)[:98] + "!!"
         titles = []
         for number in range(12):
@@ -97,7 +97,7 @@ class TitleContract:
         assert store.titles.resolve_session_by_title(base) == "s11"
 
     def test_a_title_resolves_to_the_latest_of_its_lineage(self, store: SessionStore) -> None:
-        """By number, for the exact title only; never to a similar one."""
+        """The highest number counts, for the exact title only, never for a similar one."""
         store.sessions.create_session("one", "cli", title="Plan", started_at=5.0)
         store.sessions.create_session("draft", "cli", title="Plan #draft", started_at=50.0)
         store.sessions.create_session("lower", "cli", title="plan #9", started_at=50.0)
@@ -121,7 +121,8 @@ class TitleContract:
         assert [titled.title for titled in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
         exact, numbered = store.scoped(Scope.of("ann")).titles.list_titled("Plan")
         assert [titled.session_id for titled in (*exact, *numbered)] == ["hers"]
-        assert [[titled.session_id for titled in some] for some in store.titles.list_titled("Plan #2")] == [["s2"], []]
+        groups = store.titles.list_titled("Plan #2")
+        assert [[titled.session_id for titled in group] for group in groups] == [["s2"], []]
         for nothing in ("", "Pla%", "PLAN", "x" * 101, "\ud800"):
             assert store.titles.list_titled(nothing) == ([], [])
 
@@ -132,5 +133,5 @@ class TitleContract:
         assert store.titles.set_session_title("c", "Plan")
         assert (store.titles.get_session_title("a"), store.titles.get_session_title("c")) == (None, "Plan")
         store.sessions.create_session("branch", "cli", parent_session_id="c", relation="branch")
-        with refused("taken"):
+        with expect_refusal("taken"):
             store.titles.set_session_title("branch", "Plan")

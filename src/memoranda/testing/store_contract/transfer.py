@@ -15,10 +15,10 @@ def store_content(store: SessionStore) -> list[dict[str, Any]]:
     """Everything in a store except message ids, which differ between stores."""
     sessions = []
     for session in store.transfer.export_all():
-        places = {row["id"]: place for place, row in enumerate(session["messages"])}
+        indexes = {row["id"]: index for index, row in enumerate(session["messages"])}
         messages = [
             {name: value for name, value in row.items() if name not in _NUMBERS}
-            | {"copy_of": None if row["copy_of"] is None else places.get(row["copy_of"], "elsewhere")}
+            | {"copy_of": None if row["copy_of"] is None else indexes.get(row["copy_of"], "elsewhere")}
             for row in session["messages"]
         ]
         sessions.append(session | {"messages": messages})
@@ -27,7 +27,7 @@ def store_content(store: SessionStore) -> list[dict[str, Any]]:
 
 class TransferContract:
     def test_export_then_import_gives_the_same_store(self, store: SessionStore, other: SessionStore) -> None:
-        """Chains, branches, titles, counters, costs, compressed messages and copies; also through JSON text."""
+        """Chains, branches, titles, counters, costs, compressed messages and copies survive, even as JSON text."""
         chain(store, "a", "b", "c", user_id="ann")
         store.titles.set_session_title("c", "Chain")
         store.sessions.create_session(
@@ -51,7 +51,7 @@ class TransferContract:
         assert contents(other, "x") == contents(store, "x")
 
     def test_one_session_can_be_exported(self, store: SessionStore) -> None:
-        """All its columns and messages, including those that were compressed away, without rewound ones."""
+        """It has all its columns and messages, including those that were compressed away, but no rewound ones."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
         store.edits.rewind_to_message("s", ids[2])
@@ -114,7 +114,7 @@ class TransferContract:
         report = store.transfer.import_sessions([{"id": "s", "source": "x", "messages": timed}])
         assert (report.messages, report.undated) == (1, [])
         assert store.transfer.import_sessions([{"id": "t", "source": "x", "messages": timed}]).undated == []
-        assert [each["timestamp"] for each in store.messages.get_messages("t")] == [5.0, 5.0]
+        assert [message["timestamp"] for message in store.messages.get_messages("t")] == [5.0, 5.0]
         report = store.transfer.import_sessions(
             [{"id": "u", "source": "x", "messages": [plain, {"content": "no role"}]}]
         )
@@ -133,7 +133,7 @@ class TransferContract:
     def test_a_session_that_was_compressed_since_is_compressed_here_too(
         self, store: SessionStore, other: SessionStore
     ) -> None:
-        """Old turns do not stay in the context beside their summary."""
+        """Old turns do not stay in the context next to their summary."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2", "3")
         other.transfer.import_sessions(store.transfer.export_all())
@@ -143,7 +143,7 @@ class TransferContract:
         assert store_content(other) == store_content(store)
 
     def test_an_import_does_not_restore_rewound_messages(self, store: SessionStore, other: SessionStore) -> None:
-        """An import recognises messages that no view shows any more."""
+        """An import recognises messages that views no longer show."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2")
         other.transfer.import_sessions(store.transfer.export_all())
@@ -225,7 +225,7 @@ class TransferContract:
         assert store.sessions.get_session("b") is None
 
     def test_values_that_no_database_stores_are_reported(self, store: SessionStore) -> None:
-        """With the session that has them, not as an error of the database."""
+        """The report names the session, and contains no error of the database."""
         ok: dict[str, Any] = {"role": "user", "content": "hi"}
         broken: list[dict[str, Any]] = [
             {"ended_at": [1]}, {"input_tokens": 10**30}, {"started_at": 10**400}, {"id": "\ud800"},
@@ -277,7 +277,7 @@ class TransferContract:
     def test_fields_that_became_known_later_are_imported_with_new_messages(
         self, store: SessionStore, other: SessionStore
     ) -> None:
-        """Title, end and counts; what is known here stays, and a session that continued here is not ended."""
+        """Title, end and counts are filled if they are empty; a session that continued in this store does not end."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "one")
         other.transfer.import_sessions(store.transfer.export_all())
@@ -300,7 +300,7 @@ class TransferContract:
         assert (kept["title"], kept["ended_at"]) == ("Mine", None)
 
     def test_an_import_does_not_restore_redacted_messages(self, store: SessionStore) -> None:
-        """By an earlier export, whose messages have no external ids."""
+        """The import is an earlier export with messages without external ids."""
         store.sessions.create_session("s", "cli")
         (message, _) = say(store, "s", "a secret", "other words")
         before = store.transfer.export_all()
@@ -311,9 +311,12 @@ class TransferContract:
 
     def test_a_copy_may_precede_its_original(self, store: SessionStore, other: SessionStore) -> None:
         """It is found and counted once, in both stores."""
-        said = {"id": 7, "role": "user", "content": "all of it"}
-        cut = {"id": 3, "role": "user", "content": "shortened", "copy_of": 7}
-        sessions = [{"id": "a", "source": "cli", "messages": [cut]}, {"id": "b", "source": "cli", "messages": [said]}]
+        original = {"id": 7, "role": "user", "content": "all of it"}
+        copy = {"id": 3, "role": "user", "content": "shortened", "copy_of": 7}
+        sessions = [
+            {"id": "a", "source": "cli", "messages": [copy]},
+            {"id": "b", "source": "cli", "messages": [original]},
+        ]
         store.transfer.import_sessions(sessions)
         other.transfer.import_sessions(store.transfer.export_all())
         for either_store in (store, other):
@@ -321,7 +324,7 @@ class TransferContract:
             assert not either_store.maintenance.miscounted_sessions()
 
     def test_progress_is_reported(self, store: SessionStore) -> None:
-        """After every session."""
+        """It is reported after every session."""
         steps: list[int] = []
         store.transfer.import_sessions(
             ({"id": str(number), "source": "x"} for number in range(3)), progress=steps.append
