@@ -31,7 +31,8 @@ def _problems(value: Any, schema: Any, path: str, depth: int) -> Iterator[str]:
     if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return
     types = schema.get("type")
-    names = [types] if isinstance(types, str) else [name for name in types or () if isinstance(name, str)]
+    listed = types if isinstance(types, list | tuple) else [types]
+    names = [name for name in listed if isinstance(name, str)]
     if names and not any(_has_type(value, name) for name in names):
         yield f"{_name(path)} must be {' or '.join(map(_article, names))}, not {_describe(value)}."
         return
@@ -56,7 +57,7 @@ def _wrong_fields(value: Mapping[Any, Any], schema: Mapping[str, Any], path: str
     properties = properties if isinstance(properties, Mapping) else {}
     required = schema.get("required")
     for name in required if isinstance(required, list) else ():
-        if name not in value:
+        if isinstance(name, str) and name not in value:
             yield f"{_name(_below(path, name))} is missing."
     others = schema.get("additionalProperties")
     for name, item in value.items():
