@@ -28,6 +28,7 @@ _PARTS = frozenset(
 _ARGUMENT_FIELDS = ("input", "arguments")
 _DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _ENCODED_LINE = 60
+_MIN_BLOB = 400
 _BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
 
 
@@ -41,7 +42,9 @@ class SearchableText(NamedTuple):
 
 def searchable_text(message: FeedMessage) -> SearchableText:
     """The text of a message that a search can find."""
-    text = _join_clipped(iter_texts(message.content))
+    content = message.content
+    plain = isinstance(content, str) and len(content) < _MIN_BLOB and ";base64," not in content
+    text = content if plain else _join_clipped(iter_texts(content))
     tool_text = _join_clipped(_tool_texts(message)) if message.tool_name or message.tool_calls else ""
     if message.is_summary:
         kind = SUMMARY
@@ -110,7 +113,7 @@ def _arguments(arguments: Any) -> Iterator[str]:
 
 
 def _is_blob(text: str) -> bool:
-    if len(text) < 400 or " " in text[:400] or _BLOB.match(text) is None:
+    if len(text) < _MIN_BLOB or " " in text[:_MIN_BLOB] or _BLOB.match(text) is None:
         return False
     # Encoded bytes have long lines; a list of names does not.
     *lines, _ = text.split()

@@ -151,6 +151,11 @@ class IndexReader:
         rest = [number for number in numbers if number not in found]
         return found | (self._ask_file(lambda connection: _fetch_sessions(connection, rest)) or {})
 
+    def may_have_source(self, sources: Collection[str]) -> bool:
+        """Whether a session comes from one of these sources; True while some messages are not indexed."""
+        found = self._ask_file(lambda connection: _has_source(connection, sources))
+        return self._scan is not None or found is not False
+
     def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """The messages with these ids, from the record."""
         return self._feed.messages_by_id(ids)
@@ -281,6 +286,11 @@ def _count(connection: sqlite3.Connection, query: MatchQuery) -> int:
 def _count_sessions(connection: sqlite3.Connection) -> int:
     (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
     return int(count)
+
+
+def _has_source(connection: sqlite3.Connection, sources: Collection[str]) -> bool:
+    statement = f"SELECT 1 FROM sessions WHERE source IN ({_placeholders(sources)}) LIMIT 1"
+    return connection.execute(statement, tuple(sources)).fetchone() is not None
 
 
 def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:

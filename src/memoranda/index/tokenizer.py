@@ -156,13 +156,21 @@ def camel_case_parts(text: str) -> tuple[str, ...]:
     return tuple(" ".join(_parts[word] or _main[word] for word in _words(_plain(text))).split())
 
 
-def token_spans(text: str) -> Iterator[TokenSpan]:
-    """Where in the text the tokens are, for marking matches. Spans of pairs overlap."""
+def token_spans(text: str, wanted: Callable[[Iterable[str]], bool] = any) -> Iterator[TokenSpan]:
+    """Where in the text the tokens are, for marking matches. Spans of pairs overlap.
+
+    Of ASCII text, only the words with tokens that are `wanted`.
+    """
     text = _plain(text)
-    pattern = _ASCII_WORDS if text.isascii() else _wide().words
-    for match in pattern.finditer(text):
+    if text.isascii():
+        words = {word for word in set(_ASCII_WORDS.findall(text)) if wanted(_tokens_of(word))}
+        for match in _ASCII_WORDS.finditer(text) if words else ():
+            if match[0] in words:
+                yield TokenSpan(*match.span(), _tokens_of(match[0]))
+        return
+    for match in _wide().words.finditer(text):
         word, (start, end) = match.group(), match.span()
-        tokens = _cached_tokens(word) if word.isascii() and len(word) <= _MAX_CACHED_LENGTH else _with_parts(word)
+        tokens = _tokens_of(word) if word.isascii() else _with_parts(word)
         if len(tokens) == len(word) > 1 and is_unspaced(word):
             for offset, token in enumerate(tokens):
                 yield TokenSpan(start + offset, start + offset + len(token), (token,))
@@ -175,6 +183,11 @@ def _with_parts(word: str) -> tuple[str, ...]:
 
 
 _cached_tokens = lru_cache(maxsize=10_000)(_with_parts)
+
+
+def _tokens_of(word: str) -> tuple[str, ...]:
+    """The tokens of an ASCII word."""
+    return _cached_tokens(word) if len(word) <= _MAX_CACHED_LENGTH else _with_parts(word)
 
 
 def is_unspaced(token: str) -> bool:

@@ -165,7 +165,8 @@ class Evidence:
         if len(text) > _MAX_QUESTION or not is_asking(text):
             return matched
         answer = answer_in(matched.window.messages[matched.position + 1 :], text)
-        return matched if answer is None else self.find(answer.id)
+        # The window around a question is one around its answer too.
+        return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
 
     def show_window(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
         """The window and bookends for a match at the character `match_at`, together within `budget`."""
@@ -301,12 +302,12 @@ class _Marks:
 def _find_matches(text: str, query: Query) -> list[_Match]:
     """All matches of the query in the text, in order."""
     marks = _Marks(query)
-    spans = list(token_spans(text))
+    tokens, prefixes = marks.tokens, tuple(marks.prefixes)
+    every = marks.sequences or prefixes
+    spans = list(token_spans(text) if every else token_spans(text, lambda others: not tokens.isdisjoint(others)))
     matches = list(_find_sequences(spans, marks.sequences))
-    tokens = marks.tokens
     if not matches and marks.sequences:
         tokens = tokens | marks.loose
-    prefixes = tuple(marks.prefixes)
     for span in spans:
         for token in span.tokens:
             if token in tokens:

@@ -179,10 +179,10 @@ class _Ranker:
             for match, counts in zip(matches, self._counts, strict=True)
         ]
         self._session_total = sum(self._session_weights) or 1.0
-        self._value = _mask_value([worth / self._total for worth in self._weights])
+        self._values = _MaskValues([worth / self._total for worth in self._weights])
         self._everything = (1 << len(self._weights)) - 1
-        self._weight_of = _length_weight(size, context.perspective)
-        self._numbers = _term_numbers()
+        self._weight_of = _LengthWeights(size, context.perspective)
+        self._numbers = _TermNumbers()
         sessions = self._promising_sessions(max_sessions)
         self._masks, self._rows = _term_masks(matches, sessions)
         self._side_by_side = self._bonuses(pairs, sessions)
@@ -195,7 +195,7 @@ class _Ranker:
             session = scored.row[1]
             by_session.setdefault(session, []).append(scored)
             known = nearest.get(session, 0)
-            if near != known and self._value(near) > self._value(known):
+            if near != known and self._values[near] > self._values[known]:
                 nearest[session] = near
         found = [self._score_session(session, scored, nearest[session]) for session, scored in by_session.items()]
         found.sort(key=lambda score: (-score.score, -score.best.time))
@@ -230,20 +230,24 @@ class _Ranker:
 
     def _score(self, key: int, mask: int) -> tuple[_MessageScore, int]:
         """The score of a message, and the terms that it has together with its neighbours."""
-        masks, rows, value = self._masks, self._rows, self._value
+        masks, rows, values = self._masks, self._rows, self._values
         row = rows[key]
-        covered = value(mask) + self._side_by_side.get(key, 0.0)
-        weight = self._weight_of(row)
+        covered = values[mask] + self._side_by_side.get(key, 0.0)
+        weight = self._weight_of[row[3:5]]
         own = covered * weight
         around = 0.0
         seen = mask
-        # If one message has all terms, its neighbours add nothing.
-        for offset, share in _NEIGHBOURS if mask != self._everything else ():
-            new = masks.get(key + offset, 0) & ~seen
+        get = masks.get
+        # Usually the neighbours add nothing, and they never add to a message that has all terms.
+        further = mask != self._everything and (
+            (get(key - 1, 0) | get(key + 1, 0) | get(key - 2, 0) | get(key + 2, 0)) & ~mask
+        )
+        for offset, share in _NEIGHBOURS if further else ():
+            new = get(key + offset, 0) & ~seen
             if new:
-                worth = value(new) * share
+                worth = values[new] * share
                 covered += worth
-                around += worth * self._weight_of(rows[key + offset])
+                around += worth * self._weight_of[rows[key + offset][3:5]]
                 seen |= new
         score = (own + around) * (1.0 + COVERAGE * covered)
         return _as_message_score((score, row[5], own, around, mask, weight, row)), seen
@@ -279,7 +283,7 @@ class _Ranker:
                 "neighbours": best.around,
                 "further_messages": messages - best.score,
                 "conversation": conversation,
-                "coverage": self._value(whole),
+                "coverage": self._values[whole],
                 "date": lift,
                 "recency": recency,
             },
@@ -293,7 +297,7 @@ class _Ranker:
         """How often a session has the terms in all of its messages."""
         amounts = [0.0] * len(self._weights)
         for message in scored:
-            for number in self._numbers(message.mask):
+            for number in self._numbers[message.mask]:
                 amounts[number] += message.weight
         total = 0.0
         for worth, amount in zip(self._session_weights, amounts, strict=True):
@@ -324,47 +328,40 @@ def _term_masks(matches: Sequence[TermMatches], sessions: Collection[int]) -> tu
     return masks, rows
 
 
-def _mask_value(weights: list[float]) -> Callable[[int], float]:
-    """Returns a function for the weight of a set of terms; it caches, because the same sets occur often."""
-    known: dict[int, float] = {0: 0.0}
+class _MaskValues(dict[int, float]):
+    """The weight of each set of terms, computed when first asked for: the same sets occur often."""
 
-    def value(mask: int) -> float:
-        worth = known.get(mask)
-        if worth is None:
-            worth = known[mask] = sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
+    def __init__(self, weights: list[float]) -> None:
+        super().__init__({0: 0.0})
+        self._weights = weights
+
+    def __missing__(self, mask: int) -> float:
+        self[mask] = worth = sum(weight for number, weight in enumerate(self._weights) if mask >> number & 1)
         return worth
 
-    return value
 
+class _TermNumbers(dict[int, tuple[int, ...]]):
+    """The numbers of the terms in each set."""
 
-def _term_numbers() -> Callable[[int], tuple[int, ...]]:
-    """Returns a function for the numbers of the terms in a set."""
-    known: dict[int, tuple[int, ...]] = {}
-
-    def numbers(mask: int) -> tuple[int, ...]:
-        found = known.get(mask)
-        if found is None:
-            found = known[mask] = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+    def __missing__(self, mask: int) -> tuple[int, ...]:
+        self[mask] = found = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
         return found
 
-    return numbers
 
+class _LengthWeights(dict[tuple[int, int], float]):
+    """The weight of a message by its role and length."""
 
-def _length_weight(size: IndexSize, perspective: Perspective) -> Callable[[Posting], float]:
-    """Returns a function for the weight of a message by its length and its role."""
-    average = max(1.0, size.tokens / max(1, size.messages))
-    roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
-    if perspective is Perspective.USER:
-        roles[ASSISTANT] = OTHER_ROLE
-    elif perspective is Perspective.ASSISTANT:
-        roles[USER] = OTHER_ROLE
-    known: dict[int, float] = {}
+    def __init__(self, size: IndexSize, perspective: Perspective) -> None:
+        super().__init__()
+        self._average = max(1.0, size.tokens / max(1, size.messages))
+        self._roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
+        if perspective is Perspective.USER:
+            self._roles[ASSISTANT] = OTHER_ROLE
+        elif perspective is Perspective.ASSISTANT:
+            self._roles[USER] = OTHER_ROLE
 
-    def weight(row: Posting) -> float:
-        length = row[4]
-        by_length = known.get(length)
-        if by_length is None:
-            by_length = known[length] = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / average))
-        return by_length * roles[row[3]]
-
-    return weight
+    def __missing__(self, kind: tuple[int, int]) -> float:
+        role, length = kind
+        by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average))
+        self[kind] = worth = by_length * self._roles[role]
+        return worth

@@ -7,9 +7,11 @@ other messages.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, lru_cache, partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from memoranda.index.message_text import searchable_text
@@ -18,14 +20,13 @@ from memoranda.index.reader import IndexReader
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import is_single_character, is_unspaced, tokenize
 from memoranda.recall import ranking
-from memoranda.recall.query import FRAMING, Query, is_question
+from memoranda.recall.query import FRAMING, Query, Term, is_question
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.sessions.feed import FeedMessage
 
-# A repeated question is not much longer than the query, has this much of its weight, and shares this many words.
+# A repeated question is not much longer than the query, and shares this many words.
 _MAX_LENGTH_FACTOR = 2
 _MAX_LENGTH_EXTRA = 6
-_MIN_WEIGHT = 0.3
 _MIN_SHARED_WITH_QUERY = 0.5
 _MIN_SHARED_PAIRS = 0.4
 """Of scripts without spaces, where a changed word changes the pairs of characters beside it."""
@@ -34,11 +35,11 @@ _MIN_SHARED_WITH_KEYWORDS = 0.6
 _MIN_SHARED_WORDS = 2
 # A text that is not a question repeats one if it has exactly the same words, and more than this many.
 _FEW_WORDS = 2
-# Questions that do not repeat the query are the same question if they share this part of their words.
-_MIN_SHARED = 0.7
 _MAX_ROWS = 2_000
+_MAX_CACHED = 500
 # A turn ends before the next message of the user that matches, or after this many messages.
 _TURN = 12
+_NEXT = 2
 # A session answers if it covers this much of the query, and its score is at least this share of the best one.
 _MIN_COVERAGE = 0.5
 _MIN_SHARE_OF_BEST = 0.5
@@ -48,6 +49,8 @@ _MAX_OLDER = 3
 _MIN_LONG_ANSWER = 30
 _MIN_NEW_SHARE = 0.5
 _MAX_NO_ANSWER = 400
+_BEGINNING = 300
+_message_of, _by_time = itemgetter(0), itemgetter(5, 0)
 _SENTENCE_END = re.compile(r"[?？؟;]\s*[\"”’')\]]*\s*$")
 _OPENINGS = re.compile(
     r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
@@ -62,6 +65,8 @@ _NO_ANSWER = re.compile(
     r"|不知道|找不到|没有?找到|沒有?找到|不记得|不記得|没有(?:相关|任何|关于)|わかりません|分かりません|見つかりません|見つからな|覚えていません",
     re.IGNORECASE,
 )
+# Every text that matches it contains one of these.
+_DENIALS = ("n't", "n’t", "not", "unable", " no ", "no record", "no memory", "no idea", *"不没沒らま")
 
 
 def is_asking(text: str) -> bool:
@@ -75,15 +80,24 @@ def is_asking(text: str) -> bool:
 
 def content_words(text: str) -> frozenset[str]:
     """The tokens of a text without stop words, framing words and single characters of unspaced scripts."""
-    words = frozenset(token for token in tokenize(text) if not is_single_character(token)) - STOP_WORDS
+    words = frozenset(tokenize(text)) - STOP_WORDS
+    if not text.isascii():
+        words = frozenset(word for word in words if not is_single_character(word))
     return words - FRAMING or words
 
 
 def is_answer(text: str, question: Iterable[str]) -> bool:
     """Whether a reply says something that the words of its question do not, and not only that nothing is known."""
-    if len(text) <= _MAX_NO_ANSWER and _NO_ANSWER.search(text):
+    if len(text) <= _MAX_NO_ANSWER and _may_deny(text.lower()) and _NO_ANSWER.search(text):
         return False
-    return len(content_words(text).difference(question)) >= _MIN_NEW_WORDS
+    # The first words of a long reply are mostly enough.
+    beginning = text[:_BEGINNING].rpartition(" ")[0] if len(text) > 2 * _BEGINNING else ""
+    return any(len(content_words(part).difference(question)) >= _MIN_NEW_WORDS for part in (beginning, text) if part)
+
+
+def _may_deny(lower: str) -> bool:
+    """Whether a text contains any word of `_NO_ANSWER`; most do not, and this is faster."""
+    return any(map(lower.__contains__, _DENIALS))
 
 
 def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | None:
@@ -97,10 +111,16 @@ def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | N
     return None
 
 
-def _sequences(text: str) -> set[tuple[str, ...]]:
+def _sequences(text: str) -> Iterator[tuple[str, ...]]:
     """All runs of three tokens; texts that share many of them repeat each other."""
     tokens = tokenize(text)
-    return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
+    return zip(tokens, tokens[1:], tokens[2:], strict=False)
+
+
+@lru_cache(maxsize=2_000)
+def _read_question(text: str) -> tuple[frozenset[str], bool]:
+    """The words of a short text, and whether it asks something: the same questions are met by search after search."""
+    return content_words(text), is_asking(text)
 
 
 def _shared_part(left: frozenset[str], right: frozenset[str]) -> float:
@@ -124,6 +144,7 @@ class RepeatedQuestions:
     """Ordered by time, and for what is meant literally, every message counts."""
     _words: frozenset[str] = frozenset()
     _length: int = 0
+    _read: dict[int, FeedMessage] = field(default_factory=dict)
     _known: dict[int, frozenset[str] | None] = field(default_factory=dict)
     """The words of the questions that were read; None for a message that asks nothing."""
 
@@ -147,10 +168,14 @@ class RepeatedQuestions:
         size: IndexSize,
         context: RankingContext,
         *,
+        terms: Sequence[Term] = (),
         every: bool = False,
     ) -> RankedSessions:
-        """Like `ranking.rank`, with one session for all repetitions of a question."""
-        asking, copies = self._find(self._similar(matches, size)) if self.enabled else ([], [])
+        """Like `ranking.rank`, with one session for all repetitions of a question.
+
+        `terms` are those of the matches. Without them, every match has all of the query.
+        """
+        asking, copies = self._find(self._similar(matches, terms)) if self.enabled else ([], [])
         rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
         found = rank(asking, copies)
         if len({row.session for row in asking}) == 1 and self._says_new(asking[-1], found.scores):
@@ -172,18 +197,20 @@ class RepeatedQuestions:
         questions = [*asking, *copies]
         if not questions:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
-        turns = _turns(matches, questions)
-        kept, asked = _remove(matches, turns)
+        sessions = {row.session for row in questions}
+        beside = [_only(match, sessions) for match in matches]
+        turns = _turns(beside, questions)
+        kept, asked = _remove(matches, sessions, turns)
         numbers = [number for number, match in enumerate(kept) if match.postings]
         left = [kept[number] for number in numbers]
         scores = ranking.rank(left, _renumber(pairs, numbers, turns), size, context, every=every)
-        scores = [_restore_terms(score, numbers) for score in scores]
+        if len(left) < len(matches):
+            scores = _restore_terms(scores, numbers)
         answering = {score.session for score in scores if _answers(score)}
-        only_asking = {row.session for row in questions} - answering
+        only_asking = sessions - answering
         scores = [score for score in scores if score.session not in only_asking]
         if first := {row.session: row for row in asking if row.session in only_asking}:
-            rows = sorted(first.values(), key=lambda row: (row.time, row.message))
-            self._insert(scores, rows, matches, size, context)
+            self._insert(scores, sorted(first.values(), key=_by_time), beside, size, context)
         return RankedSessions(scores, asked)
 
     def _insert(
@@ -209,85 +236,91 @@ class RepeatedQuestions:
 
     def _choose(self, rows: Sequence[Posting]) -> Posting:
         """The first repetition that got an answer; if none did, the first one."""
-        if len(rows) > 1:
-            messages = self.reader.messages([row.message for row in rows[:_MAX_READ]])
-            for row in rows[:_MAX_READ]:
-                message = messages.get(row.message)
-                if message is not None and self._answer_to(message) is not None:
-                    return row
-        return rows[0]
+        some = rows[:_MAX_READ] if len(rows) > 1 else ()
+        return next((row for row in some if self._answer_to(row) is not None), rows[0])
 
-    def _answer_to(self, message: FeedMessage) -> FeedMessage | None:
-        return answer_in(
-            self.reader.messages_from(message.session_id, message.id + 1, _TURN), searchable_text(message).text
-        )
+    def _answer_to(self, row: Posting) -> FeedMessage | None:
+        """What answers a question that was read; mostly that is the next message."""
+        question = self._read[row.message]
+        text = searchable_text(question).text
+        found: list[FeedMessage] = []
+        for limit in (_NEXT, _TURN):
+            found += self.reader.messages_from(question.session_id, (found or [question])[-1].id + 1, limit)
+            answer = answer_in(found, text)
+            if answer is not None or len(found) < limit or any(message.role == "user" for message in found):
+                return answer
+        return None
 
     def _says_new(self, row: Posting, scores: Sequence[SessionScore]) -> bool:
         """Whether the question got a long answer that does not repeat the older sessions found."""
-        older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
-        messages = self.reader.messages([row.message, *older[:_MAX_OLDER]])
-        question = messages.pop(row.message, None)
-        answer = None if question is None else self._answer_to(question)
+        answer = self._answer_to(row)
         if answer is None:
             return False
         text = searchable_text(answer).text
         if len(content_words(text) - self._words) < _MIN_LONG_ANSWER:
             return False
-        answered = _sequences(text)
-        older_sequences: set[tuple[str, ...]] = set()
-        for message in messages.values():
+        new = set(_sequences(text))
+        minimum = _MIN_NEW_SHARE * len(new)
+        older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
+        for message in self.reader.messages(older[:_MAX_OLDER]).values():
             for near in self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN):
-                older_sequences |= _sequences(searchable_text(near).text)
-        return len(answered - older_sequences) >= _MIN_NEW_SHARE * len(answered)
+                new.difference_update(_sequences(searchable_text(near).text))
+                if len(new) < minimum:
+                    return False
+        return True
 
     def _may_repeat(self, row: Posting) -> bool:
         return row.role == USER and row.length <= self._length
 
-    def _similar(self, matches: Sequence[TermMatches], size: IndexSize) -> Iterable[Posting]:
-        """The short messages of the user that have most of the weight of the terms."""
-        weights = [ranking.term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
-        found: dict[int, float] = {}
-        rows: dict[int, Posting] = {}
+    def _similar(self, matches: Sequence[TermMatches], terms: Sequence[Term]) -> Iterable[Posting]:
+        """The short messages of the user that may share enough words with the query to repeat it."""
+        everything = len(self._words)
+        # A term without a token stands for several words.
+        counts = [int(term.token in self._words) if term.token else everything for term in terms]
+        unknown = self._words.difference(term.token for term in self.query.terms)
+        minimum = max(_MIN_SHARED_PAIRS * everything - len(unknown), _MIN_SHARED_WORDS)
         length = self._length
-        for match, weight in zip(matches, weights, strict=True):
-            for row in match.postings:
-                if row[3] == USER and row[4] <= length:
-                    found[row[0]] = found.get(row[0], 0.0) + weight
-                    rows[row[0]] = row
-        minimum = _MIN_WEIGHT * sum(weights)
-        return (rows[message] for message, weight in found.items() if weight >= minimum)
+        shared: Counter[int] = Counter()
+        short: list[Posting] = []
+        for match, count in zip(matches, counts or [everything] * len(matches), strict=True):
+            rows = [row for row in match.postings if row[4] <= length and row[3] == USER] if count else []
+            short += rows
+            shared.update(map(_message_of, rows) if count == 1 else {row[0]: count for row in rows})
+        return {row[0]: row for row in short if shared[row[0]] >= minimum}.values()
 
     def _find(self, rows: Iterable[Posting]) -> tuple[list[Posting], list[Posting]]:
         """The rows that repeat the query, newest first; and those that repeat an older one of the rows."""
-        some = sorted(rows, key=lambda row: (row.time, row.message))[-_MAX_ROWS:]
-        unread = [row.message for row in some if row.message not in self._known]
-        if unread:
-            messages = self.reader.messages(unread)
-            for number in unread:
-                text = searchable_text(messages[number]).text if number in messages else ""
-                words = content_words(text)
-                same = self.query.question and words == self._words and len(words) > _FEW_WORDS
-                self._known[number] = words if same or is_asking(text) else None
+        some = sorted(rows, key=_by_time)[-_MAX_ROWS:]
+        self._read_questions([row.message for row in some if row.message not in self._known])
         asking: list[Posting] = []
         copies: list[Posting] = []
-        others: list[tuple[frozenset[str], int]] = []
+        others: dict[frozenset[str], int] = {}
         for row in some:
             if not (asked := self._known[row.message]):
                 continue
             if self._repeats(asked):
                 asking.append(row)
-            elif any(_shared_part(asked, known) >= _MIN_SHARED and row.session != session for known, session in others):
+            elif others.setdefault(asked, row.session) != row.session:
                 copies.append(row)
-            else:
-                others.append((asked, row.session))
         return asking[::-1], copies[::-1]
+
+    def _read_questions(self, numbers: Sequence[int]) -> None:
+        messages = self.reader.messages(numbers) if numbers else {}
+        for number in numbers:
+            message = messages.get(number)
+            text = "" if message is None else searchable_text(message).text
+            words, asks = _read_question(text) if len(text) <= _MAX_CACHED else (content_words(text), is_asking(text))
+            same = self.query.question and words == self._words and len(words) > _FEW_WORDS
+            self._known[number] = words if same or asks else None
+        self._read |= messages
 
     def _repeats(self, words: frozenset[str]) -> bool:
         """Whether a question with these words asks nearly the same as the query."""
+        shared = _shared_part(words, self._words)
+        if shared < _MIN_SHARED_PAIRS or len(words & self._words) < _MIN_SHARED_WORDS:
+            return False
         minimum = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
-        if any(map(is_unspaced, words)):
-            minimum = min(minimum, _MIN_SHARED_PAIRS)
-        return len(words & self._words) >= _MIN_SHARED_WORDS and _shared_part(words, self._words) >= minimum
+        return shared >= minimum or any(map(is_unspaced, words))
 
 
 def _answers(score: SessionScore) -> bool:
@@ -296,14 +329,11 @@ def _answers(score: SessionScore) -> bool:
 
 
 def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
-    """The sessions and ordinals of the questions, and of the messages that follow until the user's next message."""
-    sessions = {row.session for row in questions}
-    users = {
-        (row.session, row.ordinal)
-        for match in matches
-        for row in match.postings
-        if row.role == USER and row.session in sessions
-    }
+    """The sessions and ordinals of the questions, and of the messages that follow until the user's next message.
+
+    `matches` are those in the sessions of the questions.
+    """
+    users = {(row.session, row.ordinal) for match in matches for row in match.postings if row.role == USER}
     found: set[tuple[int, int]] = set()
     for question in questions:
         for ordinal in range(question.ordinal, question.ordinal + _TURN):
@@ -314,19 +344,19 @@ def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> froz
 
 
 def _remove(
-    matches: Sequence[TermMatches], turns: Collection[tuple[int, int]]
+    matches: Sequence[TermMatches], sessions: Collection[int], turns: Collection[tuple[int, int]]
 ) -> tuple[list[TermMatches], tuple[int, ...]]:
     """The matches outside these turns, and how many are inside, by term."""
     kept, removed = [], []
     for match in matches:
-        rows = [row for row in match.postings if (row[1], row[2]) not in turns]
+        rows = [row for row in match.postings if row[1] not in sessions or (row[1], row[2]) not in turns]
         removed.append(len(match.postings) - len(rows))
         kept.append(TermMatches(rows, max(len(rows), match.frequency - removed[-1]), match.framing))
     return kept, tuple(removed)
 
 
 def _only(match: TermMatches, sessions: Collection[int]) -> TermMatches:
-    return TermMatches([row for row in match.postings if row.session in sessions], match.frequency, match.framing)
+    return TermMatches([row for row in match.postings if row[1] in sessions], match.frequency, match.framing)
 
 
 def _renumber(
@@ -343,10 +373,13 @@ def _renumber(
     return found
 
 
-def _restore_terms(score: SessionScore, numbers: Sequence[int]) -> SessionScore:
-    """The score with its terms as bits of all terms, not only of the terms that are left."""
-    own, near, whole = (
-        sum(1 << number for index, number in enumerate(numbers) if mask >> index & 1)
-        for mask in (score.own, score.near, score.whole)
-    )
-    return score._replace(own=own, near=near, whole=whole)
+def _restore_terms(scores: Iterable[SessionScore], numbers: Sequence[int]) -> list[SessionScore]:
+    """The scores with their terms as bits of all terms, not only of the terms that are left."""
+
+    @cache
+    def restore(mask: int) -> int:
+        return sum(1 << number for index, number in enumerate(numbers) if mask >> index & 1)
+
+    return [
+        score._replace(own=restore(score.own), near=restore(score.near), whole=restore(score.whole)) for score in scores
+    ]

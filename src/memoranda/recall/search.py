@@ -6,7 +6,7 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memoranda.index.follower import Follower
@@ -105,7 +105,7 @@ class Search:
             legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
             hits: list[Hit] = []
             passes: list[Candidates] = []
-            for filters_of_pass in _passes(filters, sort):
+            for filters_of_pass in _passes(reader, filters, sort):
                 fused = fuse([leg.candidates(query, filters_of_pass, limit) for leg in legs], sort)
                 if not hits:
                     passes.clear()
@@ -211,12 +211,14 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
     )
 
 
-def _passes(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
+def _passes(reader: IndexReader, filters: Filters, sort: Sort | None) -> Iterator[Filters]:
     """The filters of each pass: first without scheduled jobs, so that their runs do not crowd out people."""
     background = _BACKGROUND if filters.sources is None else _BACKGROUND & filters.sources
-    if sort is not None or filters.excluded_sources >= background or filters.sources == background:
-        return (filters,)
-    return replace(filters, excluded_sources=filters.excluded_sources | background), filters
+    if sort is None and not filters.excluded_sources >= background and filters.sources != background:
+        yield replace(filters, excluded_sources=filters.excluded_sources | background)
+        if not reader.may_have_source(background):
+            return
+    yield filters
 
 
 def _missing_everywhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:

@@ -65,8 +65,11 @@ class Conversations(StorePart):
             )
             later = self._select(connection, conversation, f"m.id > ?{condition}", [message_id, *values], "", size)
             messages = (*reversed(earlier), *anchor, *later)
-            before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
-            after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
+            before = after = 0
+            if len(earlier) == size:
+                before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
+            if len(later) == size:
+                after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
             return Window(conversation, messages, before, after)
 
     def messages_behind(

@@ -274,7 +274,7 @@ class _WordSearch:
     ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matches = [found[term] for term in kept]
-        ranked = self._questions.rank(matches, adjacent, self._size, self._ranking, every=fetcher.thorough)
+        ranked = self._questions.rank(matches, adjacent, self._size, self._ranking, terms=kept, every=fetcher.thorough)
         sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
         share = self._share(found.values(), absent)
         texts = tuple(term.text for term in kept)
