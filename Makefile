@@ -3,14 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUN_READY := $(VENV)/.ready-to-run
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-all lint reference docs lock bench clean
 
-run: $(READY)
+run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
 # Four at once, also on two cores: many tests wait for a disk or for a process.
@@ -37,15 +39,26 @@ reference: $(READY)
 docs: reference
 	$(BIN)/python -m tests.docs.site
 
-$(READY): requirements/dev.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+# What running needs: five packages. The program itself is installed in place, so that it follows the sources.
+$(RUN_READY): requirements/run.lock requirements/build.lock pyproject.toml
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)."
+	@$(PYTHON) -m venv $(VENV)
+	@echo "Installing what running needs: $$(grep -c == requirements/run.lock) packages, and one to build with."
+	@$(PIP) --require-hashes -r requirements/run.lock -r requirements/build.lock
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-deps --no-build-isolation --editable .
+	@echo "Ready: $(BIN)/memoranda is installed."
+	@touch $@
+
+# The rest: what tests, checks and the documentation need.
+$(READY): $(RUN_READY) requirements/dev.lock
+	@echo "Installing what the tests need: $$(grep -c == requirements/dev.lock) packages. This takes a minute or two."
+	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
 # The locks name versions and hashes only; no address of a package registry belongs in the repository.
 lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group build -o requirements/build.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		pyproject.toml -o requirements/run.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -106,3 +106,24 @@ def test_no_message_of_the_program_names_a_checkout() -> None:
     """Neither its directory for packages nor the commands of its makefile."""
     sources = (ROOT / "src").rglob("*.py")
     assert [path.name for path in sources if re.search(r"\.venv/|\bmake (?:run|test)\b", path.read_text("utf-8"))] == []
+
+
+def _pins(name: str) -> set[str]:
+    text = (ROOT / "requirements" / f"{name}.lock").read_text()
+    return set(re.findall(r"^(\S+==\S+)", text, flags=re.MULTILINE))
+
+
+def test_running_from_a_clone_installs_only_what_running_needs() -> None:
+    """`make run` reads the small locks only; `make test` adds the rest in the same versions."""
+    steps = {
+        goal: subprocess.run(
+            ["make", "--dry-run", "--always-make", goal], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        for goal in ("run", "test")
+    }
+    assert "requirements/run.lock" in steps["run"] and "dev.lock" not in steps["run"]
+    assert "requirements/run.lock" in steps["test"] and "dev.lock" in steps["test"]
+    assert {re.sub(r"[-_.]", "-", pin.partition("==")[0]) for pin in _pins("run")} == {
+        name.replace(".", "-") for name in _DEPENDENCIES
+    }
+    assert _pins("run") | _pins("build") <= _pins("dev")
