@@ -52,6 +52,7 @@ class Counts:
     asking: int = 0
     recall_when_asking: int = 0
     recall_otherwise: int = 0
+    late_answers: int = 0
     tool_calls: int = 0
     tool_answers: int = 0
     turns: int = 0
@@ -79,6 +80,7 @@ class Counts:
             f"tools offered                  {self.tools_offered} of {self.runs}",
             f"recall when it is relevant     {self.recall_when_asking} of {self.asking}",
             f"recall otherwise               {self.recall_otherwise} of {others}",
+            f"answers after the deadline     {self.late_answers} (a busy machine; the turn continues without recall)",
             f"tool calls answered            {self.tool_answers} of {self.tool_calls}",
             f"turns recorded                 {self.turns_recorded} of {self.turns}",
             f"recorded twice by an import    {self.turns_recorded_twice_by_import}",
@@ -223,6 +225,8 @@ def check(machine: PluginMachine, runs: int) -> Counts:
         counts.tool_calls += 1
         results = [_text(message) for message in machine.requests(prompt)[-1].json["messages"]]
         counts.tool_answers += any(_is_answer(prompt, text) for text in results)
+    calls = json.loads(machine.memoranda("hook", "status", "--limit", "1000", "--json"))["counts"]
+    counts.late_answers = sum(calls.get(outcome, 0) for outcome in ("late", "stopped", "error"))
     counts.turns = runs + len(CALLS)
     counts.turns_recorded = machine.wait_for_turns(counts.turns)
     machine.memoranda("import", machine.host, "--yes")

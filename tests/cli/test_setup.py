@@ -84,6 +84,20 @@ def test_a_second_setup_changes_nothing(user: Path, terminal: Terminal) -> None:
     assert tree(user) == before
 
 
+@pytest.mark.parametrize(("provider", "replaced"), [("''", True), ("honcho", False)])
+def test_another_memory_that_a_host_uses_is_replaced_only_by_name(
+    user: Path, terminal: Terminal, provider: str, replaced: bool
+) -> None:
+    """Hermes without an external memory gets ours; one that has another is left alone."""
+    config = user / ".hermes" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text(f"memory:\n  provider: {provider}\n")
+    terminal.ok("setup", "--yes")
+    assert ("memoranda" in config.read_text()) == replaced
+    terminal.ok("setup", "--yes", "--only", "hermes")
+    assert "memoranda" in config.read_text()
+
+
 def test_only_what_is_named_is_done(user: Path, terminal: Terminal) -> None:
     """`--only` keeps to one program; `--no-install` and `--no-import` omit a part."""
     done = terminal.json("setup", "--yes", "--only", "codex", "--no-install")

@@ -10,6 +10,7 @@ from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.settings_change import SettingsError, apply_changes
 from memoranda.adapters.hosts.supported_hosts import HOSTS
+from memoranda.support.relaxed_json import parse_json5
 
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/memory"), "/data/memory")
 CONFIGS = {"hermes": ".hermes/config.yaml", "openclaw": ".openclaw/openclaw.json"}
@@ -19,9 +20,13 @@ TEXTS = [
     ("hermes", "memory:\n  memory_char_limit: 2200\n  provider: ''   # none\n"),
     ("hermes", "memory: {provider: honcho}"),
     ("hermes", "memory:\r\n  provider: mem0\r\nmodel: x\r\n"),
+    ("openclaw", "{\n  // mine\n  agents: { defaults: { model: 'x' } },\n}\n"),
+    ("openclaw", '{"plugins": {"slots": {"memory": "memory-core"}, "allow": ["a"], "entries": {"a": {}}}}'),
+    ("openclaw", "{ plugins: { slots: { memory: 'none', contextEngine: 'legacy' } } } // end\n"),
+    ("openclaw", '{\n  "plugins": {\n    "entries": {}\n  }\n}\n'),
 ]
 _each_text = pytest.mark.parametrize(("name", "text"), TEXTS)
-_each = pytest.mark.parametrize("name", [name for name in CONFIGS if name in HOSTS])
+_each = pytest.mark.parametrize("name", CONFIGS)
 
 
 @pytest.fixture
@@ -70,16 +75,42 @@ def test_uninstalling_restores_every_byte(name: str, text: str, environment: Hos
     assert _files(environment.user_home) == before
 
 
-def test_what_the_user_changed_meanwhile_stays(environment: HostEnvironment) -> None:
-    """And the provider of before is selected again."""
-    config = environment.user_home / CONFIGS["hermes"]
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("hermes", "memory:\n  provider: honcho\nmodel: old\n"),
+        (
+            "openclaw",
+            '{\n  "model": "old",\n  "plugins": {\n    "slots": {\n      "memory": "lancedb"\n    }\n  }\n}\n',
+        ),
+    ],
+)
+def test_what_the_user_changed_meanwhile_stays(name: str, before: str, environment: HostEnvironment) -> None:
+    """And the memory of before is selected again."""
+    config = environment.user_home / CONFIGS[name]
     config.parent.mkdir(parents=True)
-    config.write_text("memory:\n  provider: honcho\n")
-    _install("hermes", environment)
-    config.write_text(config.read_text() + "model: new\n")
-    _install("hermes", environment)
-    _uninstall("hermes", environment)
-    assert config.read_text() == "memory:\n  provider: honcho\nmodel: new\n"
+    config.write_text(before)
+    _install(name, environment)
+    config.write_text(config.read_text().replace("old", "new"))
+    _install(name, environment)
+    _uninstall(name, environment)
+    assert config.read_text() == before.replace("old", "new")
+
+
+def test_the_plugin_is_allowed_to_see_conversations_and_to_load(environment: HostEnvironment) -> None:
+    """OpenClaw asks for the first, and loads only the plugins in its list of allowed ones if it has such a list."""
+    config = environment.user_home / CONFIGS["openclaw"]
+    config.parent.mkdir(parents=True)
+    config.write_text("{ plugins: { allow: ['a'], entries: { memoranda: { config: { owner: ['k'] } } } } }")
+    _install("openclaw", environment)
+    plugins = parse_json5(config.read_text())["plugins"]
+    assert plugins["allow"] == ["a", "memoranda"]
+    assert plugins["slots"] == {"memory": "memoranda"}
+    assert plugins["entries"]["memoranda"] == {
+        "config": {"owner": ["k"]},
+        "enabled": True,
+        "hooks": {"allowConversationAccess": True},
+    }
 
 
 @_each

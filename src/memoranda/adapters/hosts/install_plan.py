@@ -57,10 +57,12 @@ def plan_uninstall(
 
     def plan_file(file: SettingsFile) -> HostFileChange:
         change = _plan_change(file, file.remove, shared=file.is_shared(environment))
+        original = _find_original(file, change.before, backups) if plugin and backups and change.is_needed else None
+        if original is not None:
+            return replace(change, after=original)
         if created is not None and change.before is not None and _is_empty(change.after, file.initial):
             return replace(change, after=created.original_content(file.path, change.after))
-        original = _find_original(file, change.before, backups) if plugin and backups and change.is_needed else None
-        return change if original is None else replace(change, after=original)
+        return change
 
     owned = [_plan_owned_removal(file) for file in host.owned_files(environment)]
     changes = [*map(plan_file, host.files(environment)), *_plan_plugin_removal(plugin), *owned]

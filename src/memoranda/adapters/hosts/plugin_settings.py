@@ -1,26 +1,33 @@
 """`memoranda.json`, the file from which our plugin in a host learns its command, its spool and its tools."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from memoranda.adapters.hosts.launch_command import PROGRAM, LaunchCommand
 from memoranda.adapters.hosts.plugin_hosts import TOOLS
-from memoranda.adapters.hosts.settings_change import read_settings
+from memoranda.adapters.hosts.settings_change import HostFileChange, read_settings
 from memoranda.adapters.hosts.turn_files import spool_directory
 
 FILE_NAME = "memoranda.json"
 _REPLACES = "replaces"
+# What OpenClaw uses when no plugin is selected.
+_BUILT_IN = ("memory-core",)
 _SHARED = "From Memoranda, the memory that all of the user's agents share. "
 
 
-def plugin_settings(host: str, command: LaunchCommand, replaces: str | None) -> bytes:
-    """Returns the content of the file; `replaces` is the memory that the host used before."""
+def plugin_settings(host: str, command: LaunchCommand, host_directory: Path, replaces: str | None) -> bytes:
+    """Returns the content of the file.
+
+    `host_directory` is where the host keeps its state, because a host may run a copy of the plugin in another place;
+    `replaces` is the memory that it used before.
+    """
     first, *rest = command.words
     settings = {
         PROGRAM: {"command": first, "args": [*rest, "hook", host, *command.options]},
         "spool": str(spool_directory(Path(command.home), host)),
+        "host_directory": str(host_directory),
         _REPLACES: replaces,
         "tools": _tool_schemas(),
     }
@@ -31,6 +38,15 @@ def read_replaced(directory: Path) -> str | None:
     """Returns what an installed plugin replaced; None when it replaced nothing, or is not installed."""
     value = read_plugin_settings(directory).get(_REPLACES)
     return value if isinstance(value, str) and value else None
+
+
+def replaced_memory(changes: Iterable[HostFileChange]) -> str:
+    """Returns the memory that planned changes replace; "" for none, and for a host's built-in one."""
+    for change in changes:
+        if change.file.name == FILE_NAME and change.before is None and change.after is not None:
+            replaced = json.loads(change.after)[_REPLACES]
+            return "" if replaced in (None, *_BUILT_IN) else str(replaced)
+    return ""
 
 
 def is_installed(directory: Path) -> bool:

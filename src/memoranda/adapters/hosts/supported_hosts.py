@@ -6,6 +6,7 @@ from typing import Any
 from memoranda.adapters.hosts import claude_code, codex, gemini_cli, opencode
 from memoranda.adapters.hosts.hermes.host import HOST as HERMES_HOST
 from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile
+from memoranda.adapters.hosts.openclaw.host import HOST as OPENCLAW_HOST
 from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
 
 
@@ -44,5 +45,6 @@ _HOSTS = (
     gemini_cli.HOST,
     opencode.HOST,
     HERMES_HOST,
+    OPENCLAW_HOST,
 )
 HOSTS = {host.name: host for host in _HOSTS}

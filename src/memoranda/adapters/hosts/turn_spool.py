@@ -4,8 +4,8 @@ A plugin writes a file for each turn, synced to disk, and starts `memoranda hook
 the host is killed, or when Memoranda cannot run just then: the file stays until the turn is in the record.
 
 The turn itself is imported from the host's own database, as `memoranda import` does it, so that tool calls and
-timestamps are complete and a later import adds nothing twice. What the file says is recorded only if the host keeps no
-record of the session.
+timestamps are complete and a later import adds nothing twice. What the file says is recorded only if the host's
+database does not have it.
 """
 
 import json
@@ -24,6 +24,7 @@ from memoranda.importers.hermes.reader import Hermes
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.session_writer import session_name
+from memoranda.sessions.message_rows import text_of
 from memoranda.support.durable_files import make_private_directory, read_file
 from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
@@ -32,6 +33,11 @@ _LOCK_TIMEOUT = 120.0
 _MAX_BYTES = 64 * 1024 * 1024
 # How long a turn waits for a database of the host that cannot be read; then it is recorded as the plugin gave it.
 _MAX_WAIT_SECONDS = 3600.0
+_MAX_ATTEMPTS = 10
+_ATTEMPT_INTERVAL = 0.5
+# A turn is looked for in this many of the latest messages, by the first letters of its text.
+_MAX_RECENT = 100
+_COMPARED_CHARS = 400
 _log = logging.getLogger(__name__)
 
 
@@ -121,17 +127,46 @@ def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
 
 def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[SpooledTurn]) -> int:
     name = session_name(host, session_id, memory.user)
-    is_in_host_record, problem = _import_session(memory, host, session_id, turns[-1].database)
+    database = turns[-1].database
+    is_in_host_record, problem = _import_session(memory, host, session_id, database)
+    for _ in range(_MAX_ATTEMPTS):
+        if not is_in_host_record or not any(_missing_messages(memory, name, turn) for turn in turns):
+            break
+        # The host may write the answer to its database after it called the plugin.
+        time.sleep(_ATTEMPT_INTERVAL)
+        is_in_host_record, problem = _import_session(memory, host, session_id, database)
     recorded = 0
     for turn in turns:
-        if not is_in_host_record:
-            if problem and time.time() - turn.at < _MAX_WAIT_SECONDS:
-                _log.warning("a turn of %s waits, because the database of %s cannot be read: %s", name, host, problem)
-                continue
-            _append_turn(memory, host, name, turn)
+        if problem and not is_in_host_record and time.time() - turn.at < _MAX_WAIT_SECONDS:
+            _log.warning("a turn of %s waits, because the database of %s cannot be read: %s", name, host, problem)
+            continue
+        _append_turn(memory, host, name, turn)
         turn.file.unlink(missing_ok=True)
         recorded += 1
     return recorded
+
+
+def _missing_messages(memory: Memory, name: str, turn: SpooledTurn) -> list[tuple[int, str, str]]:
+    """Returns number, role and text of what the session lacks of a turn; all of a turn whose answer it lacks."""
+    if not turn.messages or memory.sessions.deleted_sessions([name]):
+        return []
+    session = memory.sessions.get_session(name)
+    stored: list[str] = []
+    if session is not None:
+        offset = max(0, session["message_count"] - _MAX_RECENT)
+        recent = memory.sessions.get_messages(name, include_inactive=True, limit=_MAX_RECENT, offset=offset)
+        stored = [_letters(text_of(message["content"])) for message in recent]
+    missing = [
+        (number, role, text)
+        for number, (role, text) in enumerate(turn.messages)
+        if not any(_letters(memory.services.redact(text))[:_COMPARED_CHARS] in other for other in stored)
+    ]
+    # A host may decorate a prompt, but it stores an answer as the model gave it.
+    return missing if any(role == "assistant" for _, role, _ in missing) or session is None else []
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _import_session(memory: Memory, host: str, session_id: str, database: Path | None) -> tuple[bool, str]:
@@ -150,19 +185,18 @@ def _import_session(memory: Memory, host: str, session_id: str, database: Path |
 
 
 def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> None:
-    """Records what the plugin gave; the id of each message makes a second attempt add nothing."""
+    """Records what the host's database lacks; the id of each message makes a second attempt add nothing."""
+    missing = _missing_messages(memory, name, turn)
+    if not missing:
+        return
     store = memory.sessions
-    if not turn.messages:
-        return
-    if store.deletion.deleted_sessions([name]):
-        return
-    if store.sessions.get_session(name) is None:
-        store.sessions.create_session(name, host, started_at=turn.at, host=host, host_session_id=turn.session_id)
-        store.sessions.end_session(name, "imported")
+    if store.get_session(name) is None:
+        store.create_session(name, host, started_at=turn.at, host=host, host_session_id=turn.session_id)
+        store.end_session(name, "imported")
     store.messages.append_messages(
         name,
         [
             {"role": role, "content": text, "external_id": f"turn/{turn.file.stem}/{number}", "timestamp": turn.at}
-            for number, (role, text) in enumerate(turn.messages)
+            for number, role, text in missing
         ],
     )

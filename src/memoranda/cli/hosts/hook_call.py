@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # A host waits for its hooks; an answer that takes longer than this is not worth the wait.
 TIMEOUT = 2.0
+# Plugins call the program within a turn in which the host waits for a model anyway.
+PLUGIN_TIMEOUT = 4.0
 # A model that called a tool waits for the answer.
 TOOL_TIMEOUT = 20.0
 CAPTURE = "capture"
@@ -84,7 +86,8 @@ def run(options: HookOptions) -> None:
     answers: list[str] = []
     worker = threading.Thread(target=lambda: answers.append(call.answer()), name="memoranda-hook", daemon=True)
     worker.start()
-    timeout = TOOL_TIMEOUT if options.event == TOOL_CALL else TIMEOUT
+    timeout = PLUGIN_TIMEOUT if options.host in PLUGIN_HOSTS else TIMEOUT
+    timeout = TOOL_TIMEOUT if options.event == TOOL_CALL else timeout
     worker.join(None if options.wait or options.event == CAPTURE else timeout)
     late = worker.is_alive() and not answers
     try:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.adapters.hosts.plugin_settings import replaced_memory
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation
 from memoranda.cli.hosts.host_states import HostState, find_hosts
@@ -64,7 +65,9 @@ def detect_programs(
 ) -> list[DetectedProgram]:
     """Returns the programs that are on this machine; `only` limits them to these names."""
     sources = {found.source.name: found for found in find_all_sources()} if imports else {}
-    hosts = {item.host.name: item for item in find_hosts(invocation) if item.present} if installs else {}
+    found = [item for item in find_hosts(invocation) if item.present] if installs else []
+    # Another memory that the user selected is replaced only when the user names the program.
+    hosts = {item.host.name: item for item in found if item.host.name in only or not replaced_memory(item.changes)}
     names = [name for name in dict.fromkeys([*hosts, *sources]) if not only or name in only]
     return [_program(name, sources.get(name), hosts.get(name)) for name in names]
 

@@ -88,7 +88,7 @@ def _manifest(command: LaunchCommand) -> bytes:
 def _settings(root: Path, command: LaunchCommand) -> bytes:
     current = _memory_section(read_yaml((read_settings(_config(root)) or b"").decode())).get(_KEY)
     replaced = read_replaced(_directory(root)) if current == PROGRAM else current
-    return plugin_settings(HERMES, command, replaced if isinstance(replaced, str) and replaced else None)
+    return plugin_settings(HERMES, command, root, replaced if isinstance(replaced, str) and replaced else None)
 
 
 HOST = Host(

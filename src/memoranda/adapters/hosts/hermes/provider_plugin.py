@@ -19,8 +19,8 @@ from typing import Any
 from agent.memory_provider import MemoryProvider  # type: ignore[import-not-found]
 
 _HOST = "hermes"
-# The program itself gives up after two seconds, and needs some time to start on a busy machine.
-_RECALL_TIMEOUT = 4.0
+# The program itself gives up after four seconds, and needs time to start on a busy machine. Hermes waits for eight.
+_RECALL_TIMEOUT = 6.0
 _TOOL_TIMEOUT = 25.0
 _NO_ANSWER = "Memoranda did not answer. Continue without it; 'memoranda doctor' finds the cause."
 _log = logging.getLogger(__name__)

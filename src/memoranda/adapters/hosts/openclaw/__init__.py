@@ -1,0 +1,1 @@
+"""Memoranda in the memory slot of OpenClaw: the installation, and the plugin that OpenClaw loads."""
