@@ -120,7 +120,7 @@ def test_a_word_like_no_name_gets_none(tmp_path: Path) -> None:
 
 
 def test_unknown_names_in_the_settings_are_reported_by_every_command(tmp_path: Path) -> None:
-    """A misspelt section or key has no effect and is said so; sections of other programs are not."""
+    """A misspelt section or key has no effect and is reported; sections of other programs are not."""
     terminal = Terminal(tmp_path / "home")
     terminal.home.mkdir(mode=0o700)
     terminal.home.joinpath("config.yaml").write_text("memori: {a: 1}\nmemory: {provder: x}\nterminal: {b: 2}\n")
@@ -132,8 +132,8 @@ def test_unknown_names_in_the_settings_are_reported_by_every_command(tmp_path: P
         assert "terminal is not" not in shown
 
 
-def test_settings_that_are_no_yaml_are_named_by_their_file(tmp_path: Path) -> None:
-    """The error names config.yaml and the line, and `config set` says what a setting takes."""
+def test_invalid_yaml_is_reported_with_its_file(tmp_path: Path) -> None:
+    """The error names config.yaml and the line, and `config set` says which values a setting accepts."""
     terminal = Terminal(tmp_path / "home")
     terminal.home.mkdir(mode=0o700)
     refused = terminal.run("config", "set", "memory.write_approval", "maybe")

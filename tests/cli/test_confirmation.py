@@ -51,8 +51,8 @@ def test_without_a_terminal_the_preview_says_how_to_agree(run: Run) -> None:
     assert run("y\n", as_json=True).output == '{\n  "applied": false\n}\n'
 
 
-def test_a_dry_run_changes_nothing_whatever_else_was_said(run: Run) -> None:
-    """Neither by `--yes` nor by an answer."""
+def test_a_dry_run_changes_nothing(run: Run) -> None:
+    """Neither with `--yes` nor with an answer."""
     assert run("y\n", dry_run=True, yes=True).output == "a -> b\nNothing was renamed.\n"
 
 

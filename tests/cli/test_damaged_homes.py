@@ -1,4 +1,4 @@
-"""Whatever a home looks like, every command answers in words or in one JSON document, never with a traceback."""
+"""Every command answers with text or one JSON document and never with a traceback, however damaged the home is."""
 
 import json
 import os
@@ -106,8 +106,8 @@ def test_wrong_usage_is_answered_in_json_too(tmp_path: Path, arguments: list[str
 
 
 @pytest.mark.parametrize("home", ["", "~nosuchuser-here/x", "x" * 5000])
-def test_a_home_that_cannot_be_is_a_message(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing is written where the command was called."""
+def test_an_impossible_home_is_an_error_message(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written in the current directory."""
     monkeypatch.chdir(tmp_path)
     terminal = Terminal(Path("unused"))
     result = terminal.run("--home", home, "memory", "add", "x")
@@ -128,7 +128,7 @@ def test_editing_without_a_terminal_and_without_an_editor_is_refused(
 
 
 def test_text_that_an_editor_saved_in_another_encoding_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The refusal names the file that holds it."""
+    """The refusal names the file that contains it."""
     script = tmp_path / "editor"
     script.write_text("#!/bin/sh\nprintf 'caf\\351' > \"$1\"\n")
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -153,8 +153,8 @@ def test_an_editor_that_fails_leaves_no_private_text_behind(tmp_path: Path, monk
     assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
-def test_the_doctor_calls_nothing_mended_that_still_shows(tmp_path: Path) -> None:
-    """A directory in the place of a staged file cannot be removed as one."""
+def test_the_doctor_calls_nothing_fixed_that_remains(tmp_path: Path) -> None:
+    """A directory with the name of a staged file cannot be removed as a file."""
     terminal = Terminal(tmp_path)
     terminal.ok("memory", "add", "one")
     (tmp_path / "memories" / ".MEMORY.md.tmp").mkdir(mode=0o700)
@@ -188,10 +188,8 @@ def test_pending_shows_no_poisoned_text(tmp_path: Path) -> None:
         assert "0123abcd" in output and "previous instructions" not in output and "\x1b" not in output
 
 
-def test_the_demo_tells_the_same_story_whatever_the_environment_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Limits, approval and profile of the user do not reach it."""
+def test_the_demo_ignores_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's limits, approval and profile do not change it."""
     monkeypatch.setenv("MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT", "5")
     monkeypatch.setenv("MEMORANDA_MEMORY_WRITE_APPROVAL", "propose")
     monkeypatch.setenv("MEMORANDA_PROFILE", "work")

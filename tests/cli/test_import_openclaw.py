@@ -1,4 +1,4 @@
-"""`memoranda import openclaw`: what would happen first, nothing before a yes, and everything said."""
+"""`memoranda import openclaw` shows what would happen, writes nothing without consent, and reports everything."""
 
 import json
 import os
@@ -62,10 +62,10 @@ def test_nothing_is_written_before_a_yes(home: Path, source: Path, arguments: li
     assert contents(source) == before
 
 
-def test_while_another_import_is_at_work_nothing_moves(
+def test_while_another_import_runs_nothing_is_migrated(
     home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither memories nor conversations, and no copy of the home is made; who is at work is said."""
+    """Neither memories nor conversations, and no backup is made; the error names the other import."""
     monkeypatch.setattr("memoranda.cli.imports.workflow._LOCK_TIMEOUT", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "--yes")
@@ -123,7 +123,7 @@ def test_secrets_move_only_by_order(home: Path, source: Path) -> None:
     assert "never copies secrets" in refused.output
 
 
-def test_another_agent_gets_a_memory_of_its_own(home: Path, source: Path) -> None:
+def test_another_agent_gets_its_own_memory(home: Path, source: Path) -> None:
     """In a profile, without what belongs to the others."""
     done = answer(home, "--yes", "--agent", "work", "--profile", "work")
     assert done["migration"]["agent"] == "work"
@@ -132,14 +132,14 @@ def test_another_agent_gets_a_memory_of_its_own(home: Path, source: Path) -> Non
     assert run(home, "--agent", "nobody").exit_code == 1
 
 
-def test_conversations_can_be_left_out(home: Path, source: Path) -> None:
-    """Then there is no record of any."""
+def test_conversations_can_be_omitted(home: Path, source: Path) -> None:
+    """The home then has no record."""
     assert answer(home, "--yes", "--no-sessions")["sessions"] is None
     assert not (home / "state.db").exists()
 
 
-def test_where_there_is_no_openclaw_it_says_where_it_looked(home: Path, tmp_path: Path) -> None:
-    """With a hint, and a code that says that nothing was done."""
+def test_without_openclaw_the_error_names_its_directories(home: Path, tmp_path: Path) -> None:
+    """With a hint, and an exit code for an unusable source."""
     (tmp_path / "user").mkdir(exist_ok=True)
     for arguments in ([], ["--source", str(tmp_path / "user")]):
         result = run(home, *arguments)
@@ -148,7 +148,7 @@ def test_where_there_is_no_openclaw_it_says_where_it_looked(home: Path, tmp_path
         assert not home.exists()
 
 
-def test_the_older_names_and_a_named_place_are_found(
+def test_older_names_and_a_named_directory_are_found(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by the variable that moves OpenClaw's own directory."""
@@ -160,8 +160,8 @@ def test_the_older_names_and_a_named_place_are_found(
     assert answer(home)["migration"]["source"] == str(moved)
 
 
-def test_a_step_that_fails_is_said_and_told_by_the_exit_code(home: Path, source: Path) -> None:
-    """All others are done."""
+def test_a_failed_step_is_reported_and_sets_the_exit_code(home: Path, source: Path) -> None:
+    """All other steps are done."""
     (home / "memories").mkdir(parents=True)
     (home / "memories" / "MEMORY.md").write_bytes(b"\xff\xfe")
     result = run(home, "--yes", "--json", "--no-backup")

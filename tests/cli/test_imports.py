@@ -1,4 +1,4 @@
-"""`memoranda import`: what is there, what would happen, and nothing before a yes."""
+"""`memoranda import` lists what was found, shows what would happen, and writes nothing without consent."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def answer(home: Path, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(result.stdout))
 
 
-def test_without_a_name_it_says_what_is_there(home: Path, transcript: Path) -> None:
+def test_without_a_name_it_lists_what_was_found(home: Path, transcript: Path) -> None:
     """And writes nothing."""
     result = run(home)
     assert "Claude Code (claude-code): 1 file, " in result.output
@@ -70,7 +70,7 @@ def test_nothing_is_written_before_a_yes(home: Path, transcript: Path, arguments
 
 
 def test_with_yes_it_imports_and_keeps_a_report(home: Path, transcript: Path) -> None:
-    """What was done is said, kept in the home for its owner only, and can be found at once."""
+    """The report is printed and stored in the home for its owner only, and search finds the messages at once."""
     planned = answer(home, "claude-code", "--dry-run")
     done = answer(home, "claude-code", "--yes")
     assert (planned["applied"], done["applied"]) == (False, True)
@@ -123,7 +123,7 @@ def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path, option:
 
 
 def test_problems_are_named_by_file_and_line(home: Path, transcript: Path) -> None:
-    """They are no failure: the rest is imported."""
+    """They are not a failure: the rest is imported."""
     with transcript.open("a") as stream:
         stream.write("broken\n")
     result = run(home, "claude-code", "--yes")
@@ -143,8 +143,8 @@ def test_a_program_s_own_variable_says_where_its_files_are(
     assert answer(home, "claude-code", "--source", str(tmp_path / "moved"), "--yes")["sources"][0]["messages"] == 9
 
 
-def test_where_settings_were_moved_cursor_is_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """XDG_CONFIG_HOME moves its editor and its command line; what lies in ~/.cursor is found as well."""
+def test_cursor_is_found_where_settings_were_moved(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XDG_CONFIG_HOME moves its editor and its command line; ~/.cursor is searched as well."""
     cursor_stores.write_editor(tmp_path / "moved" / "Cursor" / "User")
     cursor_stores.write_agent(tmp_path / "moved" / "cursor")
     cursor_stores.write_agent(tmp_path / "user" / ".cursor")
@@ -153,8 +153,8 @@ def test_where_settings_were_moved_cursor_is_found(home: Path, tmp_path: Path, m
     assert [each["files"] for each in answer(home)["found"]] == [3]
 
 
-def test_where_there_is_nothing_it_says_so(home: Path) -> None:
-    """With the way to name a place; and the home stays as it was."""
+def test_without_conversations_it_says_so(home: Path) -> None:
+    """With the option for another path; the home is not created."""
     assert "No conversations of a known program" in run(home).output
     result = run(home, "claude-code", "--yes")
     assert (result.exit_code, "--source" in result.output) == (0, True)
@@ -162,8 +162,8 @@ def test_where_there_is_nothing_it_says_so(home: Path) -> None:
     assert not home.exists()
 
 
-def test_what_makes_no_sense_is_refused(home: Path, tmp_path: Path) -> None:
-    """An unknown program, a name beside --all, JSON lines without a file, a place that is not there."""
+def test_invalid_arguments_are_refused(home: Path, tmp_path: Path) -> None:
+    """An unknown program, a name with --all, JSON lines without a file, a path that does not exist."""
     for arguments in (
         ["netscape"],
         ["--all", "claude-code"],
@@ -174,7 +174,7 @@ def test_what_makes_no_sense_is_refused(home: Path, tmp_path: Path) -> None:
 
 
 def test_json_lines_are_imported_from_a_file(home: Path, tmp_path: Path) -> None:
-    """Options may stand before the name of the program too."""
+    """Options may precede the name of the program."""
     file = write_lines(tmp_path / "talk.jsonl", [{"role": "user", "content": "hello"}])
     assert answer(home, "--yes", "jsonl", "--source", str(file))["sources"][0]["messages"] == 1
 
@@ -209,10 +209,10 @@ def _at_terminal(home: Path, typed: str) -> str:
     return shown.decode()
 
 
-def test_while_another_import_is_at_work_nothing_is_imported(
+def test_while_another_import_runs_nothing_is_imported(
     home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who that is, is said before anything is waited for, and again when it took too long."""
+    """The other import is named before the command waits, and again after the timeout."""
     monkeypatch.setattr("memoranda.cli.imports.workflow._LOCK_TIMEOUT", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "claude-code", "--yes")
@@ -239,8 +239,8 @@ def test_of_two_imports_at_once_each_counts_what_it_added(home: Path, tmp_path: 
 
 
 @pytest.mark.slow
-def test_following_takes_in_what_is_new_until_it_is_interrupted(home: Path, transcript: Path) -> None:
-    """One line per round that brought something; Ctrl-C ends it in good order."""
+def test_following_imports_what_is_new_until_it_is_interrupted(home: Path, transcript: Path) -> None:
+    """One line per pass with new messages; Ctrl-C ends it cleanly."""
     with (
         subprocess.Popen(
             [*_PROGRAM, "--home", str(home), "claude-code", "--yes", "--follow", "--json"],

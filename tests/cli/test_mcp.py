@@ -31,7 +31,7 @@ def test_a_token_in_the_environment_counts(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / ".env").exists()
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     """With what to do about it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

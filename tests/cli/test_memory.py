@@ -34,7 +34,7 @@ def test_adding_replacing_and_removing(terminal: Terminal) -> None:
     assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
 
 
-def test_the_options_may_stand_before_or_after_the_command(terminal: Terminal) -> None:
+def test_options_may_precede_or_follow_the_command(terminal: Terminal) -> None:
     """`--json` at the end means the same as at the beginning."""
     terminal.ok("memory", "add", "--target", "user", "Ana")
     before = terminal.run("--json", "memory", "list").output
@@ -191,7 +191,7 @@ def test_edit_goes_through_the_same_write_path(terminal: Terminal, editor: Calla
 
 
 def test_a_refused_edit_loses_neither_the_file_nor_the_text(terminal: Terminal, editor: Callable[[str], None]) -> None:
-    """The draft is kept and its place is named."""
+    """The draft is kept, and the error names its path."""
     terminal.ok("memory", "add", "one")
     editor("x" * 3000)
     refused = terminal.run("memory", "edit")
@@ -222,7 +222,7 @@ def test_an_edit_mends_an_odd_file(terminal: Terminal, editor: Callable[[str], N
     assert path.read_text() == "a\n§\nb\n§\nc"
 
 
-def test_profiles_and_users_are_kept_apart(terminal: Terminal) -> None:
+def test_profiles_and_users_have_separate_memories(terminal: Terminal) -> None:
     """Each option leads to a memory of its own."""
     terminal.ok("memory", "add", "of the default profile")
     terminal.ok("--profile", "work", "memory", "add", "of work")

@@ -20,7 +20,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 
 def test_the_doctor_fixes_what_is_safe_to_fix(terminal: Terminal) -> None:
-    """Exit code 1 while something stands, 0 afterwards."""
+    """Exit code 1 while a problem remains, 0 afterwards."""
     terminal.ok("memory", "add", "one")
     path = terminal.home / "memories" / "MEMORY.md"
     path.chmod(0o644)
@@ -118,7 +118,7 @@ def test_a_command_loads_only_what_it_needs() -> None:
     assert "'ruamel" not in loaded and "'dotenv" not in loaded
 
 
-def test_output_that_is_not_read_is_no_error(tmp_path: Path) -> None:
+def test_output_that_is_not_read_is_not_an_error(tmp_path: Path) -> None:
     """`memoranda … | head` ends quietly."""
     script = f"{sys.executable} -m memoranda --home {tmp_path} memory list | head -c 1 > /dev/null"
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)

@@ -60,8 +60,8 @@ def test_people_see_the_name_of_a_project_without_its_first_commit(terminal: Ter
         assert "#" + (project_of(Path.cwd()) or "").partition("#")[2] not in text
 
 
-def test_an_unknown_project_is_answered_with_those_that_there_are(terminal: Terminal) -> None:
-    """It is no error: there may be some later."""
+def test_an_unknown_project_is_answered_with_the_known_ones(terminal: Terminal) -> None:
+    """It is not an error: it may exist later."""
     for words in (["search", "lock"], ["sessions", "list"]):
         text = terminal.ok(*words, "--project", "shed")
         assert "No conversation is about that project." in text
@@ -108,7 +108,7 @@ def test_where_there_is_no_project_this_is_refused(
 
 @pytest.mark.parametrize("words", [["search", "x"], ["sessions", "list"]], ids=" ".join)
 def test_an_empty_home_works_and_stays_empty(terminal: Terminal, tmp_path: Path, words: list[str]) -> None:
-    """There is no project in it, and looking leaves no trace."""
+    """It has no project, and listing creates nothing."""
     empty = Terminal(tmp_path / "empty")
     assert empty.ok(*words, "--project", "this").strip() == "No conversation is about that project."
     empty.json(*words, "--project", "ana/house")

@@ -1,4 +1,4 @@
-"""A provider that hangs, raises, prints or answers with garbage is a problem in words to every command."""
+"""A provider that hangs, raises, prints or answers with garbage is reported as a problem by every command."""
 
 import json
 import subprocess
@@ -106,7 +106,7 @@ KEEPING = """def sync_turn(self, user_content, assistant_content, *, session_id=
 
 
 def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) -> None:
-    """One turn of a session with a name of its own; nothing in the outbox; waiting jobs stay."""
+    """One turn of a session with a special name; nothing in the outbox; waiting jobs stay."""
     _plugin(terminal.home, KEEPING)
     outbox = Outbox(terminal.home)
     args = {"user_content": "a real question", "assistant_content": "x"}

@@ -61,8 +61,8 @@ def _settings(home: Path) -> dict[str, object]:
     return found
 
 
-def test_what_is_not_named_again_stays(terminal: Terminal) -> None:
-    """Values, and the secret, which need not be given twice."""
+def test_values_that_are_not_set_again_stay(terminal: Terminal) -> None:
+    """Values, and the secret, which need not be entered twice."""
     add_plugin(terminal.home, "asking", ASKING)
     terminal.ok("provider", "setup", "asking", "--set", "api_key=k-1234", "--set", "region=us", "--set", "url=http://x")
     told = terminal.json("provider", "setup", "asking", "--set", "limit=9")
@@ -81,8 +81,8 @@ def test_a_secret_in_the_environment_will_do(terminal: Terminal, monkeypatch: py
     assert terminal.json("provider", "status")["missing"] == []
 
 
-def test_a_field_with_a_variable_is_where_the_provider_reads_it(terminal: Terminal) -> None:
-    """In .env, although it is no secret."""
+def test_a_field_with_a_variable_is_stored_in_env(terminal: Terminal) -> None:
+    """Where the provider reads it, although it is not a secret."""
     add_plugin(terminal.home, "asking", ASKING)
     terminal.ok("provider", "setup", "asking", "--set", "api_key=k", "--set", "url=http://x")
     assert "ASKING_URL='http://x'" in (terminal.home / ".env").read_text()
@@ -134,7 +134,7 @@ def test_a_provider_that_sets_itself_up_is_left_to_do_it(terminal: Terminal) -> 
     assert not (terminal.home / "own.txt").exists()
 
 
-def test_a_setup_of_its_own_that_fails_switches_nothing_on(terminal: Terminal) -> None:
+def test_a_provider_whose_own_setup_fails_is_not_used(terminal: Terminal) -> None:
     """With the reason."""
     add_plugin(terminal.home, "asking", SETS_ITSELF_UP.replace("with open", "1 / 0\n        with open"))
     result = terminal.run("provider", "setup", "asking")
@@ -229,7 +229,7 @@ def test_a_person_can_choose_only_the_built_in_memory(terminal: Terminal) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("before", [(), ("asking", "us")], ids=["choosing", "answering"])
-def test_ctrl_c_leaves_everything_as_it_was(terminal: Terminal, before: tuple[str, ...]) -> None:
+def test_ctrl_c_changes_nothing(terminal: Terminal, before: tuple[str, ...]) -> None:
     """While choosing, and between two answers."""
     add_plugin(terminal.home, "asking", ASKING)
     as_it_was = tree(terminal.home)

@@ -14,8 +14,8 @@ WORDS = ("alpha", "kilo", "tango", "zulu")
 
 
 @pytest.mark.slow
-def test_what_a_torn_page_has_lost_is_found_all_the_same(tmp_path: Path) -> None:
-    """Half of each page in turn; the index is made again at once."""
+def test_a_torn_page_of_the_index_hides_nothing(tmp_path: Path) -> None:
+    """Half of each page in turn; the index is rebuilt at once."""
     terminal = Terminal(tmp_path / "home")
     terminal.ok("memory", "list")
     with SessionDB(terminal.home / "state.db") as db:

@@ -57,7 +57,7 @@ def test_looking_into_an_empty_home_works_and_leaves_no_trace(terminal: Terminal
 
 
 def test_sessions_are_listed_latest_first(past: Terminal) -> None:
-    """With their titles, or what was first said."""
+    """With their titles, or their first message."""
     text = past.ok("sessions", "list")
     assert text.index("The plum cake needs butter") < text.index("Fix the build")
     assert "zebra" not in text
@@ -100,7 +100,7 @@ def test_a_list_of_nothing_says_that_there_is_nothing(terminal: Terminal) -> Non
 
 @pytest.mark.parametrize("name", ["20250615_a", "20250615", "Fix the build"])
 def test_a_session_is_shown_by_id_by_its_beginning_or_by_title(past: Terminal, name: str) -> None:
-    """Every message, with who said it."""
+    """Every message, with its role."""
     text = past.ok("sessions", "show", name)
     assert "How do I fix the zebra build?" in text
     assert text.index("user") < text.index("assistant")
@@ -134,8 +134,8 @@ def test_a_session_can_be_renamed(past: Terminal) -> None:
     assert "Plum cake" not in past.ok("sessions", "list")
 
 
-def test_deleting_shows_what_would_go_and_asks(past: Terminal, tmp_path: Path) -> None:
-    """No is no; with yes it is gone from the record, from search, and from the bytes of both files."""
+def test_deleting_shows_the_sessions_and_asks(past: Terminal, tmp_path: Path) -> None:
+    """No changes nothing; yes removes them from the record, from search, and from the bytes of both files."""
     result = past.run("sessions", "delete", "Fix the build", input="n\n")
     assert result.exit_code == 1
     assert "1 session with 2 messages" in result.output
@@ -211,7 +211,7 @@ def test_pruning_takes_ended_sessions_that_are_old(past: Terminal) -> None:
     assert past.ok("sessions", "prune", "--yes") == "There is nothing to prune.\n"
 
 
-def test_an_export_comes_back_as_it_was(past: Terminal, tmp_path: Path) -> None:
+def test_an_export_is_imported_unchanged(past: Terminal, tmp_path: Path) -> None:
     """Into another home, and a second import adds nothing."""
     file = tmp_path / "past.jsonl"
     assert past.json("sessions", "export", "--all-users", "--output", str(file))["sessions"] == 3
@@ -262,8 +262,8 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
     assert "api call" not in text and "state." not in text
 
 
-def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> None:
-    """The match is marked, a question comes with its answer, other users' conversations are not there."""
+def test_search_shows_the_match_and_the_messages_around_it(past: Terminal) -> None:
+    """The match is marked, a question comes with its answer, and other users' conversations are not shown."""
     text = past.ok("search", "fixing", "the", "zebra")
     assert "Fix the build" in text
     assert "How do I fix the zebra build?" in text

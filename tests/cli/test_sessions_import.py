@@ -83,7 +83,7 @@ def test_a_first_line_that_is_cut_off_does_not_stop_the_others(terminal: Termina
 
 
 def test_a_session_without_any_time_is_dated_now(terminal: Terminal, tmp_path: Path) -> None:
-    """And stays so, with what is added to it later; it is said."""
+    """With what is added to it later; the command reports it."""
     file = tmp_path / "undated.jsonl"
     file.write_text(f"{json.dumps(SESSION)}\n{json.dumps(OTHER)}\n")
     before = time.time()
@@ -126,15 +126,15 @@ def test_a_file_in_a_directory_that_is_not_there_is_refused_before_anything_is_d
     assert len(terminal.json("sessions", "list")["sessions"]) == 1
 
 
-def test_a_file_that_cannot_be_written_is_called_by_its_name(terminal: Terminal, tmp_path: Path) -> None:
-    """Not by that of the file which stands in for it."""
+def test_a_file_that_cannot_be_written_is_named(terminal: Terminal, tmp_path: Path) -> None:
+    """Not the temporary file that is written first."""
     file = tmp_path / ("x" * 300)
     result = terminal.run("sessions", "export", "--output", str(file))
     assert result.exit_code == 2
     assert result.output.startswith(f"{file} cannot be written: ")
 
 
-def test_an_existing_file_is_never_written_over(terminal: Terminal, tmp_path: Path) -> None:
+def test_an_existing_file_is_never_overwritten(terminal: Terminal, tmp_path: Path) -> None:
     """It may be the only copy of what was deleted before."""
     file = tmp_path / "past.jsonl"
     file.write_text("the only copy\n")

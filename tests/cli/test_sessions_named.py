@@ -63,8 +63,8 @@ def test_deleting_with_a_question_shows_what_a_short_name_means(terminal: Termin
     assert _there(terminal) == {"first"}
 
 
-def test_a_title_that_only_numbers_are_left_of_leads_to_the_latest(terminal: Terminal) -> None:
-    """And that is said."""
+def test_a_title_without_its_number_means_the_latest(terminal: Terminal) -> None:
+    """A note says so."""
     with memoranda.open(terminal.home) as memory:
         tell(memory.sessions, "third", ["the latest"], title="Plan #3")
         memory.sessions.delete_session("first")
@@ -73,7 +73,7 @@ def test_a_title_that_only_numbers_are_left_of_leads_to_the_latest(terminal: Ter
     assert "the latest" in result.stdout
 
 
-def test_one_conversation_under_several_numbers_is_no_question(tmp_path: Path) -> None:
+def test_one_conversation_under_several_numbers_is_not_ambiguous(tmp_path: Path) -> None:
     """A compressed conversation continues under the next number: nothing else is meant, and no note is printed."""
     terminal = Terminal(tmp_path / "home")
     with memoranda.open(terminal.home) as memory:
@@ -87,8 +87,8 @@ def test_one_conversation_under_several_numbers_is_no_question(tmp_path: Path) -
         assert result.stderr == ""
 
 
-def test_an_id_comes_before_a_title_and_that_is_said(terminal: Terminal) -> None:
-    """An id is the only name that nothing else has."""
+def test_an_id_comes_before_a_title_with_a_note(terminal: Terminal) -> None:
+    """An id is the only unique name."""
     terminal.ok("sessions", "rename", "second", "first")
     result = terminal.run("sessions", "show", "first")
     assert "the one I mean" in result.stdout
@@ -107,7 +107,7 @@ def test_a_title_that_several_users_have_is_refused_with_their_ids(terminal: Ter
     assert "Ana's plan" in terminal.ok("--user", "ana", "sessions", "show", "Plan")
 
 
-def test_a_name_longer_than_a_title_can_be_is_no_title(tmp_path: Path) -> None:
+def test_a_name_longer_than_any_title_matches_no_title(tmp_path: Path) -> None:
     """Its first hundred characters may be those of another session."""
     terminal = Terminal(tmp_path / "home")
     with memoranda.open(terminal.home) as memory:

@@ -109,8 +109,8 @@ def test_only_what_is_named_is_done(user: Path, terminal: Terminal) -> None:
     assert not (user / ".claude.json").exists()
 
 
-def test_an_empty_machine_is_told_what_was_looked_for(terminal: Terminal) -> None:
-    """With the names of the programs and the places of their settings."""
+def test_without_programs_setup_lists_what_it_looked_for(terminal: Terminal) -> None:
+    """With the names of the programs and the paths of their settings."""
     shown = terminal.ok("setup", "--yes")
     assert "No agent was found on this machine." in shown
     assert "Claude Code, Codex, Cursor" in shown
@@ -132,7 +132,7 @@ def test_settings_that_cannot_be_changed_are_reported_and_the_rest_is_done(user:
 @pytest.mark.slow
 @pytest.mark.parametrize(("typed", "sources"), [("2\n", {"codex"}), ("nine\n1, 2\n", {"claude-code", "codex"})])
 def test_a_person_selects_by_number(user: Path, terminal: Terminal, typed: str, sources: set[str]) -> None:
-    """An answer that is no number of the list is asked again."""
+    """An answer that is not a number of the list is asked again."""
     shown = _at_terminal(terminal.home, typed)
     assert "Which of them?" in shown
     assert "A search over your own history" in shown
@@ -199,5 +199,5 @@ def test_an_interrupted_setup_can_be_continued(user: Path, terminal: Terminal) -
     ],
 )
 def test_a_topic_is_made_of_the_words_of_a_conversation(text: str, topic: str) -> None:
-    """Markup, commands and single short words are no topic; operators of the query become words."""
+    """Markup, commands and single short words are not a topic; operators of the query become words."""
     assert find_topic(text) == topic

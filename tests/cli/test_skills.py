@@ -61,7 +61,7 @@ def test_withheld_passages_are_named_and_can_be_allowed(skills: Terminal) -> Non
     assert [change["action"] for change in skills.json("log")] == ["revoke", "allow"]
 
 
-def test_each_user_of_a_gateway_has_skills_of_their_own_and_sees_those_of_the_home(skills: Terminal) -> None:
+def test_each_user_of_a_gateway_has_own_skills_and_sees_those_of_the_home(skills: Terminal) -> None:
     """Not those of another user."""
     skills.ok("create", "shared", "-", "--description", "For all.", input="x")
     skills.ok("create", "hers", "-", "--description", "Hers.", "--user", "ana", input="x")

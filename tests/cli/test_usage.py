@@ -23,7 +23,7 @@ def _json(home: Path, *arguments: str) -> Any:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home whose ledger holds a chat, a review, and a call of an unknown model."""
+    """A home with a ledger that contains a chat, a review, and a call of an unknown model."""
     ledger = Ledger(tmp_path)
     chat = Fixed(Usage(100_000, 1_000, cache_read_tokens=90_000))
     ledger.metered(chat, "chat", session_id="s1").reply("", QUESTION)
@@ -58,7 +58,7 @@ def test_it_can_be_looked_at_from_four_sides(home: Path, by: str, names: int) ->
     assert len(_json(home, "--by", by)["rows"]) == names
 
 
-def test_a_stretch_of_time_and_a_user_can_be_named(home: Path) -> None:
+def test_usage_can_be_limited_to_a_period_and_a_user(home: Path) -> None:
     """What lies outside is not counted."""
     ledger = Ledger(home)
     store_calls(ledger._file, [CallRecord("chat", 86_400.0 * 365 * 50, model="old", cost_usd=5.0)])

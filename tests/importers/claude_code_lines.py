@@ -1,4 +1,4 @@
-"""Lines of transcripts as Claude Code writes them, in several of its versions; the words are this project's own."""
+"""Lines of transcripts as several versions of Claude Code write them; the texts are made up."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ Line = dict[str, Any]
 
 
 def entry(uuid: str, kind: str, *, session: str = SESSION, at: str = "2026-03-01T10:00:00.000Z", **fields: Any) -> Line:
-    """What every line of a conversation has."""
+    """Return the fields that every line of a conversation has."""
     return {
         "parentUuid": None, "isSidechain": False, "type": kind, "uuid": uuid, "timestamp": at, "userType": "external",
         "entrypoint": "cli", "cwd": "/home/ann/shop", "sessionId": session, "version": "2.1.197", "gitBranch": "main",

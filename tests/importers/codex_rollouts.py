@@ -1,4 +1,4 @@
-"""Rollouts as three generations of Codex write them, made up after the real format."""
+"""Rollouts as three generations of Codex write them; the texts are made up."""
 
 import json
 from pathlib import Path
@@ -102,7 +102,7 @@ FIRST = {
 
 
 def write(home: Path, *rollouts: list[Line]) -> Path:
-    """A Codex home with these sessions, the first on the first day."""
+    """Write a Codex home with these sessions, the first on the first day."""
     for day, lines in enumerate(rollouts, start=1):
         host_id = lines[0].get("payload", lines[0])["id"]
         write_lines(

@@ -1,4 +1,4 @@
-"""Conversations as Cursor keeps them, made up after what is publicly known of its databases."""
+"""Conversations as Cursor stores them, made up from what is publicly known about its databases."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ WORDS = [
 
 
 def composer(bubbles: list[Value], **more: Any) -> Value:
-    """What the editor says of a conversation."""
+    """Return the editor's description of a conversation."""
     headers = [{"bubbleId": each["bubbleId"], "type": each["type"]} for each in bubbles]
     about = {"_v": 10, "composerId": COMPOSER, "name": "Deadlock in checkout", "createdAt": NOW, "lastUpdatedAt": NOW}
     modes = {"unifiedMode": "agent", "modelConfig": {"modelName": "default"}, "status": "completed"}
@@ -64,7 +64,7 @@ def composer(bubbles: list[Value], **more: Any) -> Value:
 
 
 def put(database: Path, table: str, values: dict[str, Any]) -> None:
-    """Values into one of the editor's databases."""
+    """Write values into one of the editor's databases."""
     database.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(database)) as connection, connection:
         for name in ("ItemTable", "cursorDiskKV"):
@@ -79,7 +79,7 @@ def global_database(user: Path) -> Path:
 
 
 def write_workspace(user: Path, values: dict[str, Any]) -> Path:
-    """A workspace, which knows its directory."""
+    """Write a workspace, which names its directory."""
     database = user / "workspaceStorage" / "0a1b2c" / "state.vscdb"
     put(database, "ItemTable", values)
     address = "file:///home/ann/my%20shop"
@@ -88,7 +88,7 @@ def write_workspace(user: Path, values: dict[str, Any]) -> Path:
 
 
 def write_editor(user: Path, **more: Any) -> Path:
-    """The editor as it is today: bubbles have keys of their own in the global database."""
+    """Write the databases of the current editor: bubbles have their own keys in the global database."""
     bubbles = {f"bubbleId:{COMPOSER}:{each['bubbleId']}": each for each in BUBBLES}
     empty = {"composerData:draft": {"composerId": "draft", "fullConversationHeadersOnly": []}}
     put(
@@ -153,7 +153,7 @@ SAID_TO_AGENT = [
 
 
 def write_agent(cursor: Path, agent: str = AGENT, *, forgotten: int = 0) -> Path:
-    """A conversation of the command line; the first `forgotten` messages are in its list no more."""
+    """Write a conversation of the command line; the first `forgotten` messages are no longer in its list."""
     store = cursor / "chats" / hashlib.md5(DIRECTORY.encode()).hexdigest() / agent / "store.db"
     store.parent.mkdir(parents=True, exist_ok=True)
     blobs = [json.dumps(each).encode() for each in MESSAGES]

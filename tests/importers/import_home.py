@@ -1,4 +1,4 @@
-"""What tests of importers share: a store to import into, and what is in it afterwards."""
+"""The code that tests of importers share: a store to import into, and its content afterwards."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,11 +26,11 @@ class Home:
         return self._with(reader, where, "apply", rescan)
 
     def everything(self) -> dict[str, dict[str, Any]]:
-        """Every session with its messages."""
+        """Return every session with its messages."""
         return {session["id"]: session for session in self.store.transfer.iter_export()}
 
     def messages(self, session_id: str) -> list[dict[str, Any]]:
-        """The messages of a session, with the fields that are set."""
+        """Return the messages of a session, with the fields that are set."""
         unsaid = ("id", "session_id", "active", "compacted")
         return [
             {name: value for name, value in message.items() if value is not None and name not in unsaid}
@@ -47,7 +47,7 @@ class Home:
 
 
 class ListReader:
-    """A reader that gives what a test tells it to."""
+    """A reader that yields the events of a test."""
 
     name = "recited"
 
@@ -66,7 +66,7 @@ class ListReader:
 
 
 def write_lines(file: Path, lines: Sequence[dict[str, Any]]) -> Path:
-    """A file of JSON lines."""
+    """Write a file of JSON lines."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return file

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "user" / ".claude" / "projects" / "-home-ann-shop"
 
 
-def test_what_was_recalled_for_a_prompt_is_not_remembered_once_more(home: Home, project: Path) -> None:
+def test_recalled_text_in_a_prompt_is_not_imported(home: Home, project: Path) -> None:
     """Older versions put it into the user's message; a fence that others wrote is text of the user."""
     recalled = build_memory_context_block("The heron cluster has port 5433.", source="earlier conversations")
     theirs = "What does <memory-context>x</memory-context> mean?"
@@ -105,7 +105,7 @@ def test_an_earlier_version_is_read_as_well(home: Home, project: Path) -> None:
     assert found[NAME]["title"] == "Renaming a module"
 
 
-def test_what_the_program_says_in_the_user_s_place_is_not_the_user_s(home: Home, project: Path) -> None:
+def test_what_the_program_writes_in_the_user_s_role_is_not_the_user_s(home: Home, project: Path) -> None:
     """Summaries of compaction, injected notes and output of commands; a line that was written twice is there once."""
     write_lines(project / f"{SESSION}.jsonl", COMPACTED)
     summary = home.take(ClaudeCode())
@@ -121,7 +121,7 @@ def test_what_the_program_says_in_the_user_s_place_is_not_the_user_s(home: Home,
 
 @pytest.mark.parametrize("place", ["beside", "below"])
 def test_a_sub_agent_s_file_is_a_delegated_session(home: Home, project: Path, place: str) -> None:
-    """Whether it lies beside the session's file, as it did, or below it, as it does."""
+    """Beside the session's file, as in older versions, or below it."""
     write_lines(project / f"{SESSION}.jsonl", PRESENT)
     where = project if place == "beside" else project / SESSION / "subagents"
     lines = [
@@ -150,8 +150,8 @@ def test_a_forked_session_is_a_branch_with_its_own_messages(home: Home, project:
     assert summary.count("new") == 2
 
 
-def test_a_growing_file_is_read_from_where_it_was_left(home: Home, project: Path) -> None:
-    """Only what is new is read, and the names of tools whose results were awaited are still known."""
+def test_a_growing_file_is_read_from_its_checkpoint(home: Home, project: Path) -> None:
+    """Only new lines are read, and the names of tools with open calls are still known."""
     file = write_lines(project / f"{SESSION}.jsonl", PRESENT[:8])
     home.take(ClaudeCode())
     with file.open("a") as stream:
@@ -164,8 +164,8 @@ def test_a_growing_file_is_read_from_where_it_was_left(home: Home, project: Path
     assert (row["title"], row["message_count"]) == ("Checkout timeout", 9)
 
 
-def test_a_line_that_is_being_written_is_taken_when_it_is_whole(home: Home, project: Path) -> None:
-    """Half a line is named as unfinished and read again next time."""
+def test_an_unfinished_line_is_imported_when_it_is_complete(home: Home, project: Path) -> None:
+    """It is reported as unfinished and read again next time."""
     file = write_lines(project / f"{SESSION}.jsonl", PRESENT[:3])
     whole = json.dumps(assistant("a1", text("Half of this is there.")))
     with file.open("a") as stream:
@@ -179,7 +179,7 @@ def test_a_line_that_is_being_written_is_taken_when_it_is_whole(home: Home, proj
 
 
 def test_a_file_that_was_replaced_is_read_from_its_beginning(home: Home, project: Path) -> None:
-    """What stands before the place where it was left is compared first."""
+    """The bytes before the checkpoint are compared first."""
     file = write_lines(project / f"{SESSION}.jsonl", PRESENT[:6])
     home.take(ClaudeCode())
     write_lines(file, [user("n1", "Something else altogether, and long enough. " * 40), *PRESENT])
@@ -189,7 +189,7 @@ def test_a_file_that_was_replaced_is_read_from_its_beginning(home: Home, project
 
 
 def test_pictures_are_named_and_unknown_blocks_kept(home: Home, project: Path) -> None:
-    """A picture is said to be one, with its size; a block of a kind that we do not know is kept as it is."""
+    """A placeholder has the size of a picture; a block of an unknown kind is kept unchanged."""
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 400}}
     write_lines(project / f"{SESSION}.jsonl", [
         user("u1", [text("See this"), image]),
@@ -225,8 +225,8 @@ def test_a_source_is_found_by_directory_project_or_file(home: Home, project: Pat
     assert ClaudeCode().scan(tmp_path / "nothing") == []
 
 
-def test_odd_things_in_the_directory_are_no_error(home: Home, project: Path) -> None:
-    """A pipe, a broken link, a directory that leads in circles, a file that may not be read."""
+def test_odd_things_in_the_directory_are_not_an_error(home: Home, project: Path) -> None:
+    """A pipe, a broken link, a cycle of directories, a file without permission."""
     project.mkdir(parents=True)
     os.mkfifo(project / "pipe.jsonl")
     (project / "gone.jsonl").symlink_to(project / "nowhere")
@@ -247,8 +247,8 @@ def test_a_source_is_never_changed(home: Home, project: Path) -> None:
     assert (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode, sorted(project.rglob("*"))) == before
 
 
-def test_a_line_without_an_id_is_known_by_what_it_says_and_where(home: Home, project: Path) -> None:
-    """Two lines that say the same are two messages, and stay two."""
+def test_a_line_without_an_id_is_identified_by_content_and_number(home: Home, project: Path) -> None:
+    """Two lines with the same content are two messages, and stay two."""
     line = {name: value for name, value in user("u1", "yes").items() if name != "uuid"}
     write_lines(project / f"{SESSION}.jsonl", [line, line, entry("x", "system", subtype="init")])
     assert home.take(ClaudeCode()).messages == 2

@@ -32,8 +32,8 @@ def _words(home: Home, session_id: str) -> list[tuple[str, str]]:
     return [(each["role"], each["content"]) for each in home.messages(session_id)]
 
 
-def test_a_session_comes_with_its_words_tools_reasoning_times_model_and_place(home: Home, tmp_path: Path) -> None:
-    """Everything that was said and done is there, and what the program said by itself is only counted."""
+def test_a_session_is_imported_with_text_tools_reasoning_times_model_and_directory(home: Home, tmp_path: Path) -> None:
+    """What the program wrote by itself is only counted."""
     summary = home.take(Codex(), rollouts.write(tmp_path / "codex", rollouts.PRESENT))
     assert _words(home, NAME) == WORDS
     _, thought, _, call, result, patch, _, last = home.messages(NAME)
@@ -56,7 +56,7 @@ def test_a_session_comes_with_its_words_tools_reasoning_times_model_and_place(ho
 
 
 @pytest.mark.parametrize("form", ["before envelopes", "one object"])
-def test_older_forms_hold_the_same_words(home: Home, tmp_path: Path, form: str) -> None:
+def test_older_formats_contain_the_same_messages(home: Home, tmp_path: Path, form: str) -> None:
     """Rollouts of 2025 are read like those of today."""
     source = tmp_path / "codex"
     if form == "one object":
@@ -99,14 +99,14 @@ def test_the_notice_that_a_sub_agent_has_finished_is_not_a_message_of_the_user(h
     assert _words(home, NAME) == WORDS
 
 
-def test_the_same_words_said_twice_are_two_messages(home: Home, tmp_path: Path) -> None:
+def test_a_repeated_text_is_two_messages(home: Home, tmp_path: Path) -> None:
     """Messages have no ids, and still none is taken for another."""
     twice = [rollouts.message("user", "continue", "30.000")] * 3
     home.take(Codex(), rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, *twice]))
     assert _words(home, NAME)[-3:] == [("user", "continue")] * 3
 
 
-def test_a_session_that_grows_is_read_from_where_it_was_left(home: Home, tmp_path: Path) -> None:
+def test_a_growing_session_is_read_from_its_checkpoint(home: Home, tmp_path: Path) -> None:
     """Messages that come later continue the ones before, as if all had been read at once."""
     source = rollouts.write(tmp_path / "codex", rollouts.PRESENT[:10])
     home.take(Codex(), source)
@@ -145,10 +145,10 @@ def test_archived_sessions_are_found_too(home: Home, tmp_path: Path) -> None:
     assert home.take(Codex(), source).messages == len(WORDS)
 
 
-def test_a_compressed_rollout_says_what_to_do_when_it_cannot_be_unpacked(
+def test_a_compressed_rollout_without_a_library_says_what_to_install(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is passed over in silence."""
+    """Nothing is skipped silently."""
     for name in ("compression.zstd", "compression", "zstandard"):
         monkeypatch.setitem(sys.modules, name, None)
     folder = tmp_path / "codex" / "sessions"
@@ -160,8 +160,8 @@ def test_a_compressed_rollout_says_what_to_do_when_it_cannot_be_unpacked(
     assert "`zstd -d`" in problem.text
 
 
-def test_a_compressed_rollout_is_read_where_something_can_unpack_it(home: Home, tmp_path: Path) -> None:
-    """With Python 3.14 or the package zstandard, it is a rollout like any other; a cut one ends in a problem."""
+def test_a_compressed_rollout_is_read_with_a_library(home: Home, tmp_path: Path) -> None:
+    """With Python 3.14 or the package zstandard; a truncated one ends in a problem."""
     library = pytest.importorskip("zstandard")
     text = "".join(json.dumps(line) + "\n" for line in rollouts.PRESENT).encode()
     folder = tmp_path / "codex" / "sessions"
@@ -173,7 +173,7 @@ def test_a_compressed_rollout_is_read_where_something_can_unpack_it(home: Home, 
     assert home.take(Codex(), folder.parent).problem_count == 1
 
 
-def test_lines_that_are_none_of_codex_are_named_by_their_number(home: Home, tmp_path: Path) -> None:
+def test_lines_that_are_not_from_codex_are_reported_by_number(home: Home, tmp_path: Path) -> None:
     """A broken line loses only itself."""
     source = rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, {"payload": 3}, {"type": "event_msg"}])
     file = next(source.rglob("*.jsonl"))

@@ -27,7 +27,7 @@ def _words(home: Home, session_id: str = NAME) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("write", [stores.write_editor, stores.write_editor_of_2024, stores.write_first_composers])
-def test_every_form_of_the_editor_holds_the_same_conversation(
+def test_every_format_of_the_editor_has_the_same_conversation(
     home: Home, tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
     """Words, thoughts, calls, results, times, model, title and directory."""
@@ -91,8 +91,8 @@ def test_a_conversation_that_grows_is_read_again_and_no_other(home: Home, tmp_pa
     assert home.take(reader, source).items_unchanged == summary.items == 2
 
 
-def test_a_bubble_that_is_being_written_is_awaited(home: Home, tmp_path: Path) -> None:
-    """Half an answer never stands for the whole one; of a conversation at rest, everything is taken."""
+def test_an_unfinished_bubble_is_left_for_the_next_import(home: Home, tmp_path: Path) -> None:
+    """Half an answer is never imported, unless the conversation has not changed for a while."""
     now = int(time.time() * 1000)
     source = stores.write_editor(tmp_path / "User", status="generating", lastUpdatedAt=now)
     assert home.take(Cursor(), source).skipped["still being written"] == 1
@@ -102,10 +102,10 @@ def test_a_bubble_that_is_being_written_is_awaited(home: Home, tmp_path: Path) -
     assert _words(home) == stores.WORDS
 
 
-def test_a_bubble_that_was_awaited_in_vain_is_taken_later(
+def test_a_bubble_that_stays_unfinished_is_imported_later(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The editor was killed in the middle of an answer: nothing changes any more, and the half is not forgotten."""
+    """The editor was killed in the middle of an answer, so nothing changes, and the half is not lost."""
     now = int(time.time() * 1000)
     source = stores.write_editor(tmp_path / "User", status="generating", lastUpdatedAt=now)
     home.take(Cursor(), source)
@@ -114,8 +114,8 @@ def test_a_bubble_that_was_awaited_in_vain_is_taken_later(
     assert _words(home) == stores.WORDS
 
 
-def test_bubbles_that_are_missing_broken_or_taken_back_are_named(home: Home, tmp_path: Path) -> None:
-    """A conversation is read as far as it is there."""
+def test_missing_broken_and_rewound_bubbles_are_reported(home: Home, tmp_path: Path) -> None:
+    """The rest of the conversation is read."""
     source = stores.write_editor(tmp_path / "User")
     prefix = f"bubbleId:{stores.COMPOSER}:"
     stores.put(stores.global_database(source), "cursorDiskKV", {f"{prefix}b-3": "{cut", f"{prefix}gone": {"type": 1}})
@@ -149,14 +149,14 @@ def test_messages_that_a_summary_replaced_are_still_read(home: Home, tmp_path: P
 
 
 def test_conversations_that_begin_alike_are_two(home: Home, tmp_path: Path) -> None:
-    """A store names messages by what they say; the same text in two conversations stays two messages."""
+    """Messages are named by their content; the same text in two conversations stays two messages."""
     home.take(Cursor(), stores.write_agent(tmp_path / "one"))
     home.take(Cursor(), stores.write_agent(tmp_path / "two", "11111111-3e7e"))
     assert _words(home, "cursor-11111111-3e7e") == stores.SAID_TO_AGENT
     assert home.everything()["cursor-11111111-3e7e"]["parent_session_id"] is None
 
 
-def test_a_transcript_is_read_when_there_is_nothing_better(home: Home, tmp_path: Path) -> None:
+def test_a_transcript_is_read_for_a_conversation_in_no_database(home: Home, tmp_path: Path) -> None:
     """Of a conversation in a database, the transcript is not read."""
     source = stores.write_transcript(tmp_path / "cursor")
     home.take(Cursor(), source)
@@ -168,7 +168,7 @@ def test_a_transcript_is_read_when_there_is_nothing_better(home: Home, tmp_path:
 
 
 def test_transcripts_of_plain_text_and_of_sub_agents_are_read(home: Home, tmp_path: Path) -> None:
-    """Who speaks stands on a line of its own."""
+    """The speaker is on a separate line."""
     folder = tmp_path / "cursor" / "projects" / "shop" / "agent-transcripts"
     (folder / stores.AGENT / "subagents").mkdir(parents=True)
     (folder / f"{stores.AGENT}.txt").write_text(stores.PLAIN, "utf-8")
@@ -181,8 +181,8 @@ def test_transcripts_of_plain_text_and_of_sub_agents_are_read(home: Home, tmp_pa
 
 @pytest.mark.parametrize("name", ["User/globalStorage/state.vscdb", "chats/x/y/store.db"])
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(200), b"words"])
-def test_a_file_that_is_no_database_is_named(home: Home, tmp_path: Path, name: str, content: bytes) -> None:
-    """Nothing is raised, and nothing is passed over."""
+def test_a_file_that_is_not_a_database_is_reported(home: Home, tmp_path: Path, name: str, content: bytes) -> None:
+    """Nothing raises, and nothing is skipped silently."""
     file = tmp_path / "cursor" / name
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
@@ -190,8 +190,8 @@ def test_a_file_that_is_no_database_is_named(home: Home, tmp_path: Path, name: s
     assert home.take(Cursor(), where).problem_count == 1
 
 
-def test_databases_are_left_as_they_were(home: Home, tmp_path: Path) -> None:
-    """Not a byte is changed, and no file is made."""
+def test_databases_are_not_changed(home: Home, tmp_path: Path) -> None:
+    """Not a byte, and no file is created."""
     source = stores.write_agent(stores.write_editor(tmp_path / "cursor"))
     before = {file: file.read_bytes() for file in source.rglob("*") if file.is_file()}
     home.take(Cursor(), source)

@@ -34,7 +34,7 @@ def _remembered(root: Path, state: str) -> str:
 
 
 @pytest.mark.parametrize("title", ["key {}", 'Why does "export API_KEY={}" fail', "password='{}'\\"])
-def test_no_credential_lies_in_what_an_import_remembers(tmp_path: Path, title: str) -> None:
+def test_the_import_state_contains_no_credential(tmp_path: Path, title: str) -> None:
     """Neither in a title nor in a directory; the rest of what the reader knows stays."""
     state = {"facts": {"title": title.format(_SECRET)}, "rank": 3}
     kept = json.loads(_remembered(tmp_path, json.dumps(state)))
@@ -44,16 +44,16 @@ def test_no_credential_lies_in_what_an_import_remembers(tmp_path: Path, title: s
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text(max_size=20))
-def test_what_a_reader_remembers_is_what_it_can_read(
+def test_a_reader_can_parse_its_redacted_state(
     tmp_path_factory: pytest.TempPathFactory, title: str, directory: str
 ) -> None:
-    """Whatever credentials and quotes stand beside each other in it."""
+    """With any mix of credentials and quotes."""
     state = json.dumps({"facts": {"title": title, "directory": directory}, "calls": {"toolu_01": "Bash"}})
     kept = json.loads(_remembered(tmp_path_factory.mktemp("home"), state))
     assert (kept["calls"], set(kept["facts"])) == ({"toolu_01": "Bash"}, {"title", "directory"})
 
 
-def test_a_session_whose_title_holds_a_credential_in_quotes_goes_on(home: Home, tmp_path: Path) -> None:
+def test_a_session_with_a_credential_in_its_title_continues(home: Home, tmp_path: Path) -> None:
     """An import continues where the last one ended."""
     lines = [{"type": "ai-title", "aiTitle": f'Why does "export API_KEY={_SECRET}" fail', "sessionId": "s"}]
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [*lines, _line(1)])
@@ -63,8 +63,8 @@ def test_a_session_whose_title_holds_a_credential_in_quotes_goes_on(home: Home, 
     assert (grown.messages, grown.problems) == (1, [])
 
 
-def test_a_damaged_mark_counts_as_none(home: Home, tmp_path: Path) -> None:
-    """The file is read from its beginning, and what is new comes in."""
+def test_a_damaged_checkpoint_is_ignored(home: Home, tmp_path: Path) -> None:
+    """The file is read from its beginning, and new messages are added."""
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
     home.take(ClaudeCode(), file)
     with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
@@ -75,7 +75,7 @@ def test_a_damaged_mark_counts_as_none(home: Home, tmp_path: Path) -> None:
     assert (grown.messages, grown.messages_known, grown.problems) == (1, 1, [])
 
 
-def test_an_older_memory_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
+def test_an_older_import_state_is_upgraded(home: Home, tmp_path: Path) -> None:
     """It knew only how many sessions a file holds: files are read once more, and what sessions began with stays."""
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
     home.take(ClaudeCode(), file)

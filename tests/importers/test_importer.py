@@ -1,4 +1,4 @@
-"""The engine: what a reader gives is planned, written once, remembered, and nothing is lost in silence."""
+"""The importer plans and writes what a reader yields, once, and nothing is lost silently."""
 
 import json
 import subprocess
@@ -30,8 +30,8 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_a_session_comes_with_everything_that_is_known_of_it(home: Home) -> None:
-    """Its row names the program, the program's own id and directory; its messages are as they were said."""
+def test_a_session_is_imported_with_all_its_fields(home: Home) -> None:
+    """Its row names the program, the program's own id and directory; its messages are unchanged."""
     given = ImportedConversation(
         "abc", "Fixing it", "some-model", "/work", 50.0, extra={"branch": "main", "title": "theirs"}
     )
@@ -85,8 +85,8 @@ def test_a_session_that_has_grown_gets_what_is_new(home: Home) -> None:
     assert [each["external_id"] for each in home.messages("recited-a")] == ["1", "2"]
 
 
-def test_without_its_memory_everything_is_read_once_more_and_nothing_added(home: Home) -> None:
-    """imports.db is a convenience; the record itself knows what it has."""
+def test_without_import_state_everything_is_read_again_and_nothing_added(home: Home) -> None:
+    """The record itself knows its messages."""
     reader = ListReader(ImportedConversation("a", "Title"), said("1"), said("2"))
     home.take(reader)
     before = home.everything()
@@ -98,7 +98,7 @@ def test_without_its_memory_everything_is_read_once_more_and_nothing_added(home:
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_memory_costs_time_and_nothing_else(home: Home, content: bytes) -> None:
+def test_a_damaged_import_state_costs_only_time(home: Home, content: bytes) -> None:
     """It is renamed, everything is read again, and nothing is added; a preview does not rename it."""
     reader = ListReader(ImportedConversation("a"), said("1"))
     home.take(reader)
@@ -112,7 +112,7 @@ def test_a_damaged_memory_costs_time_and_nothing_else(home: Home, content: bytes
     assert home.take(reader).items_unchanged == 1
 
 
-def test_the_memory_of_a_record_that_is_gone_says_nothing(home: Home, tmp_path: Path) -> None:
+def test_the_import_state_of_a_deleted_record_is_ignored(home: Home, tmp_path: Path) -> None:
     """When state.db was deleted, everything is imported again."""
     reader = ListReader(ImportedConversation("a"), said("1"))
     home.take(reader)
@@ -122,7 +122,7 @@ def test_the_memory_of_a_record_that_is_gone_says_nothing(home: Home, tmp_path: 
     assert Home(home.root).take(reader).messages == 1
 
 
-def test_what_two_copies_of_a_session_share_is_there_once(home: Home) -> None:
+def test_messages_that_two_copies_share_are_stored_once(home: Home) -> None:
     """A fork begins with the same messages: it becomes a branch with only its own messages, in any number."""
     items = [ImportItem(Path(name), 1, 1.0, "x") for name in "abc"]
     home.take(ListReader(ImportedConversation("a"), said("1"), said("2"), items=items[:1]))
@@ -147,8 +147,8 @@ def test_relatives_may_come_in_one_item(home: Home) -> None:
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3"]
 
 
-def test_a_copy_that_says_nothing_of_its_own_makes_no_session(home: Home) -> None:
-    """Until it continues; then it is the branch that it always was."""
+def test_a_copy_without_its_own_messages_creates_no_session(home: Home) -> None:
+    """Until it continues; then it is a branch."""
     home.take(ListReader(ImportedConversation("a"), said("1"), items=[ImportItem(Path("a"), 1, 1.0, "x")]))
     home.take(ListReader(ImportedConversation("b"), said("1"), items=[ImportItem(Path("b"), 1, 1.0, "x")]))
     assert list(home.everything()) == ["recited-a"]
@@ -156,8 +156,8 @@ def test_a_copy_that_says_nothing_of_its_own_makes_no_session(home: Home) -> Non
     assert home.everything()["recited-b"]["messages"][0]["external_id"] == "2"
 
 
-def test_delegated_work_hangs_on_its_session(home: Home) -> None:
-    """Or has no parent, and is named, when that is not here."""
+def test_delegated_work_has_its_session_as_parent(home: Home) -> None:
+    """Or no parent, and is reported, when that session was not imported."""
     child = ImportedConversation("child", parent_host_id="a", relation="delegation")
     lost = ImportedConversation("lost", parent_host_id="gone", relation="delegation")
     reader = ListReader(ImportedConversation("a"), said("1"), child, said("2"), lost, said("3"))
@@ -215,7 +215,7 @@ def test_a_session_of_ours_is_never_written_into(home: Home) -> None:
     assert home.everything()["recited-a"]["messages"] == []
 
 
-def test_what_cannot_be_stored_is_a_problem_and_the_rest_goes_on(home: Home) -> None:
+def test_an_unstorable_message_is_a_problem_and_the_rest_is_imported(home: Home) -> None:
     """By file and line; a plan foresees it."""
     deep: Any = "x"
     for _ in range(300):
@@ -241,15 +241,15 @@ def test_a_message_without_an_id_is_a_problem(home: Home) -> None:
     assert summary.messages == 1
 
 
-def test_names_that_no_database_takes_are_known_again_all_the_same(home: Home) -> None:
-    """Half characters and NUL in ids do not make a message or session come twice."""
+def test_ids_that_cannot_be_stored_are_recognized_again(home: Home) -> None:
+    """Lone surrogates and NUL in ids do not add a message or session twice."""
     reader = ListReader(ImportedConversation("a\ud800\0"), said("x\udfff"), said("y\0"))
     assert home.take(reader).messages == 2
     assert home.take(reader, rescan=True).messages == 0
 
 
-def test_a_reader_that_comes_to_grief_is_a_problem_and_is_tried_again(home: Home) -> None:
-    """What it gave before is kept; the item does not count as read."""
+def test_an_error_of_a_reader_is_a_problem_and_the_item_is_read_again(home: Home) -> None:
+    """What it yielded before is kept; the item does not count as read."""
 
     class Broken(ListReader):
         def read(self, item: ImportItem) -> Any:
@@ -278,7 +278,7 @@ def test_a_message_without_a_time_was_said_after_the_one_before_it(home: Home) -
     assert [each["timestamp"] for each in home.messages("recited-a")] == [77.0, 1767225600.0, 1767225600.0]
 
 
-def test_each_user_of_a_gateway_has_imports_of_their_own(home: Home) -> None:
+def test_each_user_of_a_gateway_has_separate_imports(home: Home) -> None:
     """What one user imported, the other has not."""
     from memoranda.importers.importer import Importer
 
@@ -322,7 +322,7 @@ def test_what_is_read_again_has_only_the_problems_that_are_left(home: Home) -> N
     assert (first.problems, first.problem_count) == ([wrong, wrong], 2)
 
 
-def test_a_problem_that_stays_counts_once_however_often_it_is_met(home: Home) -> None:
+def test_a_lasting_problem_is_counted_once(home: Home) -> None:
     """A source that is still being written is read every few seconds."""
     total = home.take(ListReader(Problem(Path("bad"), None, "no")))
     for parse_timestamp in (2.0, 3.0):
@@ -336,8 +336,8 @@ def test_a_problem_that_stays_counts_once_however_often_it_is_met(home: Home) ->
     ["mcp__memoranda__session_search", "memoranda__memory", "memoranda.session_search", "mcp_memoranda_memory",
      "memoranda_session_search"],
 )  # fmt: skip
-def test_what_our_own_tools_answered_is_not_remembered_once_more(home: Home, tool: str) -> None:
-    """It would be found instead of what it quotes; that there was an answer stays."""
+def test_results_of_our_own_tools_are_not_imported(home: Home, tool: str) -> None:
+    """A search would find them instead of what they quote; their length stays."""
     answer = said("2", "old talk about dunnarts", role="tool", tool_call_id="c", tool_name=tool)
     home.take(ListReader(ImportedConversation("a"), said("1"), answer))
     message = home.messages("recited-a")[1]
@@ -345,8 +345,8 @@ def test_what_our_own_tools_answered_is_not_remembered_once_more(home: Home, too
 
 
 @pytest.mark.parametrize("tool", ["mcp__zoo__memoranda", "Bash", "session_search", "memorandall__x", None])
-def test_what_other_tools_answered_is_remembered(home: Home, tool: str | None) -> None:
-    """Whatever they are called."""
+def test_results_of_other_tools_are_imported(home: Home, tool: str | None) -> None:
+    """Whatever their names."""
     home.take(
         ListReader(ImportedConversation("a"), said("2", "dunnarts", role="tool", tool_call_id="c", tool_name=tool))
     )

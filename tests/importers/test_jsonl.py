@@ -1,4 +1,4 @@
-"""The plain format: one message per line, for everything that has no reader of its own."""
+"""The plain format has one message per line, for programs without their own reader."""
 
 from pathlib import Path
 
@@ -36,8 +36,8 @@ def test_a_line_is_a_message(home: Home, tmp_path: Path) -> None:
     assert (summary.problem_count, summary.messages) == (0, 4)
 
 
-def test_what_is_no_message_is_a_problem(home: Home, tmp_path: Path) -> None:
-    """By line, with what is wrong."""
+def test_a_line_that_is_not_a_message_is_a_problem(home: Home, tmp_path: Path) -> None:
+    """With its number and the reason."""
     file = write_lines(tmp_path / "a.jsonl", [
         {"content": "who said that?"}, {"role": 7, "content": "x"}, {"session": 5, "role": "user"}, {},
         {"role": "user", "content": "fine", "relation": "cousin"}, {"role": "user", "content": "good"},
@@ -47,8 +47,8 @@ def test_what_is_no_message_is_a_problem(home: Home, tmp_path: Path) -> None:
     assert summary.messages == 1
 
 
-def test_lines_without_ids_are_known_by_place_and_content(home: Home, tmp_path: Path) -> None:
-    """The same words twice are two messages; the file may grow."""
+def test_lines_without_ids_are_identified_by_number_and_content(home: Home, tmp_path: Path) -> None:
+    """A repeated text is two messages; the file may grow."""
     line = {"role": "user", "content": "yes"}
     file = write_lines(tmp_path / "a.jsonl", [line, line])
     assert home.take(JsonLines(), file).messages == 2
@@ -57,8 +57,8 @@ def test_lines_without_ids_are_known_by_place_and_content(home: Home, tmp_path: 
     assert home.take(JsonLines(), file, rescan=True).messages == 0
 
 
-def test_a_session_may_hang_on_another(home: Home, tmp_path: Path) -> None:
-    """`parent` names it; `relation` says what it is to it."""
+def test_a_session_may_have_a_parent(home: Home, tmp_path: Path) -> None:
+    """`parent` names it; `relation` says how they are related."""
     file = write_lines(tmp_path / "a.jsonl", [
         {"session": "p", "role": "user", "content": "x"},
         {"session": "c", "role": "user", "content": "y", "parent": "p", "relation": "delegation"},
@@ -68,8 +68,8 @@ def test_a_session_may_hang_on_another(home: Home, tmp_path: Path) -> None:
     assert (row["parent_session_id"], row["relation"]) == ("jsonl-p", "delegation")
 
 
-def test_there_is_no_place_where_such_files_lie(tmp_path: Path) -> None:
-    """A file or directory has to be named; in a directory, files are taken by their endings."""
+def test_there_is_no_default_directory(tmp_path: Path) -> None:
+    """A file or directory must be named; in a directory, files are selected by their suffixes."""
     write_lines(tmp_path / "d" / "a.jsonl", [])
     write_lines(tmp_path / "d" / "b.ndjson", [])
     write_lines(tmp_path / "d" / "c.txt", [])
@@ -88,7 +88,7 @@ def test_sessions_may_count_their_messages_alike(home: Home, tmp_path: Path) -> 
     assert [each["content"] for each in home.messages("jsonl-two")] == ["two 1", "two 2"]
 
 
-def test_a_file_that_could_not_be_opened_is_looked_at_again(
+def test_a_file_that_could_not_be_opened_is_read_again(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although nothing about it has changed since."""

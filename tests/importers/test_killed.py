@@ -54,7 +54,7 @@ def _said(home: Home) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path, seed: int) -> None:
+def test_after_many_kills_the_result_is_the_same(tmp_path: Path, seed: int) -> None:
     """kill -9 in the middle of batches: nothing is lost, nothing is there twice, counters and titles are right."""
     source, dice = tmp_path / "source", random.Random(seed)
     for number in range(4):

@@ -25,7 +25,7 @@ def _words(home: Home, session_id: str = NAME) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("write", [sessions.write_database, sessions.write_files, sessions.write_early_files])
-def test_every_form_holds_the_same_session(home: Home, tmp_path: Path, write: Callable[[Path], Path]) -> None:
+def test_every_format_has_the_same_session(home: Home, tmp_path: Path, write: Callable[[Path], Path]) -> None:
     """Words, reasoning, calls, results, times, model and title, whichever version wrote them."""
     summary = home.take(OpenCode(), write(tmp_path / "opencode"))
     assert _words(home) == sessions.WORDS
@@ -55,8 +55,8 @@ def test_the_first_form_has_everything_inside_the_messages(home: Home, tmp_path:
     assert (session["model"], session["directory"]) == ("claude-sonnet-4", sessions.DIRECTORY)
 
 
-def test_messages_in_rows_of_their_own_are_read(home: Home, tmp_path: Path) -> None:
-    """The form that version 1.18 begins to use."""
+def test_messages_in_separate_rows_are_read(home: Home, tmp_path: Path) -> None:
+    """The format that version 1.18 introduced."""
     with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
         sessions.add_newer(connection)
     home.take(OpenCode(), tmp_path / "opencode")
@@ -74,7 +74,7 @@ def test_messages_in_rows_of_their_own_are_read(home: Home, tmp_path: Path) -> N
     assert home.everything()[NAME]["model"] == "claude-sonnet-5"
 
 
-def test_a_session_that_was_moved_into_the_database_is_taken_in_once(home: Home, tmp_path: Path) -> None:
+def test_a_session_in_files_and_database_is_imported_once(home: Home, tmp_path: Path) -> None:
     """The files stay where they are when a new version takes them over."""
     source = sessions.write_files(tmp_path / "opencode")
     home.take(OpenCode(), source)
@@ -95,16 +95,16 @@ def test_what_is_in_the_log_of_a_running_program_is_read(home: Home, tmp_path: P
         assert (tmp_path / "opencode" / "opencode.db-wal").read_bytes() == log
 
 
-def test_a_program_that_has_ended_finds_its_folder_as_it_left_it(home: Home, tmp_path: Path) -> None:
-    """Not even a file for locks is made beside its database."""
+def test_the_directory_of_a_program_that_has_ended_is_not_changed(home: Home, tmp_path: Path) -> None:
+    """Not even a lock file is created beside its database."""
     source = sessions.write_database(tmp_path / "opencode")
     before = {file: file.read_bytes() for file in source.iterdir()}
     home.take(OpenCode(), source)
     assert {file: file.read_bytes() for file in source.iterdir()} == before
 
 
-def test_a_message_that_is_being_written_is_awaited_and_then_complete(home: Home, tmp_path: Path) -> None:
-    """Half an answer never stands for the whole one."""
+def test_an_unfinished_message_is_left_for_the_next_import(home: Home, tmp_path: Path) -> None:
+    """Half an answer is never imported while the program writes."""
     now = int(time.time() * 1000)
     with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
         sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
@@ -118,15 +118,17 @@ def test_a_message_that_is_being_written_is_awaited_and_then_complete(home: Home
     assert _words(home)[len(sessions.WORDS) :] == [("assistant", "It is also faster.")]
 
 
-def test_a_message_that_stays_unfinished_is_taken_as_it_is(home: Home, tmp_path: Path) -> None:
-    """When the program has been silent for a while, what it left is all there is."""
+def test_a_message_that_stays_unfinished_is_imported(home: Home, tmp_path: Path) -> None:
+    """When its session has not changed for a while."""
     home.take(OpenCode(), sessions.write_database(tmp_path / "opencode", [*sessions.TALK, sessions.UNFINISHED]))
     assert [role for role, _ in _words(home)[len(sessions.WORDS) :]] == ["assistant", "assistant"]
     assert _words(home)[len(sessions.WORDS)] == ("assistant", "It is also")
 
 
-def test_what_was_awaited_in_vain_is_taken_later(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program was killed in the middle of an answer: nothing changes any more, and the half is not forgotten."""
+def test_an_answer_that_a_kill_interrupted_is_imported_later(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program was killed in the middle of an answer, so nothing changes, and the half is not lost."""
     with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
         now = int(time.time() * 1000)
         sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
@@ -152,8 +154,8 @@ def test_only_a_session_that_changed_is_read_again(home: Home, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(200), b"words, not a database"])
-def test_a_file_that_is_no_database_is_named(home: Home, tmp_path: Path, content: bytes) -> None:
-    """Nothing is raised, and nothing is passed over."""
+def test_a_file_that_is_not_a_database_is_reported(home: Home, tmp_path: Path, content: bytes) -> None:
+    """Nothing raises, and nothing is skipped silently."""
     (tmp_path / "opencode").mkdir()
     (tmp_path / "opencode" / "opencode.db").write_bytes(content)
     assert home.take(OpenCode(), tmp_path / "opencode").problem_count == 1

@@ -1,4 +1,4 @@
-"""Properties of importing: twice is once, a plan is what happens, and no line is lost in silence, whatever it holds."""
+"""Importing twice adds nothing, a plan is what happens, and no line is lost silently, for any content."""
 
 import json
 from collections.abc import Callable
@@ -74,10 +74,10 @@ def _lay_out(files: list[tuple[list[bytes], bool]], root: Path) -> Path:
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
-def test_importing_twice_is_importing_once(
+def test_a_second_import_adds_nothing(
     make: Callable[[], ConversationReader], files: list[tuple[list[bytes], bool]]
 ) -> None:
-    """Whatever the files hold: with or without the memory of the first time, the second adds nothing."""
+    """For any files, with or without the state of the first import."""
     with TemporaryDirectory() as scratch:
         home, where = Home(Path(scratch) / "home"), _lay_out(files, Path(scratch) / "source")
         home.take(make(), where)
@@ -107,10 +107,10 @@ def test_a_plan_says_exactly_what_happens(
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(60))
 @given(lines=_lines, is_ended=st.booleans())
-def test_every_line_is_imported_set_aside_or_a_problem(
+def test_every_line_is_imported_skipped_or_a_problem(
     make: Callable[[], ConversationReader], lines: list[bytes], is_ended: bool
 ) -> None:
-    """No line goes missing: a reader gives something for each, or facts of the conversation it belongs to."""
+    """A reader yields an event for each line, or facts about its conversation."""
     with TemporaryDirectory() as scratch:
         where = _lay_out([(lines, is_ended)], Path(scratch) / "source")
         reader = make()
@@ -156,8 +156,8 @@ def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
 
 @settings(max_examples=examples(30))
 @given(lines=_lines, cut=st.integers(min_value=0, max_value=3000))
-def test_a_file_may_be_caught_at_any_byte_of_its_growth(lines: list[bytes], cut: int) -> None:
-    """Imported half written and then whole, it is as if it had been imported once."""
+def test_a_file_may_be_imported_at_any_byte_of_its_growth(lines: list[bytes], cut: int) -> None:
+    """Importing it half written and then complete gives the same as importing it once."""
     with TemporaryDirectory() as scratch:
         whole = b"".join(line.replace(b"\n", b" ") + b"\n" for line in lines)
         root = Path(scratch) / "source"
@@ -183,8 +183,8 @@ def _said(home: Home) -> dict[str, list[tuple[Any, ...]]]:
 
 @settings(max_examples=examples(30))
 @given(lines=_lines)
-def test_marks_stand_at_the_ends_of_lines(lines: list[bytes]) -> None:
-    """From any mark on, a reader gives what it would have given anyway."""
+def test_checkpoints_are_at_the_ends_of_lines(lines: list[bytes]) -> None:
+    """From any checkpoint, a reader yields what it would have yielded anyway."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "session.jsonl"
         file.write_bytes(b"\n".join(lines) + b"\n")

@@ -1,4 +1,4 @@
-"""The command that takes a session up again where it came from."""
+"""The command that resumes a session in its own program."""
 
 import shlex
 from typing import Any
@@ -15,7 +15,7 @@ def imported(name: str = "0b1c2d3e", directory: Any = "/home/ana/house", host: s
     return {"source": host, "host": host, "host_session_id": name, "directory": directory}
 
 
-def test_the_command_goes_to_where_the_session_took_place() -> None:
+def test_the_command_changes_to_the_session_s_directory() -> None:
     """Names with spaces and quotes are quoted for a shell."""
     assert resume_command(imported()) == "cd /home/ana/house && claude --resume 0b1c2d3e"
     assert resume_command(imported(directory=None)) == "claude --resume 0b1c2d3e"
@@ -30,7 +30,7 @@ def test_the_command_goes_to_where_the_session_took_place() -> None:
     ]
 
 
-def test_a_session_of_our_own_has_no_command() -> None:
+def test_our_own_session_has_no_command() -> None:
     """Nor one from a program that is not known, or that has none."""
     assert resume_command({"id": "a", "source": "claude-code"}) == ""
     assert resume_command({}) == ""
@@ -55,8 +55,8 @@ def test_a_directory_that_cannot_be_named_safely_makes_no_command(directory: Any
 
 
 @given(st.sampled_from(sorted(SOURCES)), st.text(), st.text())
-def test_whatever_a_transcript_says_the_command_is_one_safe_line(host: str, name: str, directory: str) -> None:
-    """A shell reads the name and the directory as they are, as one word each."""
+def test_the_command_is_one_safe_line_for_any_transcript(host: str, name: str, directory: str) -> None:
+    """A shell reads the id and the directory as one word each."""
     command = resume_command(imported(name, directory or None, host))
     assert command.isprintable()
     if command.startswith("cd "):

@@ -1,4 +1,4 @@
-"""Databases of other programs: one consistent state is read while others write, and no file is left beside them."""
+"""Databases of other programs are read in one consistent state while others write, and no file is added to them."""
 
 import os
 import shutil
@@ -62,7 +62,7 @@ def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, run
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o500])
-def test_a_copy_with_its_log_is_read_and_left_as_it_is(tmp_path: Path, running: sqlite3.Connection, mode: int) -> None:
+def test_a_copy_with_its_log_is_read_and_not_changed(tmp_path: Path, running: sqlite3.Connection, mode: int) -> None:
     """A backup has no file for locks; none is made there, also where none could be."""
     running.execute("INSERT INTO said (words) VALUES ('last')")
     backup = tmp_path / "backup"
@@ -76,8 +76,8 @@ def test_a_copy_with_its_log_is_read_and_left_as_it_is(tmp_path: Path, running: 
     backup.chmod(0o700)
 
 
-def test_a_closed_database_is_read_and_nothing_is_made_beside_it(tmp_path: Path, running: sqlite3.Connection) -> None:
-    """Its name may hold what means something in an address."""
+def test_a_closed_database_is_read_and_no_file_is_created(tmp_path: Path, running: sqlite3.Connection) -> None:
+    """Even if its name has characters with a meaning in a URI."""
     running.close()
     odd = _file(tmp_path).rename(tmp_path / "source" / "a?b#c%20.db")
     with open_database(odd) as connection:
@@ -85,8 +85,8 @@ def test_a_closed_database_is_read_and_nothing_is_made_beside_it(tmp_path: Path,
     assert os.listdir(tmp_path / "source") == [odd.name]
 
 
-def test_a_database_without_a_log_does_not_hold_up_its_writer(tmp_path: Path) -> None:
-    """It is locked for as long as a query runs, and no longer."""
+def test_a_database_without_a_log_does_not_block_its_writer(tmp_path: Path) -> None:
+    """It is locked only while a query runs."""
     (tmp_path / "source").mkdir()
     with closing(sqlite3.connect(_file(tmp_path), isolation_level=None, timeout=0)) as writer:
         writer.execute("CREATE TABLE said (words TEXT)")

@@ -23,7 +23,7 @@ def test_a_line_knows_its_number_and_where_the_next_begins(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_reading_may_begin_at_a_mark(tmp_path: Path) -> None:
+def test_reading_may_begin_at_a_checkpoint(tmp_path: Path) -> None:
     """Lines keep their numbers."""
     file = tmp_path / "a.jsonl"
     file.write_bytes(b'{"a": 1}\nbroken\n{"b": 2}\n')
@@ -51,7 +51,7 @@ def test_an_endless_line_is_a_problem_and_the_next_one_is_read(tmp_path: Path, m
         (b"[" * 100_000 + b"\n", "not JSON"), (b"1" * 5000 + b"\n", "not JSON"),
     ],
 )  # fmt: skip
-def test_what_is_no_object_is_named(tmp_path: Path, raw: bytes, word: str) -> None:
+def test_a_line_that_is_not_an_object_is_reported(tmp_path: Path, raw: bytes, word: str) -> None:
     """Broken, of another kind, too deep, too long a number, or not finished."""
     file = tmp_path / "a.jsonl"
     file.write_bytes(raw)
@@ -60,23 +60,23 @@ def test_what_is_no_object_is_named(tmp_path: Path, raw: bytes, word: str) -> No
     assert word in problem.text
 
 
-def test_a_file_that_is_gone_is_a_problem(tmp_path: Path) -> None:
-    """It was there when it was found."""
+def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
+    """It existed when the scan found it."""
     (problem,) = read(tmp_path / "gone")
     assert isinstance(problem, Problem)
     assert "cannot be read" in problem.text
 
 
-def test_a_directory_is_no_source(tmp_path: Path) -> None:
-    """Nor is anything else that is no regular file."""
+def test_a_directory_is_not_a_source(tmp_path: Path) -> None:
+    """Nor is anything else that is not a regular file."""
     with pytest.raises(OSError, match="regular"):
         open_source(tmp_path)
     assert item_at(tmp_path, "x") is None
     assert find_files(tmp_path / "gone", lambda file: True, "x") == []
 
 
-def test_a_seal_tells_a_grown_file_from_another_one(tmp_path: Path) -> None:
-    """What is behind the place does not count; what is before it does."""
+def test_a_prefix_digest_distinguishes_a_grown_file_from_another(tmp_path: Path) -> None:
+    """Bytes after the offset do not count; bytes before it do."""
     file = tmp_path / "a"
     file.write_bytes(b"a" * 9000)
     sealed = prefix_digest(file, 8000)

@@ -1,4 +1,4 @@
-"""What is packed with Zstandard: the words that say what to install, and what they promise."""
+"""Files compressed with Zstandard: the message that says what to install is right."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ from memoranda.importers.zstandard import MISSING_LIBRARY
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-def test_the_extra_that_is_named_brings_what_unpacks() -> None:
+def test_the_named_extra_can_decompress() -> None:
     """After doing what the message says, packed files can be read."""
     named = re.search(r"pip install 'memoranda\[(\w+)\]'", MISSING_LIBRARY)
     assert named is not None

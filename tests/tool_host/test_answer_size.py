@@ -25,7 +25,7 @@ def test_an_answer_is_whole_or_says_that_it_is_not(answer: dict[str, Any], max_b
 
 
 def test_the_longest_parts_are_shortened_first() -> None:
-    """What is said about an answer stays."""
+    """The short fields about the answer stay."""
     answer = {"success": True, "message": "Saved.", "current_entries": ["字" * 100] * 1_000, "text": "short"}
     shown = json.loads(fit_answer(answer))
     assert (shown["message"], shown["text"]) == ("Saved.", "short")

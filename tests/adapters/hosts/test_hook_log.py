@@ -29,7 +29,7 @@ def test_what_could_be_a_secret_is_not_logged(tmp_path: Path, prompt: str) -> No
 
 
 def test_ordinary_words_stay_readable() -> None:
-    """Otherwise the list of prompts would tell nothing."""
+    """Otherwise the list of prompts would be useless."""
     assert mask_words("How did we fix the flaky upload test, again?") == "How did we fix the flaky upload test, again?"
     assert mask_words("run  a1b2c3d4e5 and\nx_9 now") == "run ••• and ••• now"
     assert len(mask_words("word " * 1000)) <= 160
@@ -66,7 +66,7 @@ def test_the_log_stays_small_and_keeps_the_newest(tmp_path: Path) -> None:
         assert log_path(tmp_path).stat().st_mode & 0o077 == 0
 
 
-def test_no_home_is_created_and_an_unwritable_log_is_no_error(tmp_path: Path) -> None:
+def test_no_home_is_created_and_an_unwritable_log_is_not_an_error(tmp_path: Path) -> None:
     """A hook must not fail because of its log."""
     HookLog(tmp_path / "home").begin("claude-code", "UserPromptSubmit", "s", "prompt")
     assert not (tmp_path / "home").exists()

@@ -1,4 +1,4 @@
-"""Each host gets our entry in its own form and place, beside what stands there already, and loses it again."""
+"""Each host gets our entry in its own format and file, beside existing settings, and loses it when we uninstall."""
 
 import json
 import tomllib
@@ -125,8 +125,8 @@ def test_a_file_that_the_host_wrote_to_meanwhile_stays(name: str, tmp_path: Path
 
 
 @_each
-def test_taking_out_what_was_never_put_in_changes_nothing(name: str, tmp_path: Path) -> None:
-    """No file appears."""
+def test_uninstalling_what_was_never_installed_changes_nothing(name: str, tmp_path: Path) -> None:
+    """No file is created."""
     assert plan_uninstall(HOSTS[name], _environment(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -176,8 +176,8 @@ def test_what_a_person_added_to_our_entry_stays(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_broken_or_odd_settings_are_left_alone(name: str, tmp_path: Path) -> None:
-    """And the message names the file."""
+def test_broken_or_odd_settings_are_not_changed(name: str, tmp_path: Path) -> None:
+    """The error names the file."""
     environment = _environment(tmp_path)
     file = HOSTS[name].files(environment)[-1].path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -191,8 +191,8 @@ def test_broken_or_odd_settings_are_left_alone(name: str, tmp_path: Path) -> Non
         assert file.read_bytes() == text
 
 
-def test_hosts_are_looked_for_where_their_own_variables_say(tmp_path: Path) -> None:
-    """And where each system keeps such files."""
+def test_hosts_are_found_through_their_own_variables(tmp_path: Path) -> None:
+    """And in the directory where each system keeps settings."""
 
     def first(name: str, environment: HostEnvironment) -> str:
         return HOSTS[name].files(environment)[0].path.relative_to(tmp_path).as_posix()
@@ -208,7 +208,7 @@ def test_hosts_are_looked_for_where_their_own_variables_say(tmp_path: Path) -> N
     assert first("vscode", _environment(tmp_path, "darwin")) == "Library/Application Support/Code/User/mcp.json"
 
 
-def test_a_project_has_files_of_its_own(tmp_path: Path) -> None:
+def test_a_project_has_its_own_files(tmp_path: Path) -> None:
     """Hooks are commands of one machine, so they go to the file that is not shared."""
     environment = _environment(tmp_path / "me", project=tmp_path)
     found = {
@@ -223,8 +223,8 @@ def test_a_project_has_files_of_its_own(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_opencode_is_served_in_the_form_that_its_file_has(tmp_path: Path) -> None:
-    """Version 2 keeps servers in a map of their own, and either version reads .jsonc."""
+def test_opencode_gets_the_entry_in_the_format_of_its_file(tmp_path: Path) -> None:
+    """Version 2 keeps servers in a separate map, and either version reads .jsonc."""
     file = tmp_path / ".config" / "opencode" / "opencode.jsonc"
     file.parent.mkdir(parents=True)
     text = '{\n  "mcp": {\n    "servers": {\n      "other": {"type": "local", "command": ["x"]},\n    },\n  },\n}\n'
@@ -265,10 +265,10 @@ _groups = st.lists(
 
 @pytest.mark.parametrize("name", HOOKS)
 @given(st.dictionaries(st.sampled_from(["Stop", "SessionStart", "PreToolUse"]), _groups))
-def test_hooks_of_others_are_never_touched(
+def test_hooks_of_others_are_never_changed(
     tmp_path_factory: pytest.TempPathFactory, name: str, hooks: dict[str, Any]
 ) -> None:
-    """Each event has one of ours afterwards, and whatever else there was, in its order."""
+    """Each event has one hook of ours afterwards, and all others in their order."""
     hooks = json.loads(json.dumps(hooks).replace("HOST", name))
     home = tmp_path_factory.mktemp("person")
     file = home / HOOKS[name][0]

@@ -1,4 +1,4 @@
-"""JSON settings are changed by the smallest edits: what stays the same keeps its bytes and its comments."""
+"""JSON settings are changed by the smallest edits, so that unchanged parts keep their bytes and comments."""
 
 import json
 from collections.abc import Callable
@@ -44,26 +44,24 @@ def _written(value: Any, draw: Any) -> str:
 
 
 @given(st.data(), _objects)
-def test_whatever_a_person_wrote_is_read_as_what_it_means(data: st.DataObject, value: dict[str, Any]) -> None:
+def test_handwritten_json_is_read_by_its_meaning(data: st.DataObject, value: dict[str, Any]) -> None:
     """Comments, blanks and trailing commas change nothing."""
     assert parse(_written(value, data.draw) + data.draw(_gaps)).value == value
 
 
 @given(st.data(), _objects, _objects)
-def test_any_text_can_be_brought_to_any_value(
+def test_any_text_can_be_edited_to_any_value(
     data: st.DataObject, value: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    """The result reads back as what was wanted, and doing it again changes nothing."""
+    """The result has the wanted value, and a second edit changes nothing."""
     text = rewrite_json(_written(value, data.draw), wanted)
     assert parse(text).value == wanted
     assert rewrite_json(text, wanted) == text
 
 
 @given(st.data(), _objects)
-def test_what_is_added_can_be_taken_out_again_and_every_comment_stays(
-    data: st.DataObject, value: dict[str, Any]
-) -> None:
-    """Adding a key keeps the text around it, and removing it gives the value back."""
+def test_an_added_key_can_be_removed_and_every_comment_stays(data: st.DataObject, value: dict[str, Any]) -> None:
+    """Adding a key keeps the text around it, and removing it restores the value."""
     text = _written(value, data.draw)
     added = rewrite_json(text, {**value, "memoranda": {"command": "memoranda", "args": ["mcp"]}})
     assert added.count("note") == text.count("note")
@@ -74,8 +72,8 @@ def test_what_is_added_can_be_taken_out_again_and_every_comment_stays(
 
 
 @given(st.text(max_size=40) | st.text('{}[]",:/* \n\\1atruefals', max_size=40))
-def test_whatever_is_no_json_is_refused_and_never_read_as_something(text: str) -> None:
-    """What the standard library reads is read alike; everything else is JSON with comments, or an error."""
+def test_text_that_is_not_json_is_refused(text: str) -> None:
+    """Valid JSON is read as by the standard library; everything else is JSON with comments, or an error."""
     ours, theirs = _read(parse, text), _read(json.loads, text)
     if ours is None:
         # It takes a few words that are no JSON.

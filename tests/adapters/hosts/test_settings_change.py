@@ -1,4 +1,4 @@
-"""A change to a host's settings is made whole or not at all, and only to what was shown."""
+"""A change to a host's settings is applied completely or not at all, and only to the content that was shown."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def test_what_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """People keep their settings in a repository of their own and link to them."""
+    """People keep their settings in another repository and link to them."""
     real, link = tmp_path / "dotfiles.json", tmp_path / "settings.json"
     real.write_text("{}")
     link.symlink_to(real)
@@ -81,16 +81,16 @@ def test_only_the_newest_copy_of_each_file_is_kept(tmp_path: Path) -> None:
     assert not backups.exists()
 
 
-def test_what_is_no_file_is_an_error_and_not_an_endless_wait(tmp_path: Path) -> None:
-    """A pipe in the place of the settings."""
+def test_a_pipe_is_an_error_and_not_an_endless_wait(tmp_path: Path) -> None:
+    """A pipe has the path of the settings."""
     os.mkfifo(tmp_path / "settings.json")
     with pytest.raises(SettingsError, match="Not a regular file"):
         read_settings(tmp_path / "settings.json")
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    """Never a part of either, and never gone."""
+def test_after_a_kill_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    """Never a part of either, and never missing."""
     file = tmp_path / "settings.json"
     old, new = b'{"old": "' + b"o" * 200_000 + b'"}', b'{"new": "' + b"n" * 200_000 + b'"}'
     file.write_bytes(old)
@@ -117,8 +117,8 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(tmp_path: Path)
         assert file.read_bytes() in (old, new)
 
 
-def test_when_one_change_fails_those_before_it_are_put_back(tmp_path: Path) -> None:
-    """And the error says that nothing was changed."""
+def test_when_one_change_fails_earlier_ones_are_reverted(tmp_path: Path) -> None:
+    """The error says that nothing was changed."""
     old, new, bad = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "no directory" / "c.json"
     old.write_text("{}")
     old.chmod(0o640)
@@ -145,7 +145,7 @@ def test_what_was_created_and_removed_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_a_removal_is_undone_when_a_later_change_fails(tmp_path: Path) -> None:
-    """A file that changed meanwhile is not removed at all."""
+    """A file that changed in the meantime is not removed at all."""
     file, bad = tmp_path / "a.json", tmp_path / "no directory" / "c.json"
     apply_changes([HostFileChange(file, None, b"1")], tmp_path / "backups")
     bad.parent.write_text("")
@@ -157,8 +157,8 @@ def test_a_removal_is_undone_when_a_later_change_fails(tmp_path: Path) -> None:
     assert file.read_text() == "1"
 
 
-def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With where it lies as it was, when the host itself wrote to it meanwhile."""
+def test_a_change_that_cannot_be_reverted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its backup, when the host itself wrote to the file in the meantime."""
     file, fresh, bad = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
     for each in (file, bad):
         each.write_text("{}")
@@ -183,7 +183,7 @@ def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert (file.read_text(), fresh.read_text()) == ("theirs", "theirs")
 
 
-def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
+def test_a_read_only_file_is_not_changed(tmp_path: Path) -> None:
     """Its owner protected it; it is not changed through a link either."""
     file, link = tmp_path / "settings.json", tmp_path / "link.json"
     file.write_text("{}")

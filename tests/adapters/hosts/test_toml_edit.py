@@ -1,4 +1,4 @@
-"""One table goes into a TOML file and out again; everything else keeps its bytes, or nothing is changed."""
+"""One table is added to a TOML file and removed again; everything else keeps its bytes, or nothing is changed."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def test_a_table_that_the_host_appends_after_ours_stays(text: str, newline: str)
         assert _without_ours(added + appended) == text + appended
 
 
-def test_a_table_that_exists_is_updated_where_it_stands() -> None:
+def test_an_existing_table_is_updated_in_place() -> None:
     """Only the keys that differ change; comments in it, and those of the next table, stay."""
     text = (
         '[mcp_servers.memoranda] # ours\ncommand = "old" # where\nurl = "x"\n\n'

@@ -89,7 +89,7 @@ def test_without_the_token_nothing_is_answered(port: int, given: str | None) -> 
     ],
 )
 def test_a_request_that_looks_wrong_is_refused(port: int, headers: dict[str, str | None], status: int) -> None:
-    """A page in a browser that was led here by a name of its own, above all."""
+    """Above all one from a browser page that reached the server under another name."""
     assert _ask(port, **headers)[0].status == status  # type: ignore[arg-type]
 
 
@@ -110,14 +110,14 @@ def test_what_belongs_to_this_machine_is_let_in(port: int, headers: dict[str, st
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "HEAD"])
 def test_there_is_no_stream_and_no_session(port: int, method: str) -> None:
-    """Hosts try, and continue without."""
+    """Hosts ask for them, and continue without."""
     response, _ = _ask(port, method=method)
     assert (response.status, response.headers["Allow"]) == (405, "POST")
     assert _ask(port, method=method, Authorization=None)[0].status == 401
 
 
-def test_other_paths_lead_nowhere(port: int) -> None:
-    """A slash at the end is the same place."""
+def test_other_paths_are_not_found(port: int) -> None:
+    """A slash at the end makes no difference."""
     assert _ask(port, path="/")[0].status == 404
     assert _ask(port, path="/mcp/")[0].status == 200
 
@@ -137,7 +137,7 @@ def test_the_headers_of_a_request_must_agree_with_its_body(port: int) -> None:
                            ("=?base64?!?=", 400), (None, 400)],
 )  # fmt: skip
 def test_the_name_in_the_headers_must_be_the_one_in_the_body(port: int, header: str | None, status: int) -> None:
-    """Plain, or in the form for names that a header cannot hold."""
+    """Plain, or in the encoding for names that a header cannot contain."""
     params = {"name": "session_search", "arguments": {}, **MODERN}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     response, _ = _ask(port, message, MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name=header)
@@ -169,7 +169,7 @@ def test_an_unknown_method_is_not_found_in_the_new_version(port: int) -> None:
 
 
 def test_many_hosts_at_once_all_get_their_answers(port: int) -> None:
-    """Each on a connection of its own, writing to the same memory."""
+    """Each on its own connection, writing to the same memory."""
     statuses: list[bool] = []
 
     def host(number: int) -> None:

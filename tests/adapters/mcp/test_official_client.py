@@ -35,7 +35,7 @@ async def _memory(connected: Client) -> list[str]:
 
 
 @_everywhere
-def test_a_host_remembers_and_knows_it_when_it_starts_again(tmp_path: Path, transport: Transport, era: Era) -> None:
+def test_a_host_knows_a_saved_fact_when_it_starts_again(tmp_path: Path, transport: Transport, era: Era) -> None:
     """The fact is in the memory resource, the prompt and the instructions, and the old conversation is found."""
     with (
         memoranda.open(tmp_path) as memory,
@@ -62,8 +62,8 @@ def test_a_host_remembers_and_knows_it_when_it_starts_again(tmp_path: Path, tran
     run(second)
 
 
-def test_what_is_remembered_stays_as_it_was_while_a_connection_lasts(tmp_path: Path) -> None:
-    """What changed since follows as a part of its own, and a new connection has it in the block."""
+def test_the_memory_text_does_not_change_during_a_connection(tmp_path: Path) -> None:
+    """Later changes follow as a separate part, and a new connection has them in the block."""
     with memoranda.open(tmp_path) as memory:
         memory.remember("CI runs on Debian 12.")
 

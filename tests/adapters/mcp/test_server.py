@@ -1,4 +1,4 @@
-"""What the server answers, whatever it is sent."""
+"""The server answers every message, even a malformed one."""
 
 import json
 from collections.abc import Iterator
@@ -52,8 +52,8 @@ def test_a_handshake_over_an_unknown_version_offers_the_newest(server: McpServer
     assert ask(server, "initialize", protocolVersion=version)["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_request_that_stands_for_itself_needs_no_handshake(server: McpServer) -> None:
-    """Its result is complete, says whose it is and that it may not be kept."""
+def test_a_self_contained_request_needs_no_handshake(server: McpServer) -> None:
+    """Its result is complete, names the server, and says that it must not be cached."""
     found = ask(server, "server/discover", **MODERN)["result"]
     assert found["supportedVersions"] == ["2026-07-28"]
     assert (found["resultType"], found["ttlMs"], found["cacheScope"]) == ("complete", 0, "private")
@@ -62,7 +62,7 @@ def test_a_request_that_stands_for_itself_needs_no_handshake(server: McpServer) 
     assert called["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "memoranda"
 
 
-def test_a_version_of_the_future_is_told_which_ones_are_spoken(server: McpServer) -> None:
+def test_an_unknown_version_gets_the_supported_ones(server: McpServer) -> None:
     """So that the host can ask again in one of them."""
     error = ask(server, "ping", _meta={"io.modelcontextprotocol/protocolVersion": "2031-01-01"})["error"]
     assert error["code"] == -32022
@@ -89,8 +89,8 @@ def test_a_version_of_the_future_is_told_which_ones_are_spoken(server: McpServer
         ({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {}}, -32602),
     ],
 )
-def test_what_cannot_be_answered_is_an_error_with_its_code(server: McpServer, message: Any, code: int) -> None:
-    """One that hosts know."""
+def test_a_request_that_cannot_be_answered_gets_an_error_code(server: McpServer, message: Any, code: int) -> None:
+    """A code that hosts know."""
     assert server.answer(message)["error"]["code"] == code
 
 
@@ -184,8 +184,8 @@ def test_json_that_is_too_much_is_an_error_too(raw: bytes) -> None:
         decode(raw)
 
 
-def test_half_a_character_does_not_break_the_line(server: McpServer) -> None:
-    """It cannot be stored and cannot be sent, but it can be asked."""
+def test_a_lone_surrogate_does_not_break_the_line(server: McpServer) -> None:
+    """It can be neither stored nor sent, but a request may contain it."""
     message = json.loads('{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/call", "params": '
                          '{"name": "remember", "arguments": {"text": "a \\ud800 b"}}}')  # fmt: skip
     assert json.loads(encode(server.answer(message)))["result"]["isError"] is True
@@ -232,7 +232,7 @@ def test_looking_leaves_no_trace_in_a_home(memory: Memory, server: McpServer) ->
 
 
 def test_a_new_handshake_freezes_memory_again(memory: Memory, server: McpServer) -> None:
-    """A host that keeps one process for many conversations gets what was saved meanwhile."""
+    """A host that uses one process for many conversations gets what was saved since."""
     ask(server, "initialize")
     memory.remember("CI runs on Debian 12.")
     assert "Debian" not in _contents(server)[0]
@@ -244,16 +244,16 @@ def _contents(server: McpServer) -> list[str]:
     return [each["text"] for each in ask(server, "resources/read", uri="memoranda://memory")["result"]["contents"]]
 
 
-def test_without_lasting_connections_memory_is_as_it_is(memory: Memory) -> None:
-    """Each request stands for itself."""
+def test_without_connections_the_memory_text_is_live(memory: Memory) -> None:
+    """Each request is independent."""
     server = server_for(memory, one_client=False)
     ask(server, "initialize")
     memory.remember("CI runs on Debian 12.")
     assert ["Debian" in text for text in _contents(server)] == [True]
 
 
-def test_what_is_remembered_stands_in_the_instructions_unless_they_are_to_be_bare(memory: Memory) -> None:
-    """Most hosts show instructions to their model, and nothing else of a server unasked."""
+def test_the_instructions_contain_the_memory_unless_bare(memory: Memory) -> None:
+    """Most hosts show the instructions to their model, and nothing else of a server without being asked."""
     memory.remember("CI runs on Debian 12.")
     assert "Debian" in ask(server_for(memory), "initialize")["result"]["instructions"]
     assert "Debian" not in ask(server_for(memory, bare=True), "initialize")["result"]["instructions"]
@@ -279,7 +279,7 @@ def test_a_blocked_entry_is_never_shown(memory: Memory) -> None:
 
 
 def test_a_host_is_notified_of_tools_that_come_later(memory: Memory) -> None:
-    """Once, after it has listed them; such as those of a provider that needed long to start."""
+    """Once, after it has listed them; for example those of a provider that is slow to start."""
     late: list[Tool] = []
 
     class Late(ToolHost):

@@ -1,4 +1,4 @@
-"""A server process: it starts fast, speaks nothing but the protocol, and is gone when its host is."""
+"""A server process starts fast, prints only the protocol, and ends when its host ends."""
 
 import io
 import json
@@ -95,8 +95,8 @@ def test_a_slow_call_delays_no_other_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_a_plugin_prints_is_no_part_of_the_protocol(tmp_path: Path) -> None:
-    """It goes where logs go; and what it reads is not what the host says."""
+def test_what_a_plugin_prints_is_not_part_of_the_protocol(tmp_path: Path) -> None:
+    """It goes to the log, and the plugin cannot read what the host sends."""
     home = diary_home(tmp_path, start="print('hello'); os.system('echo hello again; cat'); input_left = 1")
     with raw_host(home) as host:
         assert "diary_read" in str(host.ask("tools/list"))
@@ -106,8 +106,8 @@ def test_what_a_plugin_prints_is_no_part_of_the_protocol(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_that_is_told_to_stop_stops(tmp_path: Path, number: signal.Signals) -> None:
-    """At once and without complaint; and it has no children to leave behind."""
+def test_a_terminated_server_stops(tmp_path: Path, number: signal.Signals) -> None:
+    """At once, without an error, and without child processes."""
     with raw_host(diary_home(tmp_path)) as host:
         host.ask("tools/list")
         children = Path(f"/proc/{host.process.pid}/task/{host.process.pid}/children")
@@ -117,8 +117,8 @@ def test_a_server_that_is_told_to_stop_stops(tmp_path: Path, number: signal.Sign
 
 
 @pytest.mark.slow
-def test_a_host_that_no_longer_reads_is_no_error(tmp_path: Path) -> None:
-    """It was killed, perhaps; what it asked for last is done, and the server goes."""
+def test_a_host_that_no_longer_reads_is_not_an_error(tmp_path: Path) -> None:
+    """It may have been killed; its last request is completed, and the server ends."""
     with raw_host(tmp_path) as host:
         host.ask("tools/list")
         assert host.process.stdout
@@ -179,8 +179,8 @@ def test_what_is_remembered_reaches_the_provider(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_host_hears_of_the_tools_of_a_provider_that_starts_late(tmp_path: Path) -> None:
-    """It is answered without them in time, and told when they are there, without having to ask."""
+def test_a_host_is_notified_of_the_tools_of_a_slow_provider(tmp_path: Path) -> None:
+    """It is answered in time without them, and notified when they are available."""
     home = diary_home(tmp_path, start="time.sleep(3.5)")
     with raw_host(home) as host:
         host.ask("initialize", protocolVersion="2025-11-25")
@@ -225,8 +225,8 @@ def test_a_person_who_starts_it_by_hand_reads_what_it_waits_for(tmp_path: Path) 
     assert b"Waiting for an MCP client" in errors
 
 
-def test_a_home_that_cannot_be_used_is_said_on_standard_error(tmp_path: Path) -> None:
-    """With an exit code that says so, and nothing on the protocol's channel."""
+def test_an_unusable_home_is_reported_on_standard_error(tmp_path: Path) -> None:
+    """With an exit code, and nothing on the protocol's channel."""
     (tmp_path / "config.yaml").write_text("memory: [")
     with raw_host(tmp_path) as host:
         out, errors = host.process.communicate(timeout=GIVE_UP)

@@ -14,7 +14,7 @@ from tests.timing import HANG
 
 
 def answer(received: ReceivedRequest) -> Step:
-    """What the service says, by what was said last."""
+    """The answer of the service, which depends on the last message."""
     last = received.conversation[1][-1]
     said = str(last["content"])
     if last["role"] == "tool":

@@ -1,4 +1,4 @@
-"""A person at a terminal, talking to `memoranda chat` in a process of its own."""
+"""A person at a terminal, talking to `memoranda chat` in a separate process."""
 
 import os
 import pty

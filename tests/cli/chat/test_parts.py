@@ -61,8 +61,8 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
         (2_000_000, "2M"),
     ],
 )
-def test_tokens_are_said_as_people_say_them(number: int, words: str) -> None:
-    """Short, without noughts that say nothing."""
+def test_numbers_of_tokens_are_short(number: int, words: str) -> None:
+    """Without zeros that mean nothing."""
     assert format_tokens(number) == words
 
 
@@ -136,8 +136,8 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
     assert left.value.code == 130
 
 
-def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """One line each, whatever is in them."""
+def test_a_terminal_shows_the_arguments_and_results_of_tools(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each, whatever their content."""
     output = TerminalOutput()
     output.show_event(ToolCalled(CALL))
     output.show_event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))

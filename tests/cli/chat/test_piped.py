@@ -50,8 +50,8 @@ def test_one_question_gets_one_answer(home: Path, service: ScriptedServer) -> No
     assert _said(service) == ["One\nTwo"]
 
 
-def test_a_question_can_go_on_with_a_conversation(home: Path, service: ScriptedServer) -> None:
-    """`--resume` with `--query`; nothing of the past is printed again."""
+def test_a_question_can_continue_a_conversation(home: Path, service: ScriptedServer) -> None:
+    """`--resume` with `--query`; no earlier message is printed again."""
     _run(home, said="Hello\n/title Mine\n")
     assert _run(home, "--resume", "Mine", "--query", "Again").stdout == "You said: Again.\n"
     assert _said(service) == ["Hello", "You said: Hello.", "Again"]
@@ -99,7 +99,7 @@ def test_every_event_is_a_line_of_json(home: Path, service: ScriptedServer) -> N
 
 
 def test_a_message_of_many_lines_comes_as_json(home: Path, service: ScriptedServer) -> None:
-    """An object with a text; other lines are taken as they stand."""
+    """An object with a text; other lines are sent unchanged."""
     _events(home, said='{"text": "One\\nTwo"}\n{"not": "it"}\n')
     assert _said(service) == ["One\nTwo", "You said: One\nTwo.", '{"not": "it"}']
 
@@ -130,7 +130,7 @@ def test_an_interrupt_ends_the_answer_and_not_the_program_that_drives_it(home: P
 
 
 def test_an_unknown_conversation_is_refused(home: Path, service: ScriptedServer) -> None:
-    """Nothing is begun in its place."""
+    """No new conversation is started instead."""
     assert _run(home, "--resume", "Nothing like it", "--query", "Hi").returncode == 1
     assert not home.exists()
     _run(home, "--query", "Hello")
@@ -141,7 +141,7 @@ def test_an_unknown_conversation_is_refused(home: Path, service: ScriptedServer)
     assert _run(home, "--resume", "--new", "--query", "Hi").returncode == 2
 
 
-def test_interrupts_at_any_moment_lose_nothing_and_never_the_chat(home: Path, service: ScriptedServer) -> None:
+def test_interrupts_lose_no_message_and_do_not_end_the_chat(home: Path, service: ScriptedServer) -> None:
     """Every line is answered or interrupted; every answered one is in the record with its answer, all in order."""
     chance = random.Random(5)
     said = [f"Please remember tabs {number}" if number % 3 else f"Hello {number}" for number in range(40)]

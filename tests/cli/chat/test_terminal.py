@@ -36,7 +36,7 @@ def test_an_answer_appears_while_it_is_written(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(
+def test_an_interrupted_answer_is_not_recorded_and_the_chat_continues(
     home: Path, service: ScriptedServer, person: Person
 ) -> None:
     """What was shown stays on the screen; the record has the question, and the model sees the interrupt."""
@@ -64,7 +64,7 @@ def test_waiting_for_an_answer_can_be_interrupted_too(person: Person) -> None:
 
 
 def test_tools_that_the_model_uses_are_shown(person: Person) -> None:
-    """What was called, with what, and what came of it; `/memory` has it then."""
+    """The tool, its arguments and its result; `/memory` then shows the saved entry."""
     person.says(
         "Please remember that I use tabs",
         "One moment.",
@@ -76,8 +76,8 @@ def test_tools_that_the_model_uses_are_shown(person: Person) -> None:
     person.sees("1  Ana uses tabs.")
 
 
-def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServer, person: Person) -> None:
-    """Its words are offered again, to be changed; the model never sees the first try."""
+def test_a_turn_can_be_undone_and_edited(service: ScriptedServer, person: Person) -> None:
+    """Its text is offered for editing; the model never sees the first version."""
     person.says("Hello")
     person.says("My name is Ann")
     person.types("/undo")
@@ -93,8 +93,8 @@ def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServe
     assert _asked(service) == ["Hello", "You said: Hello.", "My name is Anna"]
 
 
-def test_a_conversation_can_go_two_ways(service: ScriptedServer, person: Person) -> None:
-    """A branch has what was said before; what is said in it is not in the first, to which one can go back."""
+def test_a_conversation_can_be_branched(service: ScriptedServer, person: Person) -> None:
+    """A branch has the earlier messages; its new messages are not in the original, which can be resumed."""
     person.says("Hello")
     person.types("/title First way")
     person.sees("now called 'First way'.")
@@ -109,8 +109,8 @@ def test_a_conversation_can_go_two_ways(service: ScriptedServer, person: Person)
     person.sees("Second way")
 
 
-def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: ScriptedServer, person: Person) -> None:
-    """Killed in the middle of an answer, everything before it is there, and the model gets it."""
+def test_a_conversation_is_resumed_by_title_after_a_kill(home: Path, service: ScriptedServer, person: Person) -> None:
+    """After a kill in the middle of an answer, everything before it is recorded, and the model gets it."""
     person.says("/title The long one")
     person.says("Please remember that I use tabs", "It is noted.")
     person.types("Tell me a story")
@@ -128,7 +128,7 @@ def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: S
     assert asked[-1].startswith("Where were we?") and "Ana uses tabs." in asked[-1]
 
 
-def test_the_latest_chat_is_taken_up_without_a_name(home: Path, service: ScriptedServer) -> None:
+def test_the_latest_chat_is_resumed_without_a_name(home: Path, service: ScriptedServer) -> None:
     """`--resume` without a name."""
     for number, arguments in enumerate(([], ["--resume"])):
         with Person(home, *arguments) as person:
@@ -180,7 +180,7 @@ def test_what_was_typed_comes_back_with_the_arrow_key(home: Path, person: Person
     assert secret not in kept.read_text()
 
 
-def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, person: Person) -> None:
+def test_an_error_of_the_service_is_shown_and_the_chat_continues(home: Path, person: Person) -> None:
     """The question stays in the record."""
     person.says("Please refuse this", "Incorrect API key provided")
     assert _recorded(home) == [("user", "Please refuse this")]
@@ -189,7 +189,7 @@ def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, person
     person.sees("You said: /etc/hosts is a path.")
 
 
-def test_several_lines_can_be_said_at_once(service: ScriptedServer, person: Person) -> None:
+def test_several_lines_can_be_one_message(service: ScriptedServer, person: Person) -> None:
     """A line that ends in a backslash continues on the next one."""
     person.types("First\\")
     person.says("second")
@@ -205,7 +205,7 @@ def test_what_a_model_says_cannot_steer_the_terminal(person: Person) -> None:
 
 
 def test_past_conversations_are_searched_and_context_is_shown(service: ScriptedServer, person: Person) -> None:
-    """`/search` finds what was said, `/usage` what it took, `/new` begins afresh."""
+    """`/search` finds earlier messages, `/usage` shows the tokens, `/new` starts a new conversation."""
     person.says("The walrus sings")
     person.says("/new", "A new conversation.")
     person.says("/search walrus", "1 session matches", "The walrus sings")

@@ -48,7 +48,7 @@ def _payload(event: str, transcript: Path, **fields: Any) -> bytes:
 
 
 def test_codex_gets_memory_and_evidence_and_its_sessions_are_recorded(tmp_path: Path) -> None:
-    """What our hooks gave the model is not recorded, and a session is no evidence for itself."""
+    """The context from our hooks is not recorded, and a session is not evidence for itself."""
     transcript = _rollout(tmp_path, _ID, _TURNS)
     with memoranda.open(tmp_path / "home") as memory:
         memory.remember("Project uses pytest with xdist.")
@@ -68,7 +68,7 @@ def test_codex_gets_memory_and_evidence_and_its_sessions_are_recorded(tmp_path: 
 
 @pytest.mark.slow
 def test_a_sub_agent_is_recorded_when_it_stops(tmp_path: Path) -> None:
-    """From its own rollout, as a session that the other one started; the command prints nothing."""
+    """From its own rollout, as a delegated session; the command prints nothing."""
     parent = _rollout(tmp_path, _ID, _TURNS[:1])
     source = {"subagent": {"thread_spawn": {"parent_thread_id": _ID, "depth": 1}}}
     agent = _rollout(tmp_path, _AGENT, [("Look for callers", "There are two callers.")], source=source)

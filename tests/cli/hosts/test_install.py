@@ -1,4 +1,4 @@
-"""`memoranda install` and `uninstall`: shown first, written with consent, and told in words or JSON."""
+"""`memoranda install` and `uninstall` show the changes first, write them with consent, and report as text or JSON."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def test_nothing_is_written_before_a_yes(terminal: Terminal, tmp_path: Path) -> 
 
 
 def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: Path) -> None:
-    """With where the copy lies, and what to do next."""
+    """With the path of the backup, and what to do next."""
     file = tmp_path / "user" / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text("{\n  // mine\n}\n")
@@ -55,7 +55,7 @@ def test_uninstalling_deletes_the_files_that_installing_created(terminal: Termin
 
 
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No leaves everything as it was."""
+    """The answer "no" changes nothing."""
     monkeypatch.setattr("memoranda.cli.confirmation._can_ask", lambda invocation: True)
     assert "Write these changes?" in terminal.ok("install", "codex", input="n\n")
     assert not (tmp_path / "user" / ".codex").exists()
@@ -64,7 +64,7 @@ def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, mon
 
 
 def test_credentials_near_the_change_are_not_shown(terminal: Terminal, tmp_path: Path) -> None:
-    """Settings of hosts hold them."""
+    """Settings of hosts contain credentials."""
     key = "sk-ant-" + "api03-" + hashlib.sha256(b"a key").hexdigest()
     file = tmp_path / "user" / ".cursor" / "mcp.json"
     file.parent.mkdir()
@@ -75,7 +75,7 @@ def test_credentials_near_the_change_are_not_shown(terminal: Terminal, tmp_path:
 
 
 def test_without_a_host_all_are_listed(terminal: Terminal, tmp_path: Path) -> None:
-    """Those that are there, and where memory is in."""
+    """Those on this machine, and whether memory is installed."""
     (tmp_path / "user" / ".gemini").mkdir()
     terminal.ok("install", "gemini-cli", "--yes")
     rows = {row["host"]: row for row in terminal.json("install")["hosts"]}
@@ -89,7 +89,7 @@ def test_without_a_host_all_are_listed(terminal: Terminal, tmp_path: Path) -> No
 
 
 def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path: Path) -> None:
-    """They are for everybody who works on it."""
+    """They are for everyone who works on it."""
     terminal.ok("install", "vscode", "--project", str(tmp_path), "--yes")
     entry = json.loads((tmp_path / ".vscode" / "mcp.json").read_text())["servers"]["memoranda"]
     assert (entry["command"], entry["args"]) == ("memoranda", ["mcp"])
@@ -101,8 +101,8 @@ def test_a_shared_file_without_the_home_is_reported(terminal: Terminal, tmp_path
     assert "names no home" not in terminal.ok("install", "cursor", "--yes")
 
 
-def test_what_cannot_be_is_refused(terminal: Terminal, tmp_path: Path) -> None:
-    """With the names that there are, and with the file that is broken."""
+def test_unknown_hosts_and_broken_settings_are_refused(terminal: Terminal, tmp_path: Path) -> None:
+    """The error lists the known hosts, or names the broken file."""
     assert "claude-code, codex" in terminal.run("install", "emacs").output
     assert terminal.run("install", "claude-desktop", "--project", str(tmp_path)).exit_code == 1
     file = tmp_path / "user" / ".cursor" / "mcp.json"
@@ -116,14 +116,14 @@ def test_what_cannot_be_is_refused(terminal: Terminal, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the path of a program there has another form")
 def test_a_host_calls_the_program_by_a_path_that_exists(terminal: Terminal, tmp_path: Path) -> None:
-    """Desktop programs know no PATH."""
+    """Desktop programs do not know the PATH."""
     terminal.ok("install", "claude-desktop", "--yes")
     (file,) = (tmp_path / "user").rglob("claude_desktop_config.json")
     assert Path(json.loads(file.read_text())["mcpServers"]["memoranda"]["command"]).is_absolute()
 
 
 def test_an_installation_that_fails_half_way_changes_nothing(terminal: Terminal, tmp_path: Path) -> None:
-    """A server without its hooks would hide what is remembered."""
+    """A server without its hooks would hide the memory."""
     servers, hooks = tmp_path / "user" / ".claude.json", tmp_path / "user" / ".claude" / "settings.json"
     servers.write_text("{}")
     hooks.parent.mkdir()

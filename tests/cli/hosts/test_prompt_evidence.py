@@ -1,4 +1,4 @@
-"""The evidence for a prompt is what answers it, not the earlier askings of the same question."""
+"""The evidence for a prompt is the conversation that answers it, not earlier repetitions of the question."""
 
 from pathlib import Path
 
@@ -31,8 +31,8 @@ def _record(memory: memoranda.Memory, askings: int, reply: str) -> None:
         tell(memory.sessions, f"claude-code-{number}", [_QUESTION, reply], at=BEGIN + (number + 1) * _DAY)
 
 
-def test_after_twenty_askings_the_evidence_is_the_original(tmp_path: Path) -> None:
-    """Also when the model repeated in each what it had recalled."""
+def test_after_twenty_repetitions_the_evidence_is_the_original(tmp_path: Path) -> None:
+    """Even when the model repeated in each what it had recalled."""
     for reply in ("I do not know.", "Take both locks in one order, queue first."):
         with memoranda.open(tmp_path / reply[:4]) as memory:
             _record(memory, 20, reply)
@@ -41,8 +41,8 @@ def test_after_twenty_askings_the_evidence_is_the_original(tmp_path: Path) -> No
             assert "session_id claude-code" not in evidence
 
 
-def test_an_asking_without_an_answer_is_no_evidence(tmp_path: Path) -> None:
-    """Nothing is better than one's own question; an asking that was answered is evidence, once."""
+def test_a_question_without_an_answer_is_not_evidence(tmp_path: Path) -> None:
+    """No evidence is better than the same question; a question that was answered is evidence, once."""
     with memoranda.open(tmp_path) as memory:
         for number in range(3):
             tell(memory.sessions, f"claude-code-{number}", [_QUESTION, "I do not know."], at=BEGIN + number * _DAY)

@@ -28,7 +28,7 @@ def words(role: str, text: str, at: float | None = 1_700_000_000.0, **more: Any)
 
 
 def chatgpt(host_id: str, *nodes: dict[str, Any], current: str | None = None, **more: Any) -> dict[str, Any]:
-    """A conversation of ChatGPT; `current` is the last node unless it is said."""
+    """Return a conversation of ChatGPT; `current` is the last node by default."""
     mapping = {each["id"]: each for each in nodes}
     for each in nodes:
         if each["parent"] in mapping:
@@ -50,7 +50,7 @@ def chatgpt(host_id: str, *nodes: dict[str, Any], current: str | None = None, **
 
 
 def edited() -> dict[str, Any]:
-    """A conversation whose second question was asked twice; the second way is the one that is seen."""
+    """Return a conversation with a question that was edited once; the second version is the visible one."""
     return chatgpt(
         "conv-1",
         node("root", None),

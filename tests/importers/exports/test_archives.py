@@ -1,4 +1,4 @@
-"""Exports are found packed and unpacked, told apart by what is in them, and never changed."""
+"""Exports are found in archives and unpacked, distinguished by their content, and never changed."""
 
 import os
 import zipfile
@@ -15,8 +15,8 @@ from tests.importers.import_home import Home
 CHAT = claude("c-1", spoken("m1", "human", "hello"))
 
 
-def test_both_services_call_their_file_the_same_and_are_told_apart(tmp_path: Path) -> None:
-    """By the fields that their conversations have."""
+def test_two_services_with_the_same_file_name_are_distinguished(tmp_path: Path) -> None:
+    """By the fields of their conversations."""
     ours = write_zip(tmp_path / "gpt.zip", {"conversations.json": [edited()], "user.json": {}})
     theirs = write_zip(tmp_path / "data.zip", {"conversations.json": [CHAT], "projects.json": []})
     assert [item.file for item in ChatGPT().scan(tmp_path)] == [ours]
@@ -34,8 +34,8 @@ def test_numbered_parts_are_all_found(tmp_path: Path) -> None:
     assert all(any(isinstance(each, ImportedMessage) for each in ChatGPT().read(item)) for item in found)
 
 
-def test_downloads_are_looked_through_and_nothing_else(tmp_path: Path) -> None:
-    """What was downloaded and what was unpacked there; other archives are not touched."""
+def test_only_downloads_are_searched(tmp_path: Path) -> None:
+    """Archives and unpacked exports; other archives are not opened."""
     downloads = Path.home() / "Downloads"
     write_zip(downloads / "gpt.zip", {"conversations.json": [edited()]})
     write_json(downloads / "data-2026" / "conversations.json", [CHAT])
@@ -47,7 +47,7 @@ def test_downloads_are_looked_through_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_without_downloads_there_is_nothing(tmp_path: Path) -> None:
-    """An empty home is no error."""
+    """An empty home is not an error."""
     assert ChatGPT().scan(None) == []
     assert ChatGPT().scan(tmp_path / "missing") == []
 
@@ -63,7 +63,7 @@ def test_a_named_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, con
     assert summary.problem_count == (0 if content == b"[]" else 1)
 
 
-def test_a_damaged_archive_says_so_and_is_read_again_when_it_is_mended(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported_and_read_again_when_repaired(tmp_path: Path) -> None:
     """What could be read before the damage stays."""
     file = write_zip(tmp_path / "gpt.zip", {"conversations.json": [edited()] * 50})
     whole = file.read_bytes()

@@ -25,8 +25,8 @@ def contents(home: Home, session_id: str) -> list[Any]:
     return [message.get("content") for message in home.messages(session_id)]
 
 
-def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home: Home, tmp_path: Path) -> None:
-    """A branch has only what is its own."""
+def test_the_visible_branch_is_the_session_and_others_are_branches(home: Home, tmp_path: Path) -> None:
+    """A branch has only its own messages."""
     summary = home.take(ChatGPT(), write_json(tmp_path / "conversations.json", [edited()]))
     assert contents(home, "chatgpt-conv-1") == [
         "How do locks work?", "They keep others out.", "And in Python?", "With a context manager."
@@ -42,7 +42,7 @@ def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home:
 
 
 def test_tools_reasoning_pictures_and_unknown_kinds_are_kept(home: Home, tmp_path: Path) -> None:
-    """Each in its place; an output belongs to the call before it."""
+    """In their order; an output belongs to the call before it."""
     home.take(ChatGPT(), write_json(tmp_path / "conversations.json", [with_tools()]))
     picture, thought, call, output, quote, recap, unknown, answer = home.messages("chatgpt-conv-2")
     assert picture["content"][1] == {"type": "text", "text": "What is it?"}
@@ -86,7 +86,7 @@ def test_exports_of_the_first_years_have_fewer_fields(home: Home, tmp_path: Path
 
 
 def test_a_later_export_adds_only_what_is_new(home: Home, tmp_path: Path) -> None:
-    """Also when its owner looks at another branch by then: nothing is doubled."""
+    """Even when another branch is visible by then: nothing is added twice."""
     file = write_json(tmp_path / "conversations.json", [edited()])
     home.take(ChatGPT(), file)
     later = edited()
@@ -101,8 +101,8 @@ def test_a_later_export_adds_only_what_is_new(home: Home, tmp_path: Path) -> Non
     )  # fmt: skip
 
 
-def test_what_is_no_conversation_is_named_by_its_place(tmp_path: Path) -> None:
-    """And so is a message without an author."""
+def test_an_element_that_is_not_a_conversation_is_reported(tmp_path: Path) -> None:
+    """By its number; and so is a message without an author."""
     bad = chatgpt("conv-3", node("u", None, {"content": {"content_type": "text", "parts": ["x"]}}))
     bad["mapping"]["odd"] = 7
     file = write_json(tmp_path / "conversations.json", [5, {"id": "x"}, bad])
@@ -115,8 +115,8 @@ def test_what_is_no_conversation_is_named_by_its_place(tmp_path: Path) -> None:
     ]
 
 
-def test_a_session_is_taken_up_at_its_address() -> None:
-    """A branch by the conversation that it is part of."""
+def test_a_session_is_resumed_at_its_address() -> None:
+    """A branch at the address of its conversation."""
     assert ChatGPT().resume_command("conv-1~u2", None) == "https://chatgpt.com/c/conv-1"
 
 
@@ -151,8 +151,8 @@ _conversation = st.fixed_dictionaries(
 @pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
-def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
-    """Whatever the export holds, every message of it is new, known, skipped or a problem."""
+def test_a_second_import_adds_nothing_and_nothing_is_lost_silently(conversations: list[Any]) -> None:
+    """For any export, every message is new, known, skipped or a problem."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "conversations.json"
         file.write_text(json.dumps(conversations), "utf-8")

@@ -21,8 +21,8 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def taken(home: Home, file: Path, *conversations: Any) -> list[dict[str, Any]]:
-    """The messages of the first session after an import."""
+def imported(home: Home, file: Path, *conversations: Any) -> list[dict[str, Any]]:
+    """Import a file and return the messages of the first session."""
     home.take(ClaudeExport(), write_json(file, list(conversations)))
     return home.messages(f"claude-{conversations[0]['uuid']}")
 
@@ -40,7 +40,7 @@ def test_a_conversation_comes_with_its_title_and_times(home: Home, tmp_path: Pat
 
 
 def test_an_answer_that_uses_tools_becomes_several_messages(home: Home, tmp_path: Path) -> None:
-    """What was thought and called, what came back, and what was said then."""
+    """Reasoning and calls, the results, and the text after them."""
     blocks = [
         {"type": "thinking", "thinking": "I should look.", "start_timestamp": "2025-06-01T10:00:01Z"},
         {"type": "text", "text": "Let me look."},
@@ -54,7 +54,7 @@ def test_an_answer_that_uses_tools_becomes_several_messages(home: Home, tmp_path
         {"type": "hologram", "light": 7},
     ]  # fmt: skip
     chat = claude("c-2", spoken("m1", "assistant", "ignored when there are blocks", content=blocks))
-    first, result, call, failed, last = taken(home, tmp_path / "conversations.json", chat)
+    first, result, call, failed, last = imported(home, tmp_path / "conversations.json", chat)
     assert (first["content"], first["reasoning"]) == ("Let me look.", "I should look.")
     assert first["tool_calls"][0]["function"] == {"name": "web_search", "arguments": '{"query": "cats"}'}
     assert (result["role"], result["content"], result["tool_call_id"]) == ("tool", "Cats purr.", "toolu_1")
@@ -76,7 +76,7 @@ def test_attachments_come_with_their_text_and_files_by_name(home: Home, tmp_path
         "files_v2": [{"file_name": "cat.png", "file_uuid": "f1"}],
     }
     message = spoken("m1", "human", "", content=[], attachments=[attachment], **files)
-    [found] = taken(home, tmp_path / "conversations.json", claude("c-3", message))
+    [found] = imported(home, tmp_path / "conversations.json", claude("c-3", message))
     assert found["content"] == [
         {"type": "attachment", "file_size": 9, "file_type": "txt", "text": "line one"},
         {"type": "file", "file_name": "cat.png", "file_uuid": "f1"},
@@ -84,14 +84,14 @@ def test_attachments_come_with_their_text_and_files_by_name(home: Home, tmp_path
 
 
 def test_exports_from_before_there_were_blocks_are_plain_text(home: Home, tmp_path: Path) -> None:
-    """And their messages follow each other as they are listed."""
+    """Their messages follow each other in the order of the list."""
     old = {"uuid": "m1", "text": "hello", "sender": "human", "created_at": "2023-08-01T10:00:00.000000+00:00"}
-    [found] = taken(home, tmp_path / "conversations.json", claude("c-4", old))
+    [found] = imported(home, tmp_path / "conversations.json", claude("c-4", old))
     assert (found["role"], found["content"]) == ("user", "hello")
 
 
 def test_edited_messages_make_branches(home: Home, tmp_path: Path) -> None:
-    """The line that ends in the latest message is the session, unless the export names the end."""
+    """The branch that ends in the latest message is the session, unless the export names the end."""
     messages = [
         spoken("m1", "human", "one", parent_message_uuid=ROOT_PARENT),
         spoken("m2", "assistant", "two", parent_message_uuid="m1", created_at="2025-06-01T10:00:01Z"),
@@ -99,17 +99,17 @@ def test_edited_messages_make_branches(home: Home, tmp_path: Path) -> None:
         spoken("m3b", "human", "other three", parent_message_uuid="m2", created_at="2025-06-01T10:00:05Z"),
         spoken("m4b", "assistant", "other four", parent_message_uuid="m3b", created_at="2025-06-01T10:00:06Z"),
     ]
-    main = taken(home, tmp_path / "conversations.json", claude("c-5", *messages))
+    main = imported(home, tmp_path / "conversations.json", claude("c-5", *messages))
     assert [each["content"] for each in main] == ["one", "two", "three"]
     assert [each["content"] for each in home.messages("claude-c-5~m3b")] == ["other three", "other four"]
     assert home.everything()["claude-c-5~m3b"]["parent_session_id"] == "claude-c-5"
     named = claude("c-6", *messages, current_leaf_message_uuid="m4b")
-    assert [each["content"] for each in taken(home, tmp_path / "two" / "conversations.json", named)] == [
+    assert [each["content"] for each in imported(home, tmp_path / "two" / "conversations.json", named)] == [
         "one", "two", "other three", "other four"
     ]  # fmt: skip
 
 
-def test_what_is_no_conversation_or_message_is_named(tmp_path: Path) -> None:
+def test_elements_that_are_not_conversations_or_messages_are_reported(tmp_path: Path) -> None:
     """And empty messages are counted."""
     chat = claude("c-7", spoken("m1", "human", "", content=[]), {"uuid": "m2", "text": "x"})
     [item] = ClaudeExport().scan(write_json(tmp_path / "conversations.json", [{"chat_messages": 1}, chat]))
@@ -119,14 +119,14 @@ def test_what_is_no_conversation_or_message_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_messages_that_share_a_name_are_both_kept(home: Home, tmp_path: Path) -> None:
-    """The second is called by its place."""
+def test_messages_with_the_same_id_are_both_kept(home: Home, tmp_path: Path) -> None:
+    """The second gets its number as id."""
     chat = claude("c-8", spoken("m1", "human", "one"), spoken("m1", "human", "two"))
-    assert [each["content"] for each in taken(home, tmp_path / "conversations.json", chat)] == ["one", "two"]
+    assert [each["content"] for each in imported(home, tmp_path / "conversations.json", chat)] == ["one", "two"]
 
 
-def test_a_session_is_taken_up_at_its_address() -> None:
-    """A branch by the conversation that it is part of."""
+def test_a_session_is_resumed_at_its_address() -> None:
+    """A branch at the address of its conversation."""
     assert ClaudeExport().resume_command("c-5~m3b", None) == "https://claude.ai/chat/c-5"
 
 
@@ -161,8 +161,8 @@ _conversation = st.fixed_dictionaries(
 @pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
-def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
-    """Whatever the export holds, every message of it is new, known, skipped or a problem."""
+def test_a_second_import_adds_nothing_and_nothing_is_lost_silently(conversations: list[Any]) -> None:
+    """For any export, every message is new, known, skipped or a problem."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "conversations.json"
         file.write_text(json.dumps(conversations), "utf-8")

@@ -1,4 +1,4 @@
-"""Large JSON lists, one element at a time: broken ones are named and cost no other."""
+"""Large JSON lists are read one element at a time; broken elements are reported and cost no other element."""
 
 import io
 import json
@@ -38,10 +38,8 @@ def problems(raw: bytes) -> list[str]:
 
 @settings(max_examples=examples(150))
 @given(given_values=st.lists(_values, max_size=6), chunk=st.integers(1, 40), indent=st.sampled_from([None, 1]))
-def test_a_list_is_read_as_it_is_written_however_it_is_cut(
-    given_values: list[Any], chunk: int, indent: int | None
-) -> None:
-    """Every element comes once and whole, whatever its size is to that of the pieces that are read."""
+def test_a_list_is_read_in_chunks_of_any_size(given_values: list[Any], chunk: int, indent: int | None) -> None:
+    """Every element is read once and completely, whatever its size relative to the chunks."""
     raw = json.dumps(given_values, ensure_ascii=False, indent=indent).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", chunk)
@@ -51,8 +49,8 @@ def test_a_list_is_read_as_it_is_written_however_it_is_cut(
 
 @settings(max_examples=examples(150))
 @given(raw=st.binary(max_size=60) | st.text('[]{},:"\\ax1 \n', max_size=60).map(str.encode), chunk=st.integers(1, 20))
-def test_whatever_the_bytes_are_reading_ends_and_says_something(raw: bytes, chunk: int) -> None:
-    """Nothing raises, and what is no complete list has a problem."""
+def test_reading_any_bytes_ends(raw: bytes, chunk: int) -> None:
+    """Nothing raises, and bytes that are not a complete list have a problem."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", chunk)
         found = read(raw)
@@ -65,7 +63,7 @@ def test_whatever_the_bytes_are_reading_ends_and_says_something(raw: bytes, chun
         assert isinstance(whole, list | dict) or any(isinstance(each, Problem) for each in found)
 
 
-def test_a_broken_element_is_named_and_stepped_over() -> None:
+def test_a_broken_element_is_reported_and_skipped() -> None:
     """The elements before and after it are read; brackets in strings do not matter."""
     raw = b'[{"a": 1},\n {"b": [1, 2,, "]}{["]},\n {"c": 3}]'
     assert values(raw) == [{"a": 1}, {"c": 3}]
@@ -75,35 +73,35 @@ def test_a_broken_element_is_named_and_stepped_over() -> None:
 
 
 @pytest.mark.parametrize("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
-def test_what_is_no_value_at_all_costs_no_other(raw: bytes) -> None:
+def test_stray_text_costs_no_element(raw: bytes) -> None:
     """Stray words and brackets end where the list continues."""
     assert {"b": 1} in values(raw)
     assert problems(raw)
 
 
-def test_a_file_that_is_cut_off_says_so() -> None:
-    """What was complete is read."""
+def test_a_truncated_file_is_reported() -> None:
+    """Complete elements are read."""
     assert values(b'[{"a": 1}, {"b": 2}') == [{"a": 1}, {"b": 2}]
     assert problems(b'[{"a": 1}, {"b": 2}') == ["the file ends after element 2 of the list, before the list does"]
     [text] = problems(b'[{"a": 1}, {"b": "tw')[:1]
     assert "nothing after it could be read" in text
 
 
-def test_a_single_object_is_a_list_of_one_or_holds_the_list() -> None:
+def test_a_single_object_is_a_list_of_one_or_contains_the_list() -> None:
     """As services and browser extensions write single conversations."""
     assert values(b'{"uuid": "x"}') == [{"uuid": "x"}]
     assert values(b'{"conversations": [{"uuid": "x"}, {"uuid": "y"}]}') == [{"uuid": "x"}, {"uuid": "y"}]
 
 
-def test_what_is_no_list_is_a_problem() -> None:
-    """Nothing, words, and what stands behind the end."""
+def test_text_that_is_not_a_list_is_a_problem() -> None:
+    """An empty file, words, and text after the end."""
     assert problems(b"") == ["the file is empty"]
     assert problems(b"hello") == ["not a JSON list"]
     assert problems(b"[] x") == ["the text after the end of the JSON was not read"]
 
 
-def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:
-    """They come through, and so does everything after them."""
+def test_bytes_that_are_not_utf_8_do_not_end_the_reading() -> None:
+    """They are kept, and everything after them is read."""
     found = values(b'\xef\xbb\xbf[{"a": "x\xff"}, {"b": 2}]')
     assert found[0]["a"].encode("utf-8", "surrogateescape") == b"x\xff"
     assert found[1] == {"b": 2}

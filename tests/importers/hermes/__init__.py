@@ -1,1 +1,1 @@
-"""Tests of what is brought along from a Hermes home."""
+"""Tests of the import from a Hermes home."""

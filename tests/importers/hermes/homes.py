@@ -53,7 +53,7 @@ class HermesHome:
         return name
 
     def say(self, session: str, *texts: str) -> None:
-        """What a user and an assistant say in turn."""
+        """Write messages of a user and an assistant in turn."""
         for number, text in enumerate(texts):
             self.message(session, "assistant" if number % 2 else "user", text)
 
@@ -64,7 +64,7 @@ class HermesHome:
         self._insert("messages", row | columns)
 
     def write_again(self, session: str, *rows: tuple[str, str]) -> None:
-        """Rows as compression writes them: in one go, a microsecond apart."""
+        """Write rows as compression does: together, a microsecond apart."""
         self._clock += 0.337
         for number, (role, content) in enumerate(rows):
             at = self._clock + number * 1e-6

@@ -1,4 +1,4 @@
-"""Hermes's sessions: of any version, every message once, with lineage, and read beside a Hermes that is at work."""
+"""Hermes's sessions are read from any version: every message once, with lineage, even while Hermes is running."""
 
 from contextlib import closing
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_session_comes_with_everything_that_matters(home: Home, hermes: Hermes
 
 
 def test_the_first_versions_had_fewer_columns(home: Home, tmp_path: Path) -> None:
-    """Their sessions come all the same, lineage included."""
+    """Their sessions are imported too, with lineage."""
     early = HermesHome(tmp_path / "early", early=True)
     early.session("s1", end_reason="compression")
     early.say("s1", "hello", "hi")
@@ -62,8 +62,8 @@ def test_the_first_versions_had_fewer_columns(home: Home, tmp_path: Path) -> Non
     assert home.everything()["hermes-s2"]["relation"] == "compression"
 
 
-def test_versions_to_come_may_have_more_columns(home: Home, tmp_path: Path) -> None:
-    """What they say is kept by its name."""
+def test_future_versions_may_have_more_columns(home: Home, tmp_path: Path) -> None:
+    """Their values are kept by name."""
     later = HermesHome(tmp_path / "later", columns=", mood TEXT")
     later.session("s1")
     later.message("s1", "user", "hello", mood="curious")
@@ -72,7 +72,7 @@ def test_versions_to_come_may_have_more_columns(home: Home, tmp_path: Path) -> N
 
 
 def test_lineage_is_kept(home: Home, hermes: HermesHome) -> None:
-    """Continuations, branches and helpers, whatever the order of their rows and the length of their names."""
+    """Continuations, branches and delegations, whatever the order of their rows and the length of their names."""
     hermes.session("root", end_reason="compression")
     hermes.session("next", parent_session_id="root")
     hermes.session("helper", parent_session_id="next", model_config='{"_delegate_from": "next"}')
@@ -93,8 +93,8 @@ def test_lineage_is_kept(home: Home, hermes: HermesHome) -> None:
     assert summary.detached == []
 
 
-def test_compression_in_place_is_told_once(home: Home, hermes: HermesHome) -> None:
-    """Compacted rows are what was said; what was written again is left out, and the summary is marked as one."""
+def test_compression_in_place_adds_nothing_twice(home: Home, hermes: HermesHome) -> None:
+    """Compacted rows are imported; repeated rows are omitted, and the summary is marked as one."""
     hermes.session("s1")
     hermes.say("s1", "one", "two", "three", "yes")
     hermes.execute("UPDATE messages SET active = 0, compacted = 1")
@@ -108,8 +108,8 @@ def test_compression_in_place_is_told_once(home: Home, hermes: HermesHome) -> No
     assert summary.skipped == {"message repeated by compression": 2}
 
 
-def test_a_continuation_has_only_what_was_said_in_it(home: Home, hermes: HermesHome) -> None:
-    """The beginning that was copied from its parent stays there, whether or not it kept its times."""
+def test_a_continuation_has_only_its_own_messages(home: Home, hermes: HermesHome) -> None:
+    """The copied beginning stays with the parent, whether or not it kept its times."""
     hermes.session("s1", end_reason="compression", title="Work")
     hermes.say("s1", "one", "two", "three", "four")
     hermes.session("s2", parent_session_id="s1", title="Work #2")
@@ -123,7 +123,7 @@ def test_a_continuation_has_only_what_was_said_in_it(home: Home, hermes: HermesH
 
 
 def test_equal_messages_are_not_taken_for_repetitions(home: Home, hermes: HermesHome) -> None:
-    """Nor those of a chat platform that only knows whole seconds."""
+    """Not even those of a chat platform that records whole seconds."""
     hermes.session("s1", source="telegram")
     hermes.say("s1", "yes", "yes", "yes", "yes")
     for _ in range(3):
@@ -131,8 +131,8 @@ def test_equal_messages_are_not_taken_for_repetitions(home: Home, hermes: Hermes
     assert home.take(Hermes(), hermes.root).messages == 7
 
 
-def test_what_was_taken_back_stays_behind_and_is_counted(home: Home, hermes: HermesHome) -> None:
-    """Its user did not want it."""
+def test_rewound_messages_are_skipped_and_counted(home: Home, hermes: HermesHome) -> None:
+    """The user did not want them."""
     hermes.session("s1")
     hermes.say("s1", "one", "two", "three")
     hermes.execute("UPDATE messages SET active = 0 WHERE content = 'three'")
@@ -157,7 +157,7 @@ def test_only_what_is_new_is_read_the_next_time(home: Home, hermes: HermesHome) 
     assert home.everything()["hermes-s1"]["title"] == "Numbers"
 
 
-def test_rows_that_were_written_anew_are_known_by_what_was_said_when(home: Home, hermes: HermesHome) -> None:
+def test_rewritten_rows_are_recognized_by_content_and_time(home: Home, hermes: HermesHome) -> None:
     """Some versions delete the rows of a session and write them again."""
     hermes.session("s1")
     hermes.say("s1", "one", "two")
@@ -168,7 +168,7 @@ def test_rows_that_were_written_anew_are_known_by_what_was_said_when(home: Home,
 
 
 def test_hermes_may_be_running(home: Home, hermes: HermesHome) -> None:
-    """Its connection is open in the middle of a write; what it has committed is read, and nothing waits or changes."""
+    """Its connection is open in the middle of a write; committed rows are read, and nothing waits or changes."""
     with closing(hermes.connect()) as theirs:
         theirs.execute("INSERT INTO sessions (id, source, started_at) VALUES ('s1', 'cli', 5.0)")
         theirs.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s1', 'user', 'done', 6.0)")
@@ -180,7 +180,7 @@ def test_hermes_may_be_running(home: Home, hermes: HermesHome) -> None:
     assert contents(home, "hermes-s1") == ["done", "half"]
 
 
-def test_a_home_at_rest_is_left_as_it_is(home: Home, hermes: HermesHome) -> None:
+def test_a_home_that_is_not_in_use_is_not_changed(home: Home, hermes: HermesHome) -> None:
     """Not a byte of it changes, and no file is added."""
     hermes.session("s1")
     hermes.say("s1", "one")
@@ -201,7 +201,7 @@ def test_profiles_are_found_and_a_database_can_be_named(hermes: HermesHome, tmp_
 
 
 def test_messages_without_a_session_are_not_lost(home: Home, hermes: HermesHome) -> None:
-    """They come as a session of the name that they say."""
+    """They become a session with the id that they name."""
     hermes.execute("PRAGMA foreign_keys = 0")
     hermes.say("vanished", "still here")
     home.take(Hermes(), hermes.root)
@@ -209,8 +209,8 @@ def test_messages_without_a_session_are_not_lost(home: Home, hermes: HermesHome)
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\x00" + b"\xff" * 200])
-def test_what_is_no_database_of_hermes_says_so(home: Home, tmp_path: Path, content: bytes) -> None:
-    """And nothing is raised."""
+def test_a_file_that_is_not_a_database_of_hermes_is_reported(home: Home, tmp_path: Path, content: bytes) -> None:
+    """And nothing raises."""
     file = tmp_path / "state.db"
     file.write_bytes(content)
     summary = home.take(Hermes(), file)
@@ -218,7 +218,7 @@ def test_what_is_no_database_of_hermes_says_so(home: Home, tmp_path: Path, conte
 
 
 def test_our_own_record_is_not_imported_into_itself(home: Home, tmp_path: Path) -> None:
-    """It looks alike, but it is no Hermes."""
+    """It looks similar, but is not from Hermes."""
     own = open_store(tmp_path / "own" / "state.db")
     own.sessions.create_session("s", "cli")
     own.messages.append_message("s", "user", "hello")
@@ -228,7 +228,7 @@ def test_our_own_record_is_not_imported_into_itself(home: Home, tmp_path: Path) 
 
 
 def test_the_command_names_the_session() -> None:
-    """Hermes itself goes back to where it took place."""
+    """Hermes itself changes to the session's directory."""
     assert Hermes().resume_command("20260101_1 x", "/code") == "hermes --resume '20260101_1 x'"
 
 
@@ -247,8 +247,8 @@ _row = st.tuples(
 @pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(rows=st.lists(_row, max_size=12))
-def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(rows: list[Any]) -> None:
-    """Whatever the rows hold, each is new, skipped or a problem; and read in two passes it is the same."""
+def test_a_second_import_adds_nothing_and_nothing_is_lost_silently(rows: list[Any]) -> None:
+    """For any rows, each is new, skipped or a problem; and reading in two passes gives the same."""
     with TemporaryDirectory() as scratch:
         hermes, home = HermesHome(Path(scratch) / "hermes"), Home(Path(scratch) / "home")
         hermes.session("s1", end_reason="compression")

@@ -15,7 +15,7 @@ PYTHON = ROOT / ".hermes-venv" / "bin" / "python"
 
 @pytest.mark.slow
 @pytest.mark.skipif(not PYTHON.exists(), reason="Hermes is not installed in .hermes-venv")
-def test_everything_that_hermes_wrote_comes_along_once_while_it_is_running(tmp_path: Path) -> None:
+def test_everything_that_hermes_wrote_is_imported_once_while_it_runs(tmp_path: Path) -> None:
     """Titles, calls, reasoning, compacted rows and lineage, from the open store and after it was closed."""
     where, home = tmp_path / "hermes", Home(tmp_path / "home")
     where.mkdir()

@@ -1,4 +1,4 @@
-"""What an OpenClaw leaves behind, written for these tests after its formats: transcripts, databases, workspaces."""
+"""Files of OpenClaw for these tests, in its formats: transcripts, databases, workspaces."""
 
 import json
 import sqlite3

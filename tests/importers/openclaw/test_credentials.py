@@ -1,4 +1,4 @@
-"""Credentials of OpenClaw: found wherever it keeps them, known by name, and never let through a gate."""
+"""Credentials of OpenClaw are found in all its files, recognized by name, and never copied unasked."""
 
 import json
 import sqlite3
@@ -71,15 +71,15 @@ def test_sign_ins_of_every_era_are_found(tmp_path: Path, era: str) -> None:
     }
 
 
-def test_no_credential_shows_itself() -> None:
-    """Not even where a value is printed by accident."""
+def test_no_credential_is_printed() -> None:
+    """Not even by accident."""
     credentials = find_credentials(inspect_installation(make_openclaw(Path.home() / "oc")))
     assert OPENAI not in repr(credentials)
     assert GATEWAY not in repr(credentials)
 
 
-def test_what_openclaw_holds_does_not_get_into_the_record(tmp_path: Path) -> None:
-    """Though an agent may have printed its own settings; the message itself is kept."""
+def test_credentials_of_openclaw_are_redacted_in_messages(tmp_path: Path) -> None:
+    """An agent may have printed its own settings; the message itself is kept."""
     line = {
         "type": "message", "id": GATEWAY, "timestamp": "2026-05-01T08:00:00Z",
         "message": {"role": "assistant", "content": [
@@ -127,8 +127,8 @@ _settings = st.recursive(
 
 
 @given(settings=_settings)
-def test_no_known_value_passes_the_gate(settings: Any) -> None:
-    """Wherever in the settings it stands, as a key or as a value."""
+def test_every_known_value_is_redacted(settings: Any) -> None:
+    """Anywhere in the settings, as a key or as a value."""
     passed = json.dumps(MigrationRedactor([OPENAI, GATEWAY]).settings(settings))
     assert OPENAI not in passed
     assert GATEWAY not in passed

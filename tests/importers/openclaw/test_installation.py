@@ -1,4 +1,4 @@
-"""Where OpenClaw keeps things: by all its names, in all the places where a workspace has been."""
+"""OpenClaw is found by all its names, and its workspaces in all their directories."""
 
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def test_a_copy_is_read_by_its_own_workspace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{ broken", b"\xff\xfe\x00", b"[1]", b""])
-def test_settings_that_cannot_be_read_are_said(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_settings_are_reported(tmp_path: Path, content: bytes) -> None:
     """And the rest is found without them."""
     (tmp_path / "openclaw.json").write_bytes(content)
     _workspace(tmp_path / "workspace")

@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize("write", [write_transcript, write_database])
-def test_a_session_is_taken_over_with_everything(home: Home, tmp_path: Path, write: Any) -> None:
+def test_a_session_is_imported_completely(home: Home, tmp_path: Path, write: Any) -> None:
     """Text, thinking, tool calls, results, summaries, timestamps, model, title and directory, from either era."""
     write(tmp_path / "oc", EVENTS)
     before = contents(tmp_path / "oc")
@@ -116,7 +116,7 @@ def test_a_database_that_a_crash_left_is_read_in_a_copy(home: Home, tmp_path: Pa
     assert contents(tmp_path / "oc") == before
 
 
-def test_what_was_reset_comes_along_and_what_was_deleted_does_not(home: Home, tmp_path: Path) -> None:
+def test_reset_sessions_are_imported_and_deleted_ones_are_not(home: Home, tmp_path: Path) -> None:
     """Nor do the transcripts of other programs that an agent worked with."""
     root = tmp_path / "oc"
     write_transcript(root, EVENTS, f"{SESSION}.jsonl.reset.2026-05-02T00-00-00.000Z")
@@ -148,8 +148,8 @@ def test_broken_lines_and_events_are_named_and_skipped(home: Home, tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 200])
-def test_a_file_that_is_no_database_is_a_problem(home: Home, tmp_path: Path, content: bytes) -> None:
-    """An empty one is nothing at all."""
+def test_a_file_that_is_not_a_database_is_a_problem(home: Home, tmp_path: Path, content: bytes) -> None:
+    """An empty one has no problem."""
     file = tmp_path / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
@@ -163,17 +163,15 @@ def _packed(event: dict[str, Any]) -> bytes:
     return b"\x28\xb5\x2f\xfd\xa0" + len(raw).to_bytes(4, "little") + (len(raw) << 3 | 1).to_bytes(3, "little") + raw
 
 
-def test_packed_events_are_unpacked(home: Home, tmp_path: Path) -> None:
-    """Where something can unpack them."""
+def test_compressed_events_are_read(home: Home, tmp_path: Path) -> None:
+    """If a library can decompress them."""
     pytest.importorskip("zstandard")
     write_database(tmp_path / "oc", [_packed(event) for event in EVENTS])
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 5
 
 
-def test_packed_events_wait_for_something_that_unpacks_them(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are named with what to do; when it is done, the next import takes them, though no file has changed."""
+def test_compressed_events_wait_for_a_library(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The problem says what to install; the next import then reads them, although no file has changed."""
     monkeypatch.setattr(zstandard, "_frame_decompressor", lambda: None)
     write_database(tmp_path / "oc", [*EVENTS[:6], _packed(EVENTS[6]), b"no frame"])
     summary = home.take(OpenClaw(), tmp_path / "oc")
@@ -183,7 +181,7 @@ def test_packed_events_wait_for_something_that_unpacks_them(
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 1
 
 
-def test_the_command_takes_the_session_up_again() -> None:
+def test_the_command_resumes_the_session() -> None:
     """By its id, quoted; a thread belongs to its session."""
     assert OpenClaw().resume_command(SESSION, "/x") == f"openclaw agent --session-id {SESSION} --message '...'"
     assert "'a b'" in OpenClaw().resume_command("a b-topic-12", None)
@@ -222,8 +220,8 @@ _lines = st.lists(
 
 @settings(max_examples=examples(60))
 @given(lines=_lines)
-def test_whatever_a_transcript_holds_no_line_is_lost_in_silence(lines: list[bytes]) -> None:
-    """Each is a message, is counted as something else, or is a problem; and twice is once."""
+def test_no_line_of_a_transcript_is_lost_silently(lines: list[bytes]) -> None:
+    """Each is a message, counted as something else, or a problem; and a second import adds nothing."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "oc" / "agents" / "main" / "sessions" / "s.jsonl"
         file.parent.mkdir(parents=True)

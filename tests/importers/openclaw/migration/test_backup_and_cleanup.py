@@ -26,7 +26,7 @@ def _home(root: Path) -> Path:
     return root
 
 
-def test_the_backup_holds_what_matters_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+def test_the_backup_contains_what_matters_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     """Databases are whole, also while another process has them open; the index and other copies are left out."""
     root = _home(tmp_path / "home")
     with closing(sqlite3.connect(root / "state.db")) as database:
@@ -60,8 +60,8 @@ def test_the_five_newest_copies_are_kept(tmp_path: Path) -> None:
     assert sorted((root / "backups").iterdir()) == made[-5:]
 
 
-def test_a_database_that_cannot_be_copied_fails_the_copy(tmp_path: Path) -> None:
-    """A move does not begin without its copy, and no half one is left."""
+def test_a_database_that_cannot_be_copied_fails_the_backup(tmp_path: Path) -> None:
+    """A migration does not begin without a backup, and no incomplete one is left."""
     root = _home(tmp_path / "home")
     (root / "state.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
     with pytest.raises(OSError, match="cannot be copied"):
@@ -70,7 +70,7 @@ def test_a_database_that_cannot_be_copied_fails_the_copy(tmp_path: Path) -> None
 
 
 def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
-    """Nothing in it is touched, and nothing that has such a name is written over."""
+    """Nothing in it is changed, and nothing with such a name is overwritten."""
     names = []
     for _ in range(3):
         source = make_openclaw(tmp_path / ".openclaw")

@@ -63,8 +63,8 @@ def _move(root: Path, source: Path, last: int = 0) -> int:
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    """An end without a farewell between and within steps: nothing is lost, nothing is there twice."""
+def test_after_many_kills_the_result_is_the_same(tmp_path: Path) -> None:
+    """Kills between and within steps: nothing is lost, nothing is there twice."""
     source, dice = make_openclaw(tmp_path / ".openclaw"), random.Random(6)
     (source / "workspace" / "memory" / "2026-11-12.md").write_text(f"- {'Too long for any limit. ' * 200}\n")
     before = contents(source)

@@ -1,4 +1,4 @@
-"""Markdown as entries: what each kind of passage becomes, and that no word of it gets lost."""
+"""Markdown is split into entries by the kind of each passage, and no word is lost."""
 
 import re
 from itertools import pairwise
@@ -35,7 +35,7 @@ def test_items_below_an_item_stay_with_it_while_it_is_short() -> None:
 
 
 def test_code_and_tables_stay_whole() -> None:
-    """Each an entry of its own, on lines of their own."""
+    """Each is a separate entry, on its own lines."""
     text = "## A\n```sh\n# no heading\n- no item\n```\n| a | b |\n|---|---|\n| 1 | 2 |\n"
     assert entries(text) == ["A:\n```sh\n# no heading\n- no item\n```", "A:\n| a | b |\n|---|---|\n| 1 | 2 |"]
 
@@ -47,7 +47,7 @@ def test_a_daily_note_says_its_day() -> None:
     ]  # fmt: skip
 
 
-def test_what_no_longer_holds_is_told_apart() -> None:
+def test_superseded_entries_are_separated() -> None:
     """The status above a directive counts until the next one."""
     parsed = parse_entries(
         "<!-- observed: 2026-01-01 | status: superseded -->\n\n- Old.\n- Older.\n\n<!-- status: active -->\n- New.\n"
@@ -55,8 +55,8 @@ def test_what_no_longer_holds_is_told_apart() -> None:
     assert (parsed.entries, parsed.superseded) == (["New."], ["Old.", "Older."])
 
 
-def test_what_is_no_entry_is_counted() -> None:
-    """Front matter, comments, rules, empty fields, repetitions, and headings with nothing below."""
+def test_skipped_blocks_are_counted() -> None:
+    """Front matter, comments, rules, empty fields, repetitions, and headings without content."""
     parsed = parse_entries(
         "---\na: 1\n---\n<!-- x -->\n- same\n- same\n\n---\n\n- **Name:**\n  _(a hint)_\n- [ ] Do it\n\n# Later\n"
     )
@@ -71,7 +71,7 @@ def test_what_is_no_entry_is_counted() -> None:
     }
 
 
-def test_text_between_two_rules_is_no_front_matter() -> None:
+def test_text_between_two_rules_is_not_front_matter() -> None:
     """Only settings are."""
     assert entries("---\nJens is the harbour master.\n\n---\n- more") == ["Jens is the harbour master.", "more"]
 
@@ -98,7 +98,7 @@ def test_no_word_is_lost(lines: list[str]) -> None:
 
 @given(text=st.text(max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    """No entry is empty, none is there twice, and reading again gives the same."""
+    """No entry is empty or repeated, and reading again gives the same."""
     parsed = parse_entries(text)
     assert all(entry.strip() for entry in parsed.entries)
     assert len(set(parsed.entries)) == len(parsed.entries)
