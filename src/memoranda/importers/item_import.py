@@ -18,7 +18,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.session_writer import IncomingSession, SessionWriter, is_same_session, session_name
+from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
 from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.store import SessionStore
 from memoranda.support.canonical_text import digest, unstorable_character
@@ -167,11 +167,22 @@ class ItemImport:
             self._summary.set_result(session_id, "deleted")
             incoming = IncomingSession(SeenSession(session_id, seen.family), batch.conversation, row)
             self._writer.write_messages(self._item, incoming, [])
+        elif self._is_recorded_from_another_format(row, batch.conversation):
+            self._summary.messages_known += len(messages)
+            self._summary.set_result(session_id, "unchanged")
         elif row is not None and not is_same_session(row, batch.conversation, source):
             self._summary.set_result(session_id, "conflict")
             self._summary.conflicts[session_id] = f"The record has another session with this id, from {row['source']}."
         else:
             self._write_session(IncomingSession(seen, batch.conversation, row), messages)
+
+    def _is_recorded_from_another_format(self, row: Row | None, conversation: ImportedConversation) -> bool:
+        """Whether the record has the conversation from a format in which its messages have other ids."""
+        if row is not None:
+            return bool(row.get("format")) and row.get("format") != conversation.extra.get("format")
+        if not conversation.same_as:
+            return False
+        return self._store.sessions.get_session(self._session_name(conversation, conversation.same_as)) is not None
 
     def _is_deleted(self, session_id: str, conversation: ImportedConversation) -> bool:
         """Whether the session was deleted here, or the session that delegated it."""

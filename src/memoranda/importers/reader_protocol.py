@@ -64,6 +64,8 @@ class ImportedConversation:
     relation: str | None = None
     source: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
+    same_as: str = ""
+    """The id of the same conversation in another format of the program, whose messages have other ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,11 +63,11 @@ def test_a_program_that_moved_is_reported_with_the_command_that_fixes_it(
 
 def test_a_program_that_fails_or_is_another_version_is_reported(environment: HostEnvironment, tmp_path: Path) -> None:
     """The broken one as an error, the other version as a note."""
-    _install("cursor", environment, _program(tmp_path / "a" / "memoranda", "exit 1"))
+    _install("vscode", environment, _program(tmp_path / "a" / "memoranda", "exit 1"))
     _install("gemini-cli", environment, _program(tmp_path / "b" / "memoranda", "echo memoranda, version 1.0"))
     issues = [issue for status in _inspect(environment, tmp_path) for issue in status.issues]
     assert [(issue.severity, issue.problem.split(", ")[-2:]) for issue in issues] == [
-        ("error", [f"makes Cursor start {tmp_path}/a/memoranda", "which does not run"]),
+        ("error", [f"makes VS Code start {tmp_path}/a/memoranda", "which does not run"]),
         ("note", ["which is version 1.0", "not 1.2.3"]),
     ]
 
@@ -101,18 +101,18 @@ def test_hosts_with_another_home_or_with_broken_settings_are_left_out(
     environment: HostEnvironment, tmp_path: Path
 ) -> None:
     """They are not this home's concern."""
-    _install("cursor", environment, _program(tmp_path / "memoranda"))
+    _install("vscode", environment, _program(tmp_path / "memoranda"))
     assert list(inspect_hosts(HOSTS, environment, tmp_path, "1.2.3", lambda words: False)) == []
-    (environment.user_home / ".cursor" / "mcp.json").write_text("{ broken")
+    (environment.user_home / ".config" / "Code" / "User" / "mcp.json").write_text("{ broken")
     assert _inspect(environment, tmp_path) == []
 
 
 def test_the_last_call_is_the_newest_in_the_log(environment: HostEnvironment, tmp_path: Path) -> None:
     """Hooks that were never called are noted with what to do: Codex runs them only after a review."""
     _install("codex", environment, _program(tmp_path / "memoranda"))
-    _install("cursor", environment, tmp_path / "memoranda")
-    codex, cursor = _inspect(environment, tmp_path)
-    assert (codex.last_call, cursor.last_call, cursor.issues) == (None, None, ())
+    _install("vscode", environment, tmp_path / "memoranda")
+    codex, vscode = _inspect(environment, tmp_path)
+    assert (codex.last_call, vscode.last_call, vscode.issues) == (None, None, ())
     (issue,) = codex.issues
     assert (issue.severity, issue.path.name) == ("note", "hooks.json")
     assert "trust the hooks" in issue.remedy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.adapters.hosts import claude_code, codex, gemini_cli
+from memoranda.adapters.hosts import claude_code, codex, cursor, gemini_cli
 from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.host import HostEnvironment, no_plugin
 from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
@@ -234,6 +234,35 @@ def test_opencode_gets_the_entry_in_the_format_of_its_file(tmp_path: Path) -> No
     assert _settings(file)["mcp"].keys() == {"servers"}
     _uninstall("opencode", _environment(tmp_path))
     assert file.read_text() == text
+
+
+def test_cursor_has_its_hooks_in_a_list_without_groups(tmp_path: Path) -> None:
+    """Beside those of others, which stay; a new file names its version."""
+    file = tmp_path / ".cursor" / "hooks.json"
+    _install("cursor", _environment(tmp_path))
+    new = _settings(file)
+    assert (new["version"], list(new["hooks"])) == (1, list(cursor.EVENTS))
+    command = "/opt/bin/memoranda hook cursor stop --home '/data/my memory'"
+    assert new["hooks"]["stop"] == [{"command": command}]
+    text = json.dumps({"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}], "preToolUse": ["odd"]}}, indent=2)
+    file.write_text(text)
+    _install("cursor", _environment(tmp_path))
+    assert _settings(file)["hooks"]["stop"] == [{"command": "./audit.sh"}, {"command": command}]
+    _install("cursor", _environment(tmp_path), LaunchCommand(("/moved/memoranda",)))
+    assert _settings(file)["hooks"]["stop"][1] == {"command": "/moved/memoranda hook cursor stop"}
+    _uninstall("cursor", _environment(tmp_path))
+    assert file.read_text() == text
+
+
+def test_a_project_of_cursor_has_a_rule(tmp_path: Path) -> None:
+    """The same for everyone, without a path or a memory in it; it goes with the rest."""
+    environment = _environment(tmp_path / "me", project=tmp_path)
+    _install("cursor", environment)
+    rule = tmp_path / ".cursor" / "rules" / "memoranda.mdc"
+    assert rule.read_text().startswith("---\ndescription: ") and "alwaysApply: true" in rule.read_text()
+    assert str(tmp_path) not in rule.read_text() and mode(rule) == 0o644
+    _uninstall("cursor", environment)
+    assert not (tmp_path / ".cursor").exists()
 
 
 def test_the_plugin_of_opencode_is_ours_alone(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: P
     file.write_text("{\n  // mine\n}\n")
     told = terminal.json("install", "cursor", "--yes")
     assert told["applied"] is True
-    (change,) = told["changes"]
-    assert change["file"] == str(file)
+    change, hooks = told["changes"]
+    assert (change["file"], hooks["backup"]) == (str(file), None)
     assert Path(change["backup"]).read_text() == "{\n  // mine\n}\n"
     assert "memoranda" in change["diff"] and "Restart Cursor" in told["then"]
     assert str(terminal.home) in file.read_text()

@@ -1,7 +1,7 @@
 """Remembers which settings files and directories an installation created, so that uninstalling removes them.
 
 The record is `created.json` beside the backups of a host. Without it, uninstalling could not tell an empty settings
-file that it created from one that the user had before.
+file that it created from one that the user had before; the record has the text of those too.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 class CreatedFiles:
     """The files that installing created for one host, each with the directories that were created for it.
 
-    Files that existed but were blank, such as those of zero bytes, are here too.
+    Files that existed without settings, such as those of zero bytes, are here too.
     """
 
     def __init__(self, backups: Path) -> None:
@@ -42,11 +42,11 @@ class CreatedFiles:
             return before.encode()
         return None if before is not None and not file.is_symlink() else content
 
-    def add(self, created: Mapping[Path, list[Path]], blank: Mapping[Path, str]) -> None:
-        """Adds new files with their new directories, and blank files with their text."""
+    def add(self, created: Mapping[Path, list[Path]], empty: Mapping[Path, str]) -> None:
+        """Adds new files with their new directories, and files without settings with their text."""
         added = {str(file): list(map(str, made)) for file, made in created.items()}
-        if added or blank:
-            self._save(self._files | added | {str(file): text for file, text in blank.items()})
+        if added or empty:
+            self._save(self._files | added | {str(file): text for file, text in empty.items()})
 
     def remove(self, files: Iterable[Path]) -> None:
         """Removes files from the record, and those of their directories that are empty now from the disk."""
@@ -67,6 +67,11 @@ class CreatedFiles:
         except OSError as error:
             # The installation is complete; only an empty file may stay when it is removed.
             _log.warning("%s cannot be written: %s", self._path, error)
+
+
+def is_empty_text(text: str) -> bool:
+    """Whether a settings file with this text has no settings; a comment counts as content."""
+    return text.strip(BLANK) in ("", "{}")
 
 
 def missing_directories(file: Path) -> list[Path]:
@@ -93,6 +98,6 @@ def _read(path: Path) -> dict[str, list[str] | str]:
     for file, made in value.items():
         if isinstance(made, list):
             found[file] = [name for name in made if isinstance(name, str)]
-        elif isinstance(made, str) and not made.strip(BLANK):
+        elif isinstance(made, str) and is_empty_text(made):
             found[file] = made
     return found

@@ -1,7 +1,7 @@
 """Adds our commands to the hooks in a host's settings and removes them; the hooks of others are not touched.
 
 Claude Code, Codex and Gemini CLI write hooks in the same form: a list of groups for each event, each with a list of
-commands.
+commands. Cursor has no groups, only a list of commands for each event.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,16 +11,20 @@ from memoranda.adapters.hosts.host import Settings, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 
 
-def add_hooks(host: str, events: Mapping[str, Mapping[str, Any]]) -> Callable[[Settings, LaunchCommand], Settings]:
+def add_hooks(
+    host: str, events: Mapping[str, Mapping[str, Any]], *, grouped: bool = True
+) -> Callable[[Settings, LaunchCommand], Settings]:
     """Returns a function that adds one group with our command to each event; `events` maps an event to its options.
 
-    An existing group of ours is replaced in place.
+    An existing group of ours is replaced in place. In a host without groups, the command itself is added.
     """
 
     def add(settings: Settings, command: LaunchCommand) -> Settings:
         hooks = _hooks(settings)
         for event, options in events.items():
-            ours = {"hooks": [{"type": "command", "command": command.hook(host, event), **options}]}
+            ours: dict[str, Any] = {"command": command.hook(host, event), **options}
+            if grouped:
+                ours = {"hooks": [{"type": "command", **ours}]}
             groups = _groups(hooks, event)
             positions = [index for index, group in enumerate(groups) if _is_ours(group, host)]
             others = _other_groups(groups, host)
@@ -65,6 +69,8 @@ def _groups(hooks: dict[str, Any], event: str) -> list[Any]:
 
 
 def _commands(group: Any) -> list[Any]:
+    if isinstance(group, dict) and "command" in group:
+        return [group]
     commands = group.get("hooks") if isinstance(group, dict) else None
     return commands if isinstance(commands, list) else []
 

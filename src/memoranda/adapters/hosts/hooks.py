@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
 CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
-HOOK_HOSTS = ("claude-code", "codex", "gemini-cli", "opencode")
+HOOK_HOSTS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor")
 HOSTS = (*HOOK_HOSTS, *PLUGIN_HOSTS)
 # What other hosts call these events.
-_EVENT_NAMES = {"BeforeAgent": USER_PROMPT, "AfterAgent": "Stop"}
+_EVENT_NAMES = {
+    "BeforeAgent": USER_PROMPT,
+    "AfterAgent": "Stop",
+    "sessionStart": SESSION_START,
+    "beforeSubmitPrompt": USER_PROMPT,
+    "stop": "Stop",
+    "subagentStop": "SubagentStop",
+    "sessionEnd": "SessionEnd",
+}
 # Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
 _MEMORY_WITH_PROMPT = frozenset({"gemini-cli", "opencode"})
 
@@ -66,19 +74,24 @@ class HookAnswer:
         self.details = details or {}
 
 
-def read_payload(raw: bytes, event: str = "") -> HookPayload:
-    """Reads a payload; missing or malformed fields are empty. `event` is the default when the payload names none."""
+def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
+    """Reads a payload; missing or malformed fields are empty. `event` is the default when the payload names none.
+
+    Cursor can run the hooks of Claude Code too. It has its own, so such a payload has no event.
+    """
     try:
         value = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         return HookPayload(event)
+    if "cursor_version" in value and host not in ("", "cursor"):
+        return HookPayload()
     # When a sub-agent of Codex stops, the other path is the transcript of the session that started it.
     transcript = _text_field(value, "agent_transcript_path") or _text_field(value, "transcript_path")
     payload = HookPayload(
         _text_field(value, "hook_event_name") or event,
-        _text_field(value, "session_id"),
+        _text_field(value, "session_id") or _text_field(value, "conversation_id"),
         "" if "\0" in transcript else transcript,
         _without_hook_context(_text_field(value, "prompt")),
     )
@@ -109,7 +122,9 @@ def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str
             answer = _add_memory(_memory_for_session(home, user), answer)
     if answer.text:
         output: dict[str, Any] = {"text": answer.text}
-        if host not in PLUGIN_HOSTS:
+        if host == "cursor":
+            output = {"continue": True, "additional_context": answer.text}
+        elif host not in PLUGIN_HOSTS:
             output = {"hookSpecificOutput": {"hookEventName": payload.event_name, "additionalContext": answer.text}}
         answer.text = json.dumps(output, ensure_ascii=False)
     return answer

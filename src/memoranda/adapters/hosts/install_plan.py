@@ -49,7 +49,7 @@ def plan_uninstall(
 ) -> list[HostFileChange]:
     """Returns the changes that remove our entries.
 
-    If nothing else is in a file, it is deleted when installing created it, and blank again when it was blank before.
+    If nothing else is in a file, it is deleted when installing created it, and empty again when it was empty before.
     Where a plugin took the place of another value, the settings become those in `backups` again, if installing made
     exactly the current ones from them.
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 from memoranda.app import Memory
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
+from memoranda.importers.session_writer import session_name
 from memoranda.importers.summary import ImportSummary
 from memoranda.support.projects import project_of
 
@@ -20,7 +21,7 @@ def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: 
     """
     if not transcript.is_file():
         return None
-    reader, items = _find_items(host, transcript, session_id)
+    reader, items = _find_items(memory, host, transcript, session_id)
     if not items:
         return None
     with import_lock(memory.home.root, _LOCK_TIMEOUT) as lock_holder:
@@ -33,7 +34,9 @@ def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: 
             importer.close()
 
 
-def _find_items(host: str, transcript: Path, session_id: str) -> tuple[ConversationReader, Sequence[ImportItem]]:
+def _find_items(
+    memory: Memory, host: str, transcript: Path, session_id: str
+) -> tuple[ConversationReader, Sequence[ImportItem]]:
     """Returns the reader of a host's transcripts, of which only this one is loaded, and what it has to read."""
     reader: ConversationReader
     if host == "opencode":
@@ -41,6 +44,13 @@ def _find_items(host: str, transcript: Path, session_id: str) -> tuple[Conversat
 
         opencode = OpenCode()
         return opencode, opencode.scan_session(transcript, session_id)
+    if host == "cursor":
+        from memoranda.importers.cursor.reader import Cursor  # noqa: PLC0415
+
+        cursor = Cursor()
+        # A conversation continues in the format from which it was imported before.
+        name = session_name(cursor.name, cursor.editor_id(transcript), memory.sessions.scope.user)
+        return cursor, cursor.scan_conversation(transcript, from_editor=memory.sessions.get_session(name) is not None)
     if host == "codex":
         from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.adapters.hosts.created_files import BLANK, CreatedFiles, missing_directories, remove_empty
+from memoranda.adapters.hosts.created_files import CreatedFiles, is_empty_text, missing_directories, remove_empty
 from memoranda.adapters.hosts.settings_backups import SettingsBackups
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import (
@@ -77,7 +77,7 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
     """
     copies: list[Path | None] = []
     created = {change.file: missing_directories(change.file) for change in changes if change.before is None}
-    blank = {change.file: text for change in changes if (text := _blank_text(change.before)) is not None}
+    empty = {change.file: text for change in changes if (text := _empty_text(change.before)) is not None}
     for index, change in enumerate(changes):
         try:
             copies.append(apply_change(change, backups))
@@ -87,8 +87,8 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
             remove_empty(directory for directories in created.values() for directory in directories)
             raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
     record = CreatedFiles(backups)
-    restored = [change.file for change in changes if change.after is None or _blank_text(change.after) is not None]
-    record.add(created, {file: text for file, text in blank.items() if file not in restored})
+    restored = [change.file for change in changes if change.after is None or _empty_text(change.after) is not None]
+    record.add(created, {file: text for file, text in empty.items() if file not in restored})
     remove_empty({parent for change in changes for parent in _own_directories(change)})
     record.remove(restored)
     return copies
@@ -182,7 +182,7 @@ def _back_up(change: HostFileChange, backups: Path) -> Path | None:
     return SettingsBackups(backups).add(change.file, change.before)
 
 
-def _blank_text(content: bytes | None) -> str | None:
-    """Returns the text of a file that has only blanks; None for other files, and for a file that does not exist."""
+def _empty_text(content: bytes | None) -> str | None:
+    """Returns the text of a file without settings; None for other files, and for a file that does not exist."""
     text = None if content is None else content.decode("utf-8", "replace")
-    return text if text is not None and not text.strip(BLANK) else None
+    return text if text is not None and is_empty_text(text) else None

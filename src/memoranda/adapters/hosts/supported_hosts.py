@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from memoranda.adapters.hosts import claude_code, codex, gemini_cli, opencode
+from memoranda.adapters.hosts import claude_code, codex, cursor, gemini_cli, opencode
 from memoranda.adapters.hosts.hermes.host import HOST as HERMES_HOST
 from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile
 from memoranda.adapters.hosts.openclaw.host import HOST as OPENCLAW_HOST
@@ -12,10 +12,6 @@ from memoranda.adapters.hosts.server_entry import add_server, remove_server, std
 
 def _json_file(path: Path, *map_path: str, **options: Any) -> list[SettingsFile]:
     return [SettingsFile(path, add_server(*map_path, **options), remove_server(*map_path))]
-
-
-def _cursor(environment: HostEnvironment) -> list[SettingsFile]:
-    return _json_file((environment.project or environment.user_home) / ".cursor" / "mcp.json", "mcpServers")
 
 
 def _claude_desktop(environment: HostEnvironment) -> list[SettingsFile]:
@@ -33,7 +29,7 @@ _RESTART = "Restart {title}; its list of MCP servers shows memoranda."
 _HOSTS = (
     claude_code.HOST,
     codex.HOST,
-    Host("cursor", "Cursor", _cursor, _RESTART.format(title="Cursor")),
+    cursor.HOST,
     Host(
         "claude-desktop",
         "Claude Desktop",

@@ -128,7 +128,7 @@ class HookCall:
                 self._capture(Path(options.transcript))
                 return ""
             stream = sys.stdin
-            payload = read_payload(b"" if stream.isatty() else stream.buffer.read(), options.event)
+            payload = read_payload(b"" if stream.isatty() else stream.buffer.read(), options.event, options.host)
             self._payload = payload
             if payload.event == TOOL_CALL:
                 return self._call_tool(payload)

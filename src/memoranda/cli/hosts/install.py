@@ -33,8 +33,8 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     """Give memory to HOST: claude-code, codex, hermes, openclaw, cursor, gemini-cli, opencode, vscode, claude-desktop.
 
     Shows the change first and asks. Everything else in the settings keeps its bytes, comments included, and each file
-    is backed up to the home first. Claude Code, Codex, Gemini CLI and OpenCode also get hooks, which give the model its
-    memory at the start of a session, add relevant evidence to a prompt, and record every session. Hermes and
+    is backed up to the home first. Claude Code, Codex, Gemini CLI, OpenCode and Cursor also get hooks, which give the
+    model its memory at the start of a session, add relevant evidence to a prompt, and record every session. Hermes and
     OpenClaw get a plugin that does the same.
     """
     invocation = Invocation.current()

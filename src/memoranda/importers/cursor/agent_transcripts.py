@@ -15,6 +15,7 @@ from memoranda.importers.cursor.agent_messages import message_events
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_files import Line, read_bytes, read_json_lines, read_line_events
 
+FORMAT = "transcript"
 _SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
 _QUERY = re.compile(r"</?user_query>")
 
@@ -49,7 +50,13 @@ def read_transcript(item: ImportItem) -> Iterator[ReadEvent]:
 def _conversation(file: Path) -> ImportedConversation:
     """Return the conversation of a file; transcripts of sub-agents are in a directory `subagents` of their session."""
     parent = file.parent.parent.name if file.parent.name == "subagents" else None
-    return ImportedConversation(file.stem, parent_host_id=parent, relation="delegation" if parent else None)
+    return ImportedConversation(
+        file.stem,
+        parent_host_id=parent,
+        relation="delegation" if parent else None,
+        same_as=f"composer-{file.stem}",
+        extra={"format": FORMAT},
+    )
 
 
 def _read_text(item: ImportItem) -> Iterator[ReadEvent]:

@@ -130,6 +130,7 @@ def _composer_events(
         None if model == "default" else model,
         directories.get(host_id) or workspace_directory(item.file.parent),
         parse_timestamp(data.get("createdAt")),
+        same_as=host_id,
         extra={name: found for name in ("unifiedMode", "createdOnBranch") if (found := get_text(data, name))},
     )
     yield conversation

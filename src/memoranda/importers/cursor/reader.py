@@ -7,6 +7,7 @@ directory where programs keep their settings. On Linux, users can move that dire
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from glob import escape
 from pathlib import Path
 
 from memoranda.importers.cursor import agent_database, agent_transcripts, editor_database
@@ -58,6 +59,27 @@ class Cursor:
                 if item.file.stem not in known
             ),
         ]
+
+    def scan_conversation(self, transcript: Path, *, from_editor: bool) -> Sequence[ImportItem]:
+        """Return one conversation, in the format from which later imports read it, as far as that exists already.
+
+        The command line has a database for each. The editor's is read only if the record has the conversation from
+        there (`from_editor`): Cursor writes it later than the transcript.
+        """
+        linux, *others = (Path.home() / name for name in _SETTINGS)
+        settings = [self._settings or linux, *others]
+        for directory in (settings[0] / "cursor", Path.home() / ".cursor"):
+            for store in sorted(directory.glob(f"chats/*/{escape(transcript.stem)}/store.db")):
+                return self._single_file(store)
+        for root in settings if from_editor else ():
+            item = database_at(root / _EDITOR / _GLOBAL, f"{editor_database.COMPOSER}{transcript.stem}")
+            if item is not None:
+                return [item]
+        return self._single_file(transcript)
+
+    def editor_id(self, transcript: Path) -> str:
+        """Return the id that the conversation of a transcript has in the editor's database."""
+        return f"composer-{transcript.stem}"
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the messages of one conversation."""
