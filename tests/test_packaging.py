@@ -15,7 +15,7 @@ from tests.timing import GIVE_UP
 ROOT = Path(__file__).parent.parent
 # What only people with a clone have.
 _CHECKOUT = re.compile(rf"{re.escape(str(ROOT))}|\.venv\b|\bmake (?:run|test|all)\b|\ba checkout\b|Traceback")
-_DEPENDENCIES = ("click", "python-dotenv", "ruamel.yaml", "tomlkit")
+_DEPENDENCIES = ("click", "prompt_toolkit", "python-dotenv", "ruamel.yaml", "tomlkit")
 _COMMANDS = (
     ["--version"],
     ["--help"],
@@ -69,7 +69,8 @@ def _install(python: str, wheel: Path, directory: Path) -> Path:
     subprocess.run([own_python, *install], check=True, timeout=GIVE_UP, cwd="/")
     packages = next(directory.glob("lib/python*/site-packages"))
     # Copied from the environment of the tests, because a test downloads nothing.
-    for name in _DEPENDENCIES:
+    # wcwidth belongs to prompt_toolkit.
+    for name in (*_DEPENDENCIES, "wcwidth"):
         for file in distribution(name).files or ():
             if file.suffix in (".py", ".typed") or file.name == "METADATA":
                 (packages / file).parent.mkdir(parents=True, exist_ok=True)

@@ -5,11 +5,12 @@ from memoranda.safety.scrubber import StreamingContextScrubber
 
 
 class AnswerStream:
-    """Shows one answer while the model writes it."""
+    """Shows one answer while the model writes it; `shown` is the part that was shown so far."""
 
     def __init__(self, show: OnText) -> None:
         self._show = show
         self._scrubber = StreamingContextScrubber()
+        self.shown = ""
 
     def feed(self, chunk: str) -> None:
         self._show_text(self._scrubber.feed(chunk))
@@ -20,6 +21,7 @@ class AnswerStream:
 
     def _show_text(self, text: str) -> None:
         if text:
+            self.shown += text
             self._show(text)
 
 

@@ -16,6 +16,7 @@ from memoranda.tools import tool_refusal
 
 INTERRUPTED_CALL = json.dumps(tool_refusal("interrupted", "The turn was interrupted before this call had a result."))
 INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given.]"
+PARTIAL_ANSWER = "[The user interrupted the answer here.]"
 _SUMMARY_START = HEADER.partition("{")[0]
 
 

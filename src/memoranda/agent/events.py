@@ -41,4 +41,11 @@ class AnswerTruncated:
     """The answer reached the model's length limit and ends there."""
 
 
-Event = ModelAnswered | ToolCalled | ToolReturned | ContextCompressed | AnswerTruncated
+@dataclass(frozen=True, slots=True)
+class PartialAnswerKept:
+    """The user interrupted the answer, and the part that was shown is recorded."""
+
+    text: str
+
+
+Event = ModelAnswered | ToolCalled | ToolReturned | ContextCompressed | AnswerTruncated | PartialAnswerKept

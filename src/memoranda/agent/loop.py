@@ -12,8 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.agent.answer_stream import AnswerStream, visible_text
-from memoranda.agent.api_messages import to_api_messages
-from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
+from memoranda.agent.api_messages import PARTIAL_ANSWER, to_api_messages
+from memoranda.agent.events import (
+    AnswerTruncated,
+    ContextCompressed,
+    Event,
+    ModelAnswered,
+    PartialAnswerKept,
+    ToolCalled,
+    ToolReturned,
+)
 from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.tool_dispatch import execute_call, result_as_text
@@ -50,13 +58,14 @@ class Agent:
         """`tools` are offered in addition to those of the session; `after_turn` is called when a turn is recorded.
 
         `usage` adds up all calls of this agent; `context_tokens` is how full the context was at the last call, None
-        before the first call and after compression.
+        before the first call and after compression. `turns_begun` counts the user messages that were recorded.
         """
         self.session = session
         self.model = model
         self.settings = settings or AgentSettings()
         self.usage = Usage()
         self.context_tokens: int | None = None
+        self.turns_begun = 0
         self._extra_tools = tuple(tools)
         self._tools: tuple[str, tuple[Tool, ...]] | None = None
         self._on_text = on_text
@@ -77,6 +86,7 @@ class Agent:
         Raises SessionBusy when another turn of the conversation is in progress for more than `wait` seconds.
         """
         with self.session.turn(text, wait=wait) as turn:
+            self.turns_begun += 1
             self._started_at, steps = time.monotonic(), 0
             reply = self._ask(turn)
             while reply.tool_calls and steps <= self.settings.max_steps:
@@ -109,16 +119,30 @@ class Agent:
 
     def _query(self, turn: AgentTurn) -> Reply:
         stream = AnswerStream(self._on_text) if self._on_text else None
-        reply = self.model.reply(
-            self.session.prompt,
-            to_api_messages(turn.messages),
-            self.tools,
-            on_text=stream.feed if stream else None,
-            deadline=self._deadline(),
-        )
+        try:
+            reply = self.model.reply(
+                self.session.prompt,
+                to_api_messages(turn.messages),
+                self.tools,
+                on_text=stream.feed if stream else None,
+                deadline=self._deadline(),
+            )
+        except KeyboardInterrupt:
+            if stream:
+                self._keep_partial_answer(turn, stream.shown)
+            raise
         if stream:
             stream.finish()
         return reply
+
+    def _keep_partial_answer(self, turn: AgentTurn, text: str) -> None:
+        """Record what was shown of an interrupted answer, with a note that no reader can take for a whole answer.
+
+        The turn stays interrupted: no external memory receives it, and no review follows.
+        """
+        if self.settings.keep_interrupted and text.strip():
+            turn.record("assistant", f"{text.rstrip()}\n\n{PARTIAL_ANSWER}", finish_reason="interrupted")
+            self._emit(PartialAnswerKept(text))
 
     def _run_call(self, turn: AgentTurn, call: ToolCall, steps: int) -> None:
         """Execute one call and record its result."""

@@ -9,7 +9,7 @@ continuation.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memoranda.curated.settings import Target
 from memoranda.llm.model import Message, Usage
@@ -31,11 +31,38 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedChange:
+    """Something that a turn saved: a change in the journal of curated memory or of skills, with a description."""
+
+    part: Literal["memory", "skills"]
+    number: int
+    text: str
+
+    @property
+    def command(self) -> str:
+        """The command that reverts it."""
+        return f"memoranda {self.part} undo {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RevertedChange:
+    """The result of reverting a change: done, or why not."""
+
+    change: SavedChange
+    done: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoneTurn:
-    """A turn that was undone: the user's text, and how many messages were removed from the context."""
+    """A turn that was undone: the user's text, and how many messages were removed from the context.
+
+    `saved` is what the turn saved in memory and skills, which stays until `Session.revert` reverts it.
+    """
 
     text: str
     messages: int
+    saved: tuple[SavedChange, ...] = ()
 
 
 class SessionView(Protocol):

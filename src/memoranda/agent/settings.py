@@ -13,6 +13,8 @@ class AgentSettings:
     """How long a whole turn may take; None means no limit, for a person who can interrupt the turn."""
     call_seconds: float = 300.0
     """How long one call of the model may take, with all its retries."""
+    keep_interrupted: bool = True
+    """Whether the part of an answer that was shown before the user interrupted it is recorded."""
     result_chars: int = 60_000
     """How many characters of a tool's result the model sees."""
 

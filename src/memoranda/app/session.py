@@ -18,7 +18,7 @@ from memoranda.tools import JsonObject, Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
-    from memoranda.agent.session_views import Compression, UndoneTurn
+    from memoranda.agent.session_views import Compression, RevertedChange, SavedChange, UndoneTurn
     from memoranda.app.reviewed_session import ReviewedSession
     from memoranda.db.engine import HeldLock
     from memoranda.llm.model import ChatModel, Usage
@@ -177,7 +177,10 @@ class Session:
         return self.title
 
     def undo(self) -> "UndoneTurn | None":
-        """Undo the last turn, the user's message and everything after it; None when there is none."""
+        """Undo the last turn, the user's message and everything after it; None when there is none.
+
+        What the turn saved in memory and skills is listed in the result, and stays: `revert` reverts it.
+        """
         from memoranda.agent.session_views import UndoneTurn
         from memoranda.sessions.message_rows import text_of
 
@@ -189,11 +192,18 @@ class Session:
             question = self._state.record.last_undoable()
             if question is None:
                 return None
+            saved = self._state.saved_since(question.id)
             rewound = self._state.open_record().rewind_to_message(self.id, question.id)
             self._state.after_rewind()
         finally:
             lock.release()
-        return UndoneTurn(text_of(question.message.get("content")), int(rewound["rewound_count"]))
+        return UndoneTurn(text_of(question.message.get("content")), int(rewound["rewound_count"]), saved)
+
+    def revert(self, changes: "Sequence[SavedChange]") -> "list[RevertedChange]":
+        """Revert what an undone turn saved, the latest change first; what was changed again since is refused."""
+        from memoranda.app.saved_changes import revert_changes
+
+        return list(revert_changes(self._state.store, self._services.skills_for(self.user), changes))
 
     def branch(self, title: str = "") -> "Session":
         """Start a new session with the same context and the same prompt."""

@@ -18,6 +18,7 @@ from memoranda.tools import Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.agent.session_views import SavedChange
     from memoranda.app.session_compressor import SessionCompressor
     from memoranda.session_db import SessionDB
 
@@ -117,6 +118,14 @@ class SessionState:
     def restart_external(self) -> None:
         """Start the external memory again for a session that is resumed after its end."""
         self.external = self._start_external()
+
+    def saved_since(self, message_id: int) -> "tuple[SavedChange, ...]":
+        """What the agent saved in this conversation since a message was recorded."""
+        from memoranda.app.saved_changes import find_saved_changes
+
+        sessions = self.record.db.get_compression_lineage(self.id)
+        since = self.recorded_message(message_id)["timestamp"]
+        return find_saved_changes(self.store, self.services.skills_for(self.options.user), sessions, since)
 
     def after_rewind(self) -> None:
         """Bring everything up to date after messages were undone."""

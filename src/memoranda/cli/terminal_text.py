@@ -25,7 +25,7 @@ def dim(text: str) -> str:
 
 def highlight_matches(text: str) -> str:
     """Colours the matches in a snippet; without colour the marks around them stay."""
-    if not _uses_colour():
+    if not uses_colour():
         return text
     return _MATCH.sub(lambda match: click.style(match[1], fg="yellow", bold=True), text)
 
@@ -63,6 +63,7 @@ def print_paged(text: str) -> None:
         click.echo(text)
 
 
-def _uses_colour() -> bool:
+def uses_colour() -> bool:
+    """Whether output is coloured: by NO_COLOR and FORCE_COLOR, otherwise if it goes to a terminal."""
     context = click.get_current_context(silent=True)
     return sys.stdout.isatty() if context is None or context.color is None else context.color

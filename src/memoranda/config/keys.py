@@ -161,6 +161,8 @@ KEYS = (
     Key("model.max_tokens", _A_COUNT, _parse_count,
         "How many tokens an answer may have; 0 means the provider's limit."),
     Key("agent.max_steps", "a whole number, 1 or more", _parse_positive, "How often a turn may call tools."),
+    Key("agent.keep_interrupted", "true or false", _parse_flag,
+        "Record what was shown of an answer before the user interrupted it, marked as interrupted."),
     Key("agent.delegation_depth", _A_COUNT, _parse_count, "How many levels of delegates there may be; 0 means none."),
     Key("compression.enabled", "true or false", _parse_flag, "Compress a context that is full."),
     Key("compression.threshold", "a number between 0 and 1", _parse_share,

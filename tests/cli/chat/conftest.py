@@ -12,6 +12,24 @@ from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Slow, Step
 from tests.cli.chat.person import Person
 from tests.timing import HANG
 
+MARKDOWN = """# Steps
+
+Use **bold words** and `code` here, so that the paragraph is long enough to be wrapped at forty columns.
+
+- the first item of the list is long enough to be wrapped as well
+- the second one
+
+```python
+print("a line of code that is longer than forty columns and stays as it is")
+```
+
+| name | count |
+|------|------:|
+| 喜欢 | 12 |
+
+我们昨天讨论了数据库迁移的问题，最后决定使用逻辑复制来完成这次迁移工作。
+"""
+
 
 def answer(received: ReceivedRequest) -> Step:
     """The answer of the service, which depends on the last message."""
@@ -26,6 +44,8 @@ def answer(received: ReceivedRequest) -> Step:
         return Slow(Reply("Once upon a time " + "and then " * 200 + "the end."), between=0.02)
     if "think" in said:
         return Slow(Reply("A thought."), before=HANG)
+    if "markdown" in said:
+        return Slow(Reply(MARKDOWN), between=0.001)
     if "refuse" in said:
         return Refuse(401, "Incorrect API key provided", "invalid_api_key")
     if "escape" in said:

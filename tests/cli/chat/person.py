@@ -1,39 +1,77 @@
 """A person at a terminal, talking to `memoranda chat` in a separate process."""
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import sys
+import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+import pyte
+
 from tests.timing import GIVE_UP
 
 PROGRAM = [sys.executable, "-m", "memoranda"]
 CTRL_C, CTRL_D, UP, TAB = "\x03", "\x04", "\x1b[A", "\t"
+_ROWS = 50
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Person:
     """Types, looks at the screen, and waits until something appears there."""
 
-    def __init__(self, home: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, home: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int = 100, early: str = ""
+    ) -> None:
+        """`early` is typed before the program starts."""
         words = [*PROGRAM, "--home", str(home), "chat", *arguments]
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        self._columns = columns
+        started, start = os.pipe()
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
-            os.execvpe(words[0], words, {**os.environ, "TERM": "xterm", "COLUMNS": "100", **(env or {})})
+            os.read(started, 1)
+            os.execvpe(words[0], words, {**environment, "TERM": "xterm", **(env or {})})
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
+        os.write(self._terminal, early.encode())
+        os.write(start, b".")
+        os.close(started)
+        os.close(start)
         self._raw = b""
         self._seen = 0
         self._status: int | None = None
 
     @property
     def screen(self) -> str:
-        """Everything that was shown, without colours."""
-        return _STEERING.sub("", self._raw.decode("utf-8", "replace")).replace("\r\n", "\n")
+        """Everything that was sent to the terminal, without what only steers it."""
+        sent = _STEERING.sub("", self._raw.decode("utf-8", "replace")).replace("\r\n", "\n")
+        # The line editor sets the cursor behind the prompt instead of writing the space.
+        return sent.replace(">\b", "> ").replace("\r\n", "\n")
+
+    @property
+    def lines(self) -> list[str]:
+        """What a terminal really shows, scrolled lines included."""
+        screen = pyte.Screen(self._columns, 2_000)
+        pyte.Stream(screen).feed(self._raw.decode("utf-8", "replace"))
+        lines = [line.rstrip() for line in screen.display]
+        return lines[: max((number for number, line in enumerate(lines, 1) if line), default=0)]
+
+    @property
+    def raw(self) -> str:
+        """The bytes themselves, with colours."""
+        return self._raw.decode("utf-8", "replace")
+
+    def pastes(self, text: str) -> None:
+        """Paste a text, as a terminal passes it on that was asked to mark pastes; Enter is not pressed."""
+        assert self.raw.rfind("\x1b[?2004h") > self.raw.rfind("\x1b[?2004l"), "The terminal marks no pastes now."
+        self.presses("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
 
     def types(self, text: str) -> None:
         """Type a line and press Enter."""

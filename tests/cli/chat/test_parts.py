@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.events import ContextCompressed, ModelAnswered, ToolCalled, ToolReturned
+from memoranda.agent.events import ContextCompressed, ModelAnswered, PartialAnswerKept, ToolCalled, ToolReturned
 from memoranda.agent.session_views import Compression
 from memoranda.cli.chat.commands import COMMANDS, is_command
 from memoranda.cli.chat.input import JsonInput, PipeInput
 from memoranda.cli.chat.input_history import InputHistory
-from memoranda.cli.chat.output import JsonOutput, PipeOutput, TerminalOutput
+from memoranda.cli.chat.output import JsonOutput, PipeOutput
 from memoranda.cli.chat.status import ChatStatus, format_tokens
+from memoranda.cli.chat.terminal_output import TerminalOutput
 from memoranda.cli.log_file import log_to_file
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
@@ -36,6 +37,7 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
         ToolCalled(CALL),
         ToolReturned(CALL, {}),
         ContextCompressed(Compression(done=True, why="")),
+        PartialAnswerKept("Once upon"),
     ):
         output.show_event(event)
     output.show_answer("Hi", STATUS)
@@ -45,7 +47,7 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
     output.show_remark("notice", "Left out.", {})
     output.show_error("No.", "usage")
     events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
-    assert len(set(events)) == 12
+    assert len(set(events)) == 13
     assert [name for name in events if f"| `{name}` |" not in guide] == []
 
 
@@ -84,7 +86,7 @@ def test_a_line_that_begins_with_a_command_is_one(line: str, meant: bool) -> Non
 def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> None:
     """In a file that only its owner can read, which appears with the first line."""
     path = tmp_path / "home" / "chat_history"
-    history = InputHistory(path, Redactor(["hunter2hunter2"]), ["/help"])
+    history = InputHistory(path, Redactor(["hunter2hunter2"]))
     history.add("   ")
     assert not path.exists()
     history.add("the password is hunter2hunter2")
@@ -136,8 +138,11 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
     assert left.value.code == 130
 
 
-def test_a_terminal_shows_the_arguments_and_results_of_tools(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_the_arguments_and_results_of_tools(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One line each, whatever their content."""
+    monkeypatch.setenv("COLUMNS", "200")
     output = TerminalOutput()
     output.show_event(ToolCalled(CALL))
     output.show_event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))

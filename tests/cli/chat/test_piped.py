@@ -176,3 +176,18 @@ def test_interrupts_lose_no_message_and_do_not_end_the_chat(home: Path, service:
     assert set(answered) <= set(heard)
     finished = [each for each in recorded if each["role"] == "assistant" and not each["tool_calls"]]
     assert len(finished) >= len(answered)
+
+
+def test_undo_without_a_person_says_what_stays_and_how_to_revert_it(home: Path, service: ScriptedServer) -> None:
+    """Nothing is asked; the entry stays until the command is run."""
+    said = "Please remember tabs\n/undo\n"
+    (note,) = [event for event in _events(home, said=said) if event["event"] == "note"]
+    (saved,) = note["saved"]
+    assert saved["text"] == "MEMORY.md: + Ana uses tabs."
+    assert saved["revert"] == f"memoranda memory undo {saved['number']}"
+    with open_memory(home) as memory:
+        assert memory.entries("memory") == ("Ana uses tabs.",)
+    words = [*PROGRAM, "--home", str(home), *saved["revert"].split()[1:]]
+    subprocess.run(words, check=True, capture_output=True)
+    with open_memory(home) as memory:
+        assert memory.entries("memory") == ()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.api_messages import INTERRUPTED_ANSWER
+from memoranda.agent.api_messages import INTERRUPTED_ANSWER, PARTIAL_ANSWER
 from memoranda.app import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person
@@ -36,20 +36,37 @@ def test_an_answer_appears_while_it_is_written(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_an_interrupted_answer_is_not_recorded_and_the_chat_continues(
+def test_an_interrupted_answer_is_kept_and_the_chat_continues(
     home: Path, service: ScriptedServer, person: Person
 ) -> None:
-    """What was shown stays on the screen; the record has the question, and the model sees the interrupt."""
+    """The record has the question and what was shown, marked as interrupted; the model sees both, in turns."""
     person.types("Tell me a story")
     person.sees("and then")
     person.presses(CTRL_C)
-    person.sees("Interrupted.")
+    person.sees("Interrupted. Your message and what was shown of the answer are saved")
     person.is_asked()
-    assert _recorded(home) == [("user", "Tell me a story")]
+    (_, question), (role, partial) = _recorded(home)
+    assert (question, role) == ("Tell me a story", "assistant")
+    assert partial.startswith("Once upon a time and then") and partial.endswith(f"\n\n{PARTIAL_ANSWER}")
+    assert "the end." not in partial
     person.says("Hello", "You said: Hello.")
     assert person.quits() == 0
+    assert _asked(service) == ["Tell me a story", partial, "Hello"]
+    assert _recorded(home)[2:] == [("user", "Hello"), ("assistant", "You said: Hello.")]
+
+
+def test_an_interrupted_answer_is_dropped_if_one_chooses_so(home: Path, service: ScriptedServer) -> None:
+    """The record has the question, and the model sees that there was no answer."""
+    with Person(home, env={"MEMORANDA_AGENT_KEEP_INTERRUPTED": "false"}) as person:
+        person.is_asked()
+        person.types("Tell me a story")
+        person.sees("and then")
+        person.presses(CTRL_C)
+        person.sees("Interrupted. Your message and the finished steps are saved")
+        person.is_asked()
+        assert _recorded(home) == [("user", "Tell me a story")]
+        person.says("Hello", "You said: Hello.")
     assert _asked(service) == ["Tell me a story", INTERRUPTED_ANSWER, "Hello"]
-    assert _recorded(home)[1:] == [("user", "Hello"), ("assistant", "You said: Hello.")]
 
 
 def test_waiting_for_an_answer_can_be_interrupted_too(person: Person) -> None:

@@ -1,16 +1,18 @@
 """`memoranda chat`: talk to a model that remembers, in a terminal, through a pipe, or as JSON lines."""
 
 import sys
+from contextlib import nullcontext
 
 import click
 
 from memoranda.app import Memory, open_memory
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
-from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, TerminalInput, run_chat
+from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, run_chat
 from memoranda.cli.chat.input_history import InputHistory
-from memoranda.cli.chat.output import ChatOutput, JsonOutput, PipeOutput, TerminalOutput
+from memoranda.cli.chat.output import ChatOutput, JsonOutput, PipeOutput
 from memoranda.cli.chat.startup import choose_model, exit_with_error
+from memoranda.cli.chat.terminal_mode import chat_mode
 from memoranda.cli.completers import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
@@ -47,14 +49,16 @@ Examples:
 )
 @click.option("--new", is_flag=True, help="Start a new conversation (this is the default).")
 @click.option("--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
+@click.option("--plain", is_flag=True, help="Show answers as the model writes them, without rendering Markdown.")
 @click.option("--demo", is_flag=True, hidden=True)
 @memory_options
-def command(model_name: str | None, resume: str | None, new: bool, query: str | None, demo: bool) -> None:
+def command(model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool, demo: bool) -> None:
     """Talk to a model that remembers. /help lists the commands of the chat.
 
-    Every message is on disk before the next step. Ctrl-C stops an answer; your message is kept. Without a
-    terminal, each line of the input is one message and only the answers are printed; with --json, every event is a
-    line of JSON.
+    Every message is on disk before the next step. Ctrl-C stops an answer; your message and what was shown of the
+    answer are kept. In a terminal, Markdown is rendered and pasted text is one message. Without a terminal,
+    each line of the input is one message and only the answers are printed; with --json, every event is a line of
+    JSON.
     """
     invocation = Invocation.current()
     if demo:
@@ -66,8 +70,12 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     message = sys.stdin.read().strip() if query == "-" else query
     if message is not None and not message.strip():
         raise click.UsageError("--query is empty: there is nothing to send.")
-    with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
-        output = _choose_output(invocation, query)
+    is_terminal = not invocation.as_json and query is None and sys.stdin.isatty() and sys.stdout.isatty()
+    with (
+        chat_mode() if is_terminal else nullcontext(),
+        open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory,
+    ):
+        output = _choose_output(invocation, is_terminal, plain)
         resumed = _find_session_to_resume(memory, resume, output) if resume else None
         model = choose_model(memory, model_name, output)
         with log_to_file(memory.home.root / "logs" / "chat.log"), Chat(memory, model, output, resume=resumed) as chat:
@@ -75,9 +83,10 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
                 chat.say(message)
             else:
                 _greet(chat, resumed)
-                run_chat(chat, _choose_input(invocation, memory))
-                _show_how_to_resume(chat)
-    sys.exit(EXIT_REFUSED if chat.failed and not isinstance(output, TerminalOutput) else 0)
+                run_chat(chat, _choose_input(invocation, memory, is_terminal))
+                if is_terminal and chat.is_recorded:
+                    click.echo(f"Saved. 'memoranda chat --resume {chat.session.id}' continues this conversation.")
+    sys.exit(EXIT_REFUSED if chat.failed and not is_terminal else 0)
 
 
 def _find_session_to_resume(memory: Memory, name: str, output: ChatOutput) -> str:
@@ -93,19 +102,24 @@ def _find_session_to_resume(memory: Memory, name: str, output: ChatOutput) -> st
     return str(rows[0]["id"])
 
 
-def _choose_output(invocation: Invocation, query: str | None) -> ChatOutput:
+def _choose_output(invocation: Invocation, is_terminal: bool, plain: bool) -> ChatOutput:
     if invocation.as_json:
         return JsonOutput()
-    return TerminalOutput() if sys.stdout.isatty() and sys.stdin.isatty() and query is None else PipeOutput()
+    if not is_terminal:
+        return PipeOutput()
+    # The line editor takes a moment to load, and only a person needs it.
+    from memoranda.cli.chat.terminal_output import TerminalOutput  # noqa: PLC0415
+
+    return TerminalOutput(plain=plain)
 
 
-def _choose_input(invocation: Invocation, memory: Memory) -> ChatInput:
-    if invocation.as_json:
-        return JsonInput()
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return PipeInput()
+def _choose_input(invocation: Invocation, memory: Memory, is_terminal: bool) -> ChatInput:
+    if not is_terminal:
+        return JsonInput() if invocation.as_json else PipeInput()
+    from memoranda.cli.chat.terminal_input import TerminalInput  # noqa: PLC0415
+
     path = memory.home.memories(invocation.user).parent / "chat_history"
-    return TerminalInput(InputHistory(path, Redactor(known_secrets(memory.home)), list(COMMANDS)))
+    return TerminalInput(InputHistory(path, Redactor(known_secrets(memory.home))), list(COMMANDS))
 
 
 def _greet(chat: Chat, resumed: str | None) -> None:
@@ -115,8 +129,3 @@ def _greet(chat: Chat, resumed: str | None) -> None:
         chat.output.show_session(chat.status, f"A new conversation with {chat.model.name}. /help lists the commands.")
     for notice in chat.session.notices:
         chat.output.show_remark("notice", notice, {})
-
-
-def _show_how_to_resume(chat: Chat) -> None:
-    if isinstance(chat.output, TerminalOutput) and chat.is_recorded:
-        click.echo(f"Saved. 'memoranda chat --resume {chat.session.id}' continues this conversation.")

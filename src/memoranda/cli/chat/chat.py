@@ -12,12 +12,14 @@ from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import ChatStatus, build_status
 from memoranda.db.orphaned_wal import database_exists
-from memoranda.errors import MemorandaError
+from memoranda.errors import MemorandaError, SessionBusy
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
 from memoranda.sessions.message_rows import text_of
 from memoranda.support.interrupts import deferred_interrupts
 from memoranda.tools import JsonObject
+
+_NOT_BEGUN = "Another turn of this conversation is in progress. Your message was not recorded."
 
 
 class Chat:
@@ -33,6 +35,8 @@ class Chat:
         """The text of an undone turn, which the user may want to edit and send again."""
         self.session: Session
         self.agent: Agent
+        self.confirm: Callable[[str], bool | None] = lambda question: None
+        """Asks the user a question; None where there is no person to ask."""
         self._used_before = Usage()
         self._reviews: SimpleQueue[ReviewReport] = SimpleQueue()
         self._open = ExitStack()
@@ -102,8 +106,18 @@ class Chat:
             self.output.show_error(str(error), type(error).__name__)
 
     def _run_turn(self, text: str) -> None:
+        begun = self.agent.turns_begun
         self.output.show_waiting()
-        answer = self.agent.turn(text)
+        try:
+            answer = self.agent.turn(text)
+        except (SessionBusy, KeyboardInterrupt) as error:
+            if self.agent.turns_begun > begun:
+                raise
+            # The user may want to send it again.
+            self.suggestion = text
+            if isinstance(error, KeyboardInterrupt):
+                raise SessionBusy(_NOT_BEGUN) from error
+            raise
         self.output.show_answer(answer, self.status)
 
     def last_exchange(self) -> list[JsonObject]:

@@ -1,10 +1,11 @@
 """The commands of a chat: lines that start with a slash."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memoranda.agent.events import ContextCompressed
+from memoranda.agent.session_views import SavedChange
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.output import describe_compression, join_lines
 from memoranda.cli.chat.startup import start_session
@@ -14,6 +15,7 @@ from memoranda.cli.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_session
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.cli.terminal_text import dim
+from memoranda.tools import JsonObject
 
 _COMMAND = re.compile(r"/[a-z]+(?=\s|$)")
 _MAX_SESSIONS_LISTED = 10
@@ -29,8 +31,8 @@ class ChatCommand:
 
 
 def is_command(line: str) -> bool:
-    """Whether a line is a command; a path such as /etc/hosts is not."""
-    return bool(_COMMAND.match(line))
+    """Whether a line is a command; a path such as /etc/hosts is not, and neither is text of several lines."""
+    return bool(_COMMAND.match(line)) and "\n" not in line.strip()
 
 
 def run_command(chat: Chat, line: str) -> bool:
@@ -55,7 +57,8 @@ def _help(chat: Chat, argument: str) -> None:
     lines = [f"{f'{name} {command.arguments}':<{width}}  {command.description}" for name, command in COMMANDS.items()]
     lines += [
         "",
-        "Ctrl-C stops an answer, Ctrl-D leaves. A line that ends in \\ continues on the next one.",
+        "Ctrl-C stops an answer, Ctrl-D leaves. Pasted text is one message. Alt-Enter begins a new line, and so does "
+        "Enter after a \\.",
     ]
     commands = {name: command.description for name, command in COMMANDS.items()}
     chat.output.show_note("\n".join(lines), {"commands": commands})
@@ -101,10 +104,26 @@ def _undo(chat: Chat, argument: str) -> None:
         return
     chat.suggestion = undone.text
     chat.agent.context_tokens = None
-    chat.output.show_note(
-        f"Undone, {undone.messages} message{'' if undone.messages == 1 else 's'}: {join_lines(undone.text, 70)}",
-        {"text_taken_back": undone.text, "messages": undone.messages},
-    )
+    note = f"Undone, {undone.messages} message{'' if undone.messages == 1 else 's'}: {join_lines(undone.text, 70)}"
+    if undone.saved:
+        lines = [f"  {join_lines(change.text, 200)} ('{change.command}' reverts it)" for change in undone.saved]
+        note = "\n".join([note, "What the turn saved is still there:", *lines])
+    saved = [_as_json(change) for change in undone.saved]
+    chat.output.show_note(note, {"text_taken_back": undone.text, "messages": undone.messages, "saved": saved})
+    if undone.saved and chat.confirm("Revert what the turn saved?"):
+        _revert(chat, undone.saved)
+
+
+def _revert(chat: Chat, changes: Sequence[SavedChange]) -> None:
+    for reverted in chat.session.revert(changes):
+        if reverted.done:
+            chat.output.show_note(f"Reverted: {join_lines(reverted.change.text, 200)}", _as_json(reverted.change))
+        else:
+            chat.output.show_error(reverted.message, "not_reverted")
+
+
+def _as_json(change: SavedChange) -> JsonObject:
+    return {"part": change.part, "number": change.number, "text": change.text, "revert": change.command}
 
 
 def _memory(chat: Chat, argument: str) -> None:

@@ -1,18 +1,15 @@
-"""Reads the input of a chat line by line, from a terminal, a pipe or JSON lines, and runs it."""
+"""Runs the input of a chat, message by message, and reads it from a pipe or from JSON lines."""
 
 import json
+import re
 import signal
 import sys
 from typing import Protocol, TextIO
 
-import click
-
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import is_command, run_command
-from memoranda.cli.chat.input_history import InputHistory
-from memoranda.cli.terminal_text import dim
 
-_PROMPT, _CONTINUATION_PROMPT = "> ", ". "
+_BLANK_LINES_AROUND = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 
 
 class ChatInput(Protocol):
@@ -24,12 +21,16 @@ class ChatInput(Protocol):
     def suggest(self, text: str) -> None:
         """Puts a text into the next input line, where that is possible."""
 
+    def confirm(self, question: str) -> bool | None:
+        """Asks a question that is answered with yes or no; None where there is no person to ask."""
+
     def handle_interrupt(self, chat: Chat) -> None:
         """Handles Ctrl-C outside of a turn; raises to end the chat."""
 
 
 def run_chat(chat: Chat, lines: ChatInput) -> None:
     """Runs the chat until the user leaves or the input ends."""
+    chat.confirm = lines.confirm
     while True:
         # Ctrl-C outside of a turn must not end the chat: users press it twice to stop an answer.
         try:
@@ -48,35 +49,9 @@ def _handle_line(chat: Chat, line: str) -> bool:
     if is_command(line):
         return run_command(chat, line)
     if line.strip():
-        chat.say(line.strip())
+        # The first line of a pasted text keeps its indentation.
+        chat.say(_BLANK_LINES_AROUND.sub("", line) if "\n" in line.strip() else line.strip())
     return True
-
-
-class TerminalInput:
-    """Lines that a user types, with history and the usual editing keys."""
-
-    def __init__(self, history: InputHistory) -> None:
-        self._history = history
-        history.load()
-
-    def read(self) -> str | None:
-        try:
-            lines = [input(_PROMPT)]
-            while lines[-1].endswith("\\"):
-                lines[-1] = lines[-1][:-1]
-                lines.append(input(_CONTINUATION_PROMPT))
-        except EOFError:
-            click.echo()
-            return None
-        text = "\n".join(lines)
-        self._history.add(text)
-        return text
-
-    def suggest(self, text: str) -> None:
-        self._history.suggest(text)
-
-    def handle_interrupt(self, chat: Chat) -> None:
-        click.echo(dim("\nCtrl-D or /quit leaves."))
 
 
 class PipeInput:
@@ -91,6 +66,9 @@ class PipeInput:
 
     def suggest(self, text: str) -> None:
         """Does nothing: a program needs no suggestions."""
+
+    def confirm(self, question: str) -> bool | None:
+        return None
 
     def handle_interrupt(self, chat: Chat) -> None:
         raise KeyboardInterrupt

@@ -1,23 +1,27 @@
-"""Shows a chat in three forms: on a terminal, into a pipe, and as one JSON line per event."""
+"""Shows a chat to another program: the answers into a pipe, or one JSON line per event."""
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import click
 
-from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
+from memoranda.agent.events import (
+    AnswerTruncated,
+    ContextCompressed,
+    Event,
+    ModelAnswered,
+    PartialAnswerKept,
+    ToolCalled,
+    ToolReturned,
+)
 from memoranda.cli.chat.status import ChatStatus, format_tokens
 from memoranda.cli.context import printable
-from memoranda.cli.terminal_text import dim, terminal_line
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.llm.model import Message
-from memoranda.sessions.message_rows import text_of
 from memoranda.tools import JsonObject
 
-_WAITING_SIGN = "…"
-_MAX_STEP_CHARS = 100
-_MAX_REPEATED_CHARS = 300
 # The exit code that shells use for an interrupted program.
 _EXIT_INTERRUPTED = 130
 
@@ -66,7 +70,7 @@ class PipeOutput:
         """Shows nothing."""
 
     def show_text(self, chunk: str) -> None:
-        self._write("".join(char if char in "\n\t" else printable(char) for char in chunk))
+        self._write(make_printable(chunk))
 
     def show_event(self, event: Event) -> None:
         # Text before a tool call is a paragraph of its own.
@@ -79,7 +83,7 @@ class PipeOutput:
     def show_interrupted(self) -> None:
         """Ends the process, as Ctrl-C does for other programs in a pipe."""
         self._end_line()
-        click.echo("Interrupted. Your message and the finished steps are saved.", err=True)
+        click.echo("Interrupted. Your message and everything up to here are saved.", err=True)
         sys.exit(_EXIT_INTERRUPTED)
 
     def show_note(self, text: str, data: JsonObject) -> None:
@@ -102,67 +106,6 @@ class PipeOutput:
     def _end_line(self) -> None:
         if self._column:
             self._write("\n")
-
-
-class TerminalOutput(PipeOutput):
-    """For a person: shows tools and context in grey, and a sign while the model works."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._waiting = False
-
-    def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
-        click.echo(text)
-        for message in last:
-            click.echo(dim(f"  {message['role']}: {join_lines(text_of(message['content']), _MAX_REPEATED_CHARS)}"))
-        click.echo(dim(terminal_line(status.line())))
-
-    def show_waiting(self) -> None:
-        self._waiting = True
-        click.echo(dim(_WAITING_SIGN), nl=False)
-        sys.stdout.flush()
-
-    def show_event(self, event: Event) -> None:
-        self._end_line()
-        if isinstance(event, ToolCalled):
-            click.echo(dim(f"  · {join_lines(_describe_call(event), _MAX_STEP_CHARS)}"))
-        elif isinstance(event, ToolReturned):
-            click.echo(dim(f"    {join_lines(_describe_result(event.result), _MAX_STEP_CHARS)}"))
-            self.show_waiting()
-        elif isinstance(event, ContextCompressed):
-            click.echo(dim(f"  · {describe_compression(event)}"))
-        elif isinstance(event, AnswerTruncated):
-            click.echo(dim("  · The answer was truncated at the limit that model.max_tokens sets."))
-
-    def show_answer(self, text: str, status: ChatStatus) -> None:
-        self._end_line()
-        click.echo(dim(terminal_line(status.line())))
-
-    def show_interrupted(self) -> None:
-        self._end_line()
-        click.echo(dim("Interrupted. Your message and the finished steps are saved; /undo removes the turn."))
-
-    def show_remark(self, kind: str, text: str, data: JsonObject) -> None:
-        self._end_line()
-        click.echo(dim(terminal_line(text)))
-
-    def show_error(self, text: str, kind: str) -> None:
-        self._end_line()
-        click.secho(text, fg="red", err=True)
-
-    def _write(self, text: str) -> None:
-        if self._waiting:
-            self._stop_waiting()
-        super()._write(text)
-
-    def _end_line(self) -> None:
-        if self._waiting:
-            self._stop_waiting()
-        super()._end_line()
-
-    def _stop_waiting(self) -> None:
-        self._waiting = False
-        click.echo("\r\x1b[K", nl=False)
 
 
 class JsonOutput:
@@ -195,6 +138,8 @@ class JsonOutput:
             self._print("tool_result", id=event.call.id, name=event.call.name, result=event.result)
         elif isinstance(event, AnswerTruncated):
             self._print("cut_off")
+        elif isinstance(event, PartialAnswerKept):
+            self._print("partial_answer", text=event.text)
         else:
             done = event.compression
             self._print("compressed", tokens_before=done.tokens_before, tokens_after=done.tokens_after, how=done.how)
@@ -219,6 +164,11 @@ class JsonOutput:
         sys.stdout.flush()
 
 
+def make_printable(text: str) -> str:
+    """Text of a model without what could control a terminal; its lines and tabs stay."""
+    return "".join(char if char in "\n\t" else printable(char) for char in text)
+
+
 def describe_compression(event: ContextCompressed) -> str:
     """Describes what compression did."""
     done = event.compression
@@ -227,34 +177,6 @@ def describe_compression(event: ContextCompressed) -> str:
         return f"The earlier part of the conversation was {how}; /search still finds all of it."
     sizes = f"from {format_tokens(done.tokens_before)} to {format_tokens(done.tokens_after)} tokens"
     return f"The earlier part of the conversation was {how}, {sizes}; /search still finds all of it."
-
-
-def _describe_call(event: ToolCalled) -> str:
-    """Describes a tool call: the name of the tool and the values of its arguments."""
-    try:
-        arguments = json.loads(event.call.arguments or "{}")
-    except ValueError:
-        arguments = event.call.arguments
-    values = " · ".join(_leaf_values(arguments))
-    return f"{event.call.name}: {values}" if values else event.call.name
-
-
-def _leaf_values(value: Any) -> Iterator[str]:
-    """Yields every value in a structure, in order, without the keys."""
-    if isinstance(value, dict | list):
-        for child in value.values() if isinstance(value, dict) else value:
-            yield from _leaf_values(child)
-    else:
-        yield value if isinstance(value, str) else json.dumps(value)
-
-
-def _describe_result(result: JsonObject) -> str:
-    """Describes the result of a tool call."""
-    text = result.get("error") or result.get("message") or result.get("result")
-    if text is None and isinstance(result.get("results"), list):
-        text = f"{len(result['results'])} found"
-    sign = "→" if result.get("success", True) else "✗"
-    return f"{sign} {text or 'done'}"
 
 
 def join_lines(text: str, max_chars: int) -> str:

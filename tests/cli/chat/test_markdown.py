@@ -1,0 +1,111 @@
+"""Markdown on a terminal: rendered as it arrives, in pieces of any size, at any width."""
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.cli.chat.line_writer import display_width, wrap_lines
+from memoranda.cli.chat.markdown_stream import MarkdownStream
+
+
+def _render(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True) -> str:
+    stream = MarkdownStream(lambda: width, markup=markup)
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    return "".join(map(stream.feed, pieces)) + stream.finish()
+
+
+def _show(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True) -> str:
+    return click.unstyle(_render(text, width, size, markup=markup))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# One", "One\n"),
+        ("a **b c** d", "a b c d\n"),
+        ("*i* and _j_ and ~~k~~", "i and j and k\n"),
+        ("`a*b*` and ``c`d``", "a*b* and c`d\n"),
+        ("- one\n  * two\n3. three", "• one\n  • two\n3. three\n"),
+        ("> said", "│ said\n"),
+        ("see [it](http://x.y)", "see it (http://x.y)\n"),
+        ("use *args and **kwargs", "use *args and **kwargs\n"),
+        ("**kwargs and **bold**", "**kwargs and bold\n"),
+        ("2 * 3 * 4, snake_case_name, __init__", "2 * 3 * 4, snake_case_name, init\n"),
+        ("\\*not\\*", "*not*\n"),
+        ("an open `tick and [bracket", "an open `tick and [bracket\n"),
+        ("#hashtag and -1", "#hashtag and -1\n"),
+        ("2024 was a year", "2024 was a year\n"),
+        ("one\n\ntwo\n", "one\n\ntwo\n"),
+        ("| a | b |", "| a | b |\n"),
+        ("```\n# no *heading*\n\n``\n```\n**x**", "```\n# no *heading*\n\n``\n```\nx\n"),
+        ("~~~\n```\n~~~\nend", "~~~\n```\n~~~\nend\n"),
+        ("|a|b|\n|-|-:|\n|x \\| y|1|\n|long|\nend", "a      b\n─────  ─\nx | y  1\nlong\nend\n"),
+    ],
+)
+def test_marks_become_styles_and_other_signs_stay(text: str, shown: str) -> None:
+    """What only looks like a mark is shown as it is."""
+    assert _show(text) == shown
+
+
+def test_styles_are_those_of_the_marks() -> None:
+    """Bold, italic, code in colour, and what they enclose in both."""
+    assert _render("**a** *b* `c`") == "\x1b[1ma\x1b[0m \x1b[3mb\x1b[0m \x1b[36mc\x1b[0m\n"
+    assert _render("**a `b`**") == "\x1b[1ma\x1b[0m \x1b[36m\x1b[1mb\x1b[0m\n"
+
+
+def test_words_are_shown_as_soon_as_they_are_complete() -> None:
+    """Only a mark without its counterpart, and the last word, are held back."""
+    stream = MarkdownStream(lambda: 80)
+    assert stream.feed("One two thr") == "One two"
+    assert stream.feed("ee **bo") == " three"
+    assert stream.feed("ld**") == ""
+    assert click.unstyle(stream.feed(" x")) == " bold"
+    assert stream.finish() == " x\n"
+
+
+def test_words_and_characters_are_wrapped_where_their_language_allows() -> None:
+    """Chinese and Japanese between characters, but no line begins with a full stop; Korean only at spaces."""
+    assert _show("喜欢数据库，迁移。", 8) == "喜欢数据\n库，迁\n移。\n"
+    assert _show("한국어 문장은", 8) == "한국어\n문장은\n"
+    assert _show("use 数据库 now", 9) == "use 数据\n库 now\n"
+    assert _show("- a long item", 8) == "• a long\n  item\n"
+    assert _show("> a long quote", 8) == "│ a long\n│ quote\n"
+
+
+def test_what_does_not_fit_is_left_whole() -> None:
+    """An address and a line of code can be copied: no line end of ours is in them."""
+    assert _show("see http://example.com/a/b/c now", 10) == "see\nhttp://example.com/a/b/c now\n"
+    code = "x = " + "1 + " * 20 + "1"
+    assert _show(f"```\n{code}\n\ty\n```", 10) == f"```\n{code}\n\ty\n```\n"
+
+
+def test_a_table_fits_its_columns_into_the_width() -> None:
+    """Cells are wrapped; where even that is too narrow, each row becomes a list."""
+    table = "| name | remark |\n|---|---|\n| 喜欢 | a long remark here |"
+    assert _show(table, 20) == "name  remark\n────  ──────────────\n喜欢  a long remark\n      here\n"
+    assert _show(table, 10) == "name: 喜欢\nremark: a\n  long\n  remark\n  here\n"
+
+
+def test_without_markup_only_words_are_wrapped() -> None:
+    """For NO_COLOR and --plain."""
+    text = "# A **title**\n- one item that wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
+    shown = "# A **title**\n- one item that\n  wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
+    assert _render(text, 16, markup=False) == shown
+
+
+@given(st.text("ab *_`~#->|[]()1.\\\n\t喜，", max_size=60), st.integers(1, 7), st.integers(4, 30), st.booleans())
+def test_pieces_of_any_size_give_the_same_text(text: str, size: int, width: int, markup: bool) -> None:
+    """Wherever a stream is split; and no letter is lost."""
+    whole = _show(text, width, markup=markup)
+    assert _show(text, width, size, markup=markup) == whole
+    for letter in "ab喜，":
+        assert whole.count(letter) == text.count(letter)
+
+
+def test_notes_are_wrapped_with_their_indentation_and_colours() -> None:
+    """Codes take no room."""
+    assert wrap_lines("  one two three", 10) == "  one two\n  three"
+    styled = wrap_lines(click.style("one two three", dim=True), 8)
+    assert click.unstyle(styled) == "one two\nthree"
+    assert display_width(click.style("喜", bold=True)) == 2

@@ -1,0 +1,142 @@
+"""What a person sees and pastes in a terminal: rendered answers, wrapped words, and text of many lines."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memoranda.app import open_memory
+from memoranda.testing.scripted.server import ScriptedServer
+from tests.cli.chat.conftest import MARKDOWN
+from tests.cli.chat.person import CTRL_C, PROGRAM, Person
+
+pytestmark = pytest.mark.slow
+
+_PASTE = "\n".join(["\tdef f():", "", "    return '喜欢'  # 日本語", *(f"line {number}\t| x" for number in range(97))])
+
+
+def _asked(service: ScriptedServer) -> list[str]:
+    return [str(message["content"]) for message in service.received[-1].conversation[1]]
+
+
+def _entries(home: Path) -> tuple[str, ...]:
+    with open_memory(home) as memory:
+        return memory.entries("memory")
+
+
+def test_pasted_text_is_one_message(service: ScriptedServer, person: Person) -> None:
+    """With its tabs, blank lines and wide characters; it is sent when Enter is pressed, and not before."""
+    person.pastes(_PASTE)
+    person.sees("line 96")
+    assert not service.received
+    person.says("", "You said:")
+    assert _asked(service) == [_PASTE]
+    person.pastes("/undo\nis a command of the chat")
+    person.says("", "You said: /undo")
+    assert len(service.received) == 2
+
+
+def test_text_that_is_pasted_during_an_answer_is_one_message(service: ScriptedServer, person: Person) -> None:
+    """It waits for the prompt, and nothing of it appears in the answer."""
+    person.types("Tell me a story")
+    person.sees("and then")
+    person.pastes("first\n\nthird")
+    person.presses(CTRL_C)
+    assert "third" not in person.sees("Interrupted.")
+    person.sees("third")
+    person.says("", "You said: first")
+    assert _asked(service)[-1] == "first\n\nthird"
+    assert len(service.received) == 2
+
+
+def test_keys_that_are_typed_early_are_shown_once(home: Path, service: ScriptedServer) -> None:
+    """Before the program runs, before the prompt is up, and while the model answers."""
+    with Person(home, early="Zebra") as person:
+        person.sees("A new conversation")
+        person.sees("> Zebra")
+        person.types(" one")
+        person.sees("You said: Zebra one.")
+        person.is_asked()
+        person.types("Tell me a story")
+        person.sees("and then")
+        person.presses("Walrus")
+        person.presses(CTRL_C)
+        person.sees("Interrupted.")
+        person.sees("> Walrus")
+        assert "".join(person.lines).count("Walrus") == 1
+        assert sum("Zebra" in line for line in person.lines) == 2
+
+
+def test_markdown_is_rendered_and_wrapped_at_forty_columns(home: Path, service: ScriptedServer) -> None:
+    """No word is broken, marks become styles, and a line of code has no breaks of ours in it."""
+    with Person(home, columns=40) as person:
+        person.is_asked()
+        person.says("markdown please", "迁移工作")
+        shown, raw, sent = _without_fillers("\n".join(person.lines)), person.raw, person.screen
+    assert "\x1b[1mSteps\x1b[0m" in raw and "\x1b[1mbold\x1b[0m \x1b[1mwords\x1b[0m" in raw
+    assert "**" not in shown and "# Steps" not in shown and "|--" not in shown
+    paragraph = "Use bold words and code here, so that\nthe paragraph is long enough to be\nwrapped at forty columns."
+    assert paragraph in shown
+    assert "• the first item of the list is long\n  enough to be wrapped as well\n• the second one" in shown
+    assert 'print("a line of code that is longer than forty columns and stays as it is")' in sent
+    assert "name  count\n────  ─────\n喜欢     12" in shown
+    assert "我们昨天讨论了数据库迁移的问题，最后决定" in shown
+
+
+def _without_fillers(shown: str) -> str:
+    """The emulator fills the second column of a wide character with nothing."""
+    return shown.replace("\x00", "")
+
+
+@pytest.mark.parametrize(("arguments", "env"), [(["--plain"], {}), ([], {"NO_COLOR": "1"})])
+def test_plain_answers_keep_their_marks(
+    home: Path, service: ScriptedServer, arguments: list[str], env: dict[str, str]
+) -> None:
+    """With --plain or NO_COLOR; words are still not broken."""
+    with Person(home, *arguments, env=env, columns=40) as person:
+        person.is_asked()
+        person.says("markdown please", "迁移工作")
+        lines, raw = person.lines, person.raw
+    assert "Use **bold words** and `code` here, so\nthat the paragraph is long enough to be" in "\n".join(lines)
+    assert "# Steps" in lines and "|------|------:|" in lines
+    assert "\x1b[1m" not in raw.partition("# Steps")[2].partition("迁移工作")[0]
+
+
+def test_a_pipe_gets_the_text_of_the_model(home: Path, service: ScriptedServer) -> None:
+    """Not a byte is rendered or wrapped."""
+    words = [*PROGRAM, "--home", str(home), "chat", "--query", "markdown please"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == MARKDOWN
+
+
+@pytest.mark.parametrize(("answer", "entries"), [("y", ()), ("n", ("Ana uses tabs.",))])
+def test_undo_offers_to_revert_what_the_turn_saved(
+    home: Path, person: Person, answer: str, entries: tuple[str, ...]
+) -> None:
+    """The user decides; without a yes it stays, and the command that reverts it is named."""
+    person.says("Please remember that I use tabs", "It is noted.")
+    person.types("/undo")
+    person.sees("MEMORY.md: + Ana uses tabs.")
+    person.sees("'memoranda memory undo")
+    person.sees("Revert what the turn saved? [y/N]")
+    person.types(answer)
+    if not entries:
+        person.sees("Reverted: MEMORY.md: + Ana uses tabs.")
+    person.sees("> Please remember that I use tabs")
+    assert _entries(home) == entries
+
+
+def test_a_message_that_could_not_be_sent_is_put_back_into_the_line(home: Path, service: ScriptedServer) -> None:
+    """Another program is in a turn of the same conversation; nothing was recorded, and nothing is lost."""
+    with Person(home, env={"MEMORANDA_SESSIONS_TURN_WAIT": "0.2"}) as person, open_memory(home) as memory:
+        person.is_asked()
+        person.says("Hello", "You said: Hello.")
+        (row,) = memory.sessions.list_sessions_rich(limit=1)
+        with memory.session(session_id=row["id"]).turn("From elsewhere") as turn:
+            person.types("Are you free?")
+            person.sees("is in progress")
+            person.sees("> Are you free?")
+            turn.done("Yes.")
+        person.says("", "You said: Are you free?")
+        said = [message["content"] for message in memory.sessions.get_messages(row["id"])]
+    assert said[2:] == ["From elsewhere", "Yes.", "Are you free?", "You said: Are you free?."]
