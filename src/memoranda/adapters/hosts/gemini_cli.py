@@ -12,7 +12,7 @@ from memoranda.adapters.hosts.server_entry import add_server, remove_server
 
 NAME = "gemini-cli"
 _SERVERS = "mcpServers"
-# Milliseconds. The name is the one by which `/hooks disable` knows them.
+# The timeout is in milliseconds; `/hooks disable` uses the name.
 _OPTIONS = {"name": PROGRAM, "timeout": 10_000}
 EVENTS = ("BeforeAgent", "AfterAgent", "SessionEnd")
 

@@ -107,7 +107,7 @@ def _drop_older_half(path: Path) -> None:
 
 
 def was_given_memory(home: Path, session_id: str) -> bool:
-    """Whether a call of this session was given what is remembered, as far as the log goes back."""
+    """Whether a call of this session received the memory, as far as the log goes back."""
     if not session_id:
         return False
     try:

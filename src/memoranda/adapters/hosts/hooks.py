@@ -174,7 +174,7 @@ def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, h
 
 
 def _has_memory(home: "Home", payload: HookPayload) -> bool:
-    """Whether the session's model still has what an earlier prompt was given."""
+    """Whether the session's model still has the memory that an earlier prompt received."""
     from memoranda.adapters.hosts.hook_log import was_given_memory  # noqa: PLC0415
 
     return payload.source != "compact" and was_given_memory(home.root, payload.session_id)

@@ -50,7 +50,7 @@ class SettingsFile:
     remove: Callable[[Settings], Settings]
     language: Literal["json", "json5", "toml", "yaml"] = "json"
     table: tuple[str, str] = ("", "")
-    """For TOML and YAML: the table or setting that is ours, by the name of its parent and its own."""
+    """For TOML and YAML: the names of the parent of our table or setting, and of the table or setting itself."""
     initial: Settings = field(default_factory=dict)
     """What a new file contains besides our entries."""
     local: bool = False
@@ -76,7 +76,7 @@ def no_plugin(environment: HostEnvironment) -> list[PluginFile]:
 
 @dataclass(frozen=True, slots=True)
 class OwnedFile:
-    """One file of ours in a directory that the host shares with others, such as a single-file plugin or a rule.
+    """One of our files in a directory that the host shares with others, such as a single-file plugin or a rule.
 
     Its text contains `OWNER_MARK`. A file without it belongs to the user: it is neither replaced nor removed.
     """
@@ -84,7 +84,7 @@ class OwnedFile:
     path: Path
     render: Callable[[LaunchCommand], str]
     commands: Callable[[str], list[list[str]]] = lambda text: []
-    """Returns the commands of ours in the text, for the doctor."""
+    """Returns our commands in the text, for the doctor."""
 
 
 def no_owned_files(environment: HostEnvironment) -> list[OwnedFile]:
@@ -104,6 +104,6 @@ class Host:
     has_projects: bool = True
     """Whether it has settings for a single project."""
     plugin: Callable[[HostEnvironment], list[PluginFile]] = no_plugin
-    """The files of our plugin, all in one directory of ours; `memoranda.json` among them has our command."""
+    """The files of our plugin, all in its own directory; one of them, `memoranda.json`, contains our command."""
     owned_files: Callable[[HostEnvironment], list[OwnedFile]] = no_owned_files
-    """The files of ours in directories of the host."""
+    """Our files in directories of the host."""

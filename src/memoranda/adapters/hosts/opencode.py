@@ -55,7 +55,7 @@ def _remove(settings: Settings) -> Settings:
 
 
 def _is_version_2(settings: Settings) -> bool:
-    """Whether servers have a map of their own, as in version 2; in version 1 a server may be called "servers"."""
+    """Whether servers have their own map, as in version 2; in version 1 a server may be called "servers"."""
     mcp = settings.get("mcp")
     servers = mcp.get("servers") if isinstance(mcp, dict) else None
     return isinstance(servers, dict) and not {"type", "command", "url", "enabled"} & {

@@ -54,7 +54,7 @@ def _find_items(
     if host == "codex":
         from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
 
-        # Its sub-agents have an event of their own.
+        # Its sub-agents have their own event.
         reader = Codex()
         return reader, reader.scan(transcript)
     if host == "gemini-cli":

@@ -51,7 +51,7 @@ class HostFileChange:
         name = str(self.file)
         names = ("(new file)" if self.before is None else name, "(removed file)" if self.after is None else name)
         if self.directory is not None:
-            # The user did not write it, so that its lines say less than its name.
+            # The user did not write it, so its lines say less than its name.
             return f"--- {names[0]}\n+++ {names[1]}\n(a file of the plugin, {len(after or before)} lines)"
         return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
@@ -95,7 +95,7 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
 
 
 def _own_directories(change: HostFileChange) -> list[Path]:
-    """Returns the directories of ours that may be empty without a removed file."""
+    """Returns our directories that may be empty without a removed file."""
     if change.directory is None or change.after is not None:
         return []
     return [parent for parent in change.file.parents if parent.is_relative_to(change.directory)]

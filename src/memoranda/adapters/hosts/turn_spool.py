@@ -51,7 +51,7 @@ class SpooledTurn:
     user: str | None
     at: float
     messages: tuple[tuple[str, str], ...]
-    """Role and text of what was said, without tool calls."""
+    """The role and text of each message, without tool calls."""
 
 
 def record_turns(home: Home, host: str, user: str | None) -> int:
@@ -82,7 +82,7 @@ def _read_turns(files: Iterable[Path], user: str | None) -> Iterator[SpooledTurn
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            # Kept under a name that is not read again: it may be all that there is of a turn.
+            # Kept under a name that is not read again, because it may be the only copy of a turn.
             _log.error("%s cannot be read as a turn and was renamed: %s", file, error)
             file.replace(file.with_suffix(".unreadable"))
 

@@ -42,7 +42,7 @@ def rewrite_yaml(text: str, wanted: Mapping[str, Any], section: str, key: str) -
 
 
 def _without_empty(settings: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """Returns settings without a section that has none: `memory: {}` means the same as no section."""
+    """Returns the settings without an empty section: `memory: {}` means the same as no section."""
     return {name: value for name, value in settings.items() if name != section or value}
 
 

@@ -56,7 +56,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         return os.access(self._command[0], os.X_OK)
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Reads what is remembered, once: the prompt of a session does not change."""
+        """Reads the memory once, because the prompt of a session does not change."""
         self._session_id = session_id
         hermes_home = str(kwargs.get("hermes_home") or "")
         self._database = str(Path(hermes_home) / "state.db") if hermes_home else ""
@@ -98,7 +98,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
     def on_session_switch(
         self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, **kwargs: Any
     ) -> None:
-        """Follows the conversation to another id; a new conversation gets what is remembered by now."""
+        """Follows the conversation to another id; a new conversation gets the current memory."""
         self._session_id = new_session_id
         if reset:
             self._memory_text = self._ask("SessionStart")
@@ -113,7 +113,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         return answer or json.dumps({"success": False, "error": _NO_ANSWER})
 
     def shutdown(self) -> None:
-        """Leaves running captures alone: they end by themselves."""
+        """Does not stop running captures: they end by themselves."""
         self._captures.clear()
 
     def _ask(self, event: str, **fields: str) -> str:
@@ -146,7 +146,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         return done.stdout.decode("utf-8", "replace").strip()
 
     def _event_command(self, event: str) -> list[str]:
-        """Returns the command with the event behind the name of the host, and with the user if there is one."""
+        """Returns the command with the event after the name of the host, and with the user if there is one."""
         index = self._command.index(_HOST, self._command.index("hook")) + 1
         user = ["--user", self._user] if self._user else []
         return [*self._command[:index], event, *self._command[index:], *user]
@@ -224,5 +224,5 @@ def _read_owners(hermes_home: str) -> list[str]:
 
 
 def register(ctx: Any) -> None:
-    """Gives Hermes the provider."""
+    """Registers the provider with Hermes."""
     ctx.register_memory_provider(MemorandaProvider())
