@@ -40,6 +40,8 @@ ORDER: dict[str, Any] = {
         ({"item": 5}, "'item' must be a string, not 5."),
         ({"item": "x"}, "'item' must be at least 2 characters, not 1."),
         ({"item": "rye", "count": "three"}, "'count' must be a whole number, not 'three'."),
+        ({"item": "rye", "price": 10**400}, ""),
+        ({"item": "rye", "price": float("nan")}, "'price' must be a number or null, not nan."),
         ({"item": "rye", "count": True}, "'count' must be a whole number, not True."),
         ({"item": "rye", "count": 10}, "'count' must be at most 9, not 10."),
         ({"item": "rye", "size": "huge"}, "'size' must be one of 'small', 'large', not 'huge'."),

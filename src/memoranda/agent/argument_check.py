@@ -4,8 +4,8 @@ It knows the keywords that tools use (type, enum, const, properties, required, a
 oneOf, allOf, ranges and lengths) and ignores every other one: what a schema says beyond them is left to the tool.
 """
 
-import math
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from memoranda.support.shorten import shorten_end
@@ -109,7 +109,7 @@ def _has_type(value: Any, name: str) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and isfinite(value)))
 
 
 def _schemas(value: Any) -> list[Any]:
