@@ -21,7 +21,7 @@ NUMBER = re.compile(r"(?:messages? |around_message_id |to |or |\[)(\d+)(?=[\]:, 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[SessionDB]:
-    """A conversation that was compressed three times: twice summarised, once only cut short."""
+    """A conversation that was compressed three times: twice summarised, once only shortened."""
     with SessionDB(tmp_path / "here" / "state.db") as opened:
         opened.create_session("s0", "cli")
         current = "s0"
@@ -57,7 +57,7 @@ def _named(db: SessionDB, session_id: str) -> list[tuple[str, Any]]:
 
 
 def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None:
-    """In the range of a summary, in its lines, and where output was cut short; they can be read with session_search."""
+    """This is true in the range and lines of a summary and in shortened output; session_search can read them."""
     assert other.import_sessions(db.export_all()).ok
     for name in ("s1", "s2", "s3"):
         assert _named(other, name) == _named(db, name)
@@ -70,8 +70,8 @@ def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None
         assert search(other, "s3", session_id="s1", around_message_id=number)["success"]
 
 
-def test_a_conversation_that_goes_on_elsewhere_names_one_range(db: SessionDB, other: SessionDB) -> None:
-    """The next summary takes up the range of the one that came in."""
+def test_an_imported_conversation_that_continues_names_one_range(db: SessionDB, other: SessionDB) -> None:
+    """The next summary continues the range of the imported one."""
     other.import_sessions(db.export_all())
     other.append_messages("s3", [said("user", f"And crate {step}? " * 30) for step in range(40)])
     live = other.live_context("s3")
@@ -84,10 +84,10 @@ def test_a_conversation_that_goes_on_elsewhere_names_one_range(db: SessionDB, ot
 
 
 @pytest.mark.parametrize("order", [("all", "all", "last"), ("last", "all", "last", "all")])
-def test_a_conversation_that_comes_in_twice_is_there_once(
+def test_a_conversation_that_is_imported_twice_is_stored_once(
     db: SessionDB, other: SessionDB, order: tuple[str, ...]
 ) -> None:
-    """Whole or only its last session, in whatever order: no summary is there a second time."""
+    """Whether all of it or only its last session is imported, no summary is stored twice."""
     exported = db.export_all()
     for which in order:
         assert other.import_sessions(exported if which == "all" else exported[-1:]).ok

@@ -133,7 +133,7 @@ def test_rules_and_tasks_survive_word_for_word() -> None:
     ids=lambda step: repr(step)[:30].encode("ascii", "replace").decode(),
 )  # fmt: skip
 def test_a_summariser_that_fails_leads_to_an_extract(step: Step, caplog: pytest.LogCaptureFixture) -> None:
-    """Every kind of failure the same way; it is said why, and logged."""
+    """This is true for every kind of failure; the result and the log say why."""
     live = numbered([*chatter(30), said("user", "We decided to use port 8123 for the cache."), *chatter(30)])
     with ScriptedModel([step]) as model, caplog.at_level(logging.WARNING):
         done = _compress(live, model)
@@ -214,7 +214,7 @@ def test_notes_of_any_length_leave_room() -> None:
 
 
 def test_the_latest_request_is_never_cut() -> None:
-    """However long it is; what is over the target is said."""
+    """This is true however long it is; the result says how far it exceeds the target."""
     request = "Please port this: " + "word " * 3_000
     live = numbered([*chatter(60), said("user", request), *(said("assistant", "ok " * 100),) * 30])
     done = _compress(live, good_model())
@@ -235,8 +235,8 @@ def test_huge_output_at_the_end_is_cut_when_it_must_be() -> None:
     assert isinstance(last, KeptMessage) and last.replacement is None
 
 
-def test_nothing_to_compress_is_said() -> None:
-    """A short conversation stays as it is, also by force."""
+def test_a_conversation_without_anything_to_compress_is_not_changed() -> None:
+    """This is true even with `force`, and the result says why."""
     for force in (False, True):
         done = Compressor().compress(numbered(chatter(2)), model=None, window=100_000, force=force)
         assert isinstance(done, NotCompressed)
@@ -245,8 +245,8 @@ def test_nothing_to_compress_is_said() -> None:
     assert isinstance(small, NotCompressed)
 
 
-def test_a_short_conversation_is_said_to_be_short() -> None:
-    """Not that there is nothing in its middle; that is said where it is true."""
+def test_a_short_conversation_is_reported_as_short() -> None:
+    """The other reason, an empty middle, is reported only where it is true."""
     short = numbered([said("user", "a"), said("assistant", "b")] * 6)
     for force in (False, True):
         assert Compressor().compress(short, model=None, window=8_000, force=force) == NotCompressed(
@@ -257,8 +257,8 @@ def test_a_short_conversation_is_said_to_be_short() -> None:
     assert "no messages between" in huge.reason
 
 
-def test_messages_of_the_conversation_do_not_command_the_summariser() -> None:
-    """The transcript stands between marks, and the instructions say that it is a record."""
+def test_messages_of_the_conversation_do_not_instruct_the_summariser() -> None:
+    """The transcript is between tags, and the instructions say that it is a record."""
     seen: list[str] = []
 
     def answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
@@ -270,7 +270,7 @@ def test_messages_of_the_conversation_do_not_command_the_summariser() -> None:
 
 
 def test_recalled_memory_does_not_become_part_of_a_summary() -> None:
-    """A fence that a provider's notes hold, or that a model repeats, is taken out."""
+    """A fence in a provider's notes, or one that a model repeats, is removed."""
     block = build_memory_context_block("The user keeps geese.")
     model = ScriptedModel([Reply(sections(state=f"- the parser reads a file\n{block}"))])
     done = _compress(numbered(chatter(60)), model, provider_notes=f"Keep this. {block}")

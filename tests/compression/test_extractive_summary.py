@@ -1,4 +1,4 @@
-"""Without a model, the telling lines of a conversation are kept word for word, within the room."""
+"""Without a model, the significant lines of a conversation are quoted, within the room."""
 
 import pytest
 
@@ -38,8 +38,8 @@ def test_every_line_was_said() -> None:
             assert line.removeprefix("- ") in everything
 
 
-def test_it_goes_on_from_what_was_known() -> None:
-    """The first goal stays, and nothing is there twice."""
+def test_it_continues_the_previous_summary() -> None:
+    """The first goal stays, and no line is repeated."""
     first = extract_summary(numbered(TALK), {}, 1_500)
     again = extract_summary(numbered(TALK), first, 1_500)
     assert again["Decisions"] == first["Decisions"]

@@ -1,4 +1,4 @@
-"""What was compressed away is found and read by the same conversation, each message once, however often it went on."""
+"""A conversation finds and reads its compressed messages, each once, after any number of continuations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,8 +132,8 @@ def test_the_range_that_a_summary_names_can_be_read(db: SessionDB) -> None:
         assert read["messages"][0]["id"] == done.first_id
 
 
-def test_output_that_was_cut_short_can_be_read_whole(db: SessionDB) -> None:
-    """Under the number that the short form names."""
+def test_shortened_output_can_be_read_in_full(db: SessionDB) -> None:
+    """The shortened message names the id to read."""
     db.create_session("s0", "cli")
     output = " ".join(f"line{number}" for number in range(900))
     ids = db.append_messages("s0", [*chatter(2), calls("c"), result("c", f"{output} platypus {output}"), *chatter(3)])

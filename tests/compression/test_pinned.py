@@ -34,7 +34,7 @@ def test_a_standing_rule_is_pinned_word_for_word(rule: str) -> None:
     ["It crashed yesterday.", "Can you read the file?", "What is the latest version?", "Thanks, that works."],
 )
 def test_an_ordinary_sentence_is_not(text: str) -> None:
-    """Most of what is said is no rule."""
+    """Most sentences are not rules."""
     assert _find(said("user", text)) == Pinned()
 
 
@@ -46,7 +46,7 @@ def test_only_the_user_makes_rules() -> None:
 
 
 def test_open_boxes_are_tasks_until_they_are_ticked() -> None:
-    """Whoever writes or ticks them."""
+    """The user or the assistant may write and tick them."""
     first = _find(said("assistant", "Plan:\n- [ ] port the parser\n- [ ] write the tests\n- [x] read the code"))
     assert first.tasks == ("port the parser", "write the tests")
     assert _find(said("user", "* [x] port the parser"), known=first).tasks == ("write the tests",)
@@ -59,8 +59,8 @@ def test_a_task_that_the_user_names_is_pinned() -> None:
     )
 
 
-def test_a_list_that_a_tool_keeps_counts_as_it_was_last_said() -> None:
-    """Only what is not finished."""
+def test_the_latest_task_list_of_a_tool_counts() -> None:
+    """Only its open items count."""
     first = calls("1", name="todo_write", arguments='{"todos": [{"content": "one", "status": "pending"},'
                   ' {"content": "two", "status": "in_progress"}]}')  # fmt: skip
     second = calls("2", name="update_plan", arguments='{"plan": [{"step": "one", "status": "completed"},'
@@ -75,7 +75,7 @@ def test_arguments_of_any_shape_do_no_harm(arguments: str) -> None:
     assert _find(calls("1", name="todo", arguments=arguments)) == Pinned()
 
 
-def test_what_is_known_stays_and_nothing_is_there_twice() -> None:
+def test_previous_sentences_stay_and_none_is_repeated() -> None:
     """The order is that of the last mention."""
     known = Pinned(("Never push to main.", "Always use tabs."), ("write the tests",))
     found = _find(said("user", "Never push to main."), known=known)

@@ -37,7 +37,7 @@ def test_a_call_stays_with_its_results() -> None:
 
 
 def test_a_result_without_a_call_stays_with_the_message_before_it() -> None:
-    """An interrupted turn may leave one; an unanswered call stands alone."""
+    """An interrupted turn may leave one; an unanswered call can be separated."""
     assert cut_positions([calls("x"), said("user", "a"), result("y"), said("user", "b")]) == [0, 1, 3, 4]
     assert cut_positions([result("y"), said("user", "b")]) == [0, 1, 2]
     assert cut_positions([]) == [0]
@@ -64,8 +64,8 @@ def test_an_image_is_a_request() -> None:
     assert plan.tail[-1].message["content"] == "  "
 
 
-def test_an_earlier_summary_is_taken_up() -> None:
-    """It is in neither part of what is kept, nor among what is summarised; the head ends before it."""
+def test_an_earlier_summary_is_continued() -> None:
+    """It is neither kept nor summarised again; the head ends before it."""
     messages = [*chatter(1), said("user", "a summary"), *chatter(50)]
     plan = _plan(messages, summaries=(2,))
     assert [each.message["content"] for each in plan.previous] == ["a summary"]
@@ -73,8 +73,8 @@ def test_an_earlier_summary_is_taken_up() -> None:
     assert all(not each.is_summary for each in (*plan.head, *plan.middle, *plan.tail))
 
 
-def test_a_summary_is_no_request() -> None:
-    """Though it stands in the user's place."""
+def test_a_summary_is_not_a_request() -> None:
+    """This is true although its role is user."""
     messages = [said("user", "the real one"), said("user", "a summary"), *(said("assistant", "x " * 900),) * 9]
     plan = _plan(messages, window=4_000, summaries=(1,))
     assert [each.message["content"] for each in plan.head] == ["the real one"]
@@ -82,7 +82,7 @@ def test_a_summary_is_no_request() -> None:
 
 
 def test_there_is_no_plan_without_a_middle() -> None:
-    """Nothing said, or too little."""
+    """The conversation is empty or too short."""
     assert make_plan([], CHOSEN, 8_000) is None
     assert make_plan(numbered(chatter(2)), CHOSEN, 100_000) is None
     assert make_plan(numbered([said("user", "a summary")], summaries=(0,)), CHOSEN, 8_000) is None

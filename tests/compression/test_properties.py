@@ -1,4 +1,4 @@
-"""Whatever the conversation is: nothing is lost, nothing is torn apart, and what was asked last stays as it was."""
+"""In any conversation nothing is lost, no call is separated from its result, and the latest request does not change."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Old output is cut short, says where the rest is, and stays acceptable to a chat API."""
+"""Old output is shortened, says where the rest is, and stays valid for a chat API."""
 
 import json
 from typing import Any
@@ -32,8 +32,8 @@ def test_what_was_cut_is_not_cut_again() -> None:
         assert _shorten(short) is None
 
 
-def test_short_messages_stay_as_they_are() -> None:
-    """Words of the user and of the assistant always, whatever their length."""
+def test_short_messages_are_not_changed() -> None:
+    """Texts of the user and the assistant never change, whatever their length."""
     for message in (result("c", "done"), said("user", "x" * 9_000), said("assistant", "x" * 9_000), calls("c")):
         assert _shorten(message) is None
 
@@ -53,8 +53,8 @@ def test_long_arguments_stay_json() -> None:
     assert short["tool_calls"][0]["id"] == "c"
 
 
-def test_an_old_image_leaves_a_word() -> None:
-    """The words beside it stay; the message is not changed in place."""
+def test_an_old_image_is_replaced_with_a_note() -> None:
+    """The text of the message stays; the message is not changed in place."""
     parts = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "data:"}}]
     message = said("user", parts)
     short = _shorten(message)

@@ -16,14 +16,14 @@ FULL = RunningSummary(
 )  # fmt: skip
 
 
-def test_a_summary_is_read_back_as_it_was() -> None:
-    """Sections, what is pinned, and the range of messages."""
+def test_a_summary_is_parsed_as_it_was_written() -> None:
+    """Sections, pinned sentences and the range of messages survive."""
     assert parse_summaries([render_summary(FULL, "s1")]) == FULL
     bare = RunningSummary({name: "" for name in SECTIONS}, Pinned(), 1, 2)
     assert parse_summaries([render_summary(bare, "")]) == bare
 
 
-def test_a_summary_of_an_earlier_version_is_read_back_too() -> None:
+def test_a_summary_of_an_earlier_version_is_parsed() -> None:
     """Its other footer does not become part of the last section."""
     assert parse_summaries([render_summary(FULL, "s1").replace(FOOTER, EARLIER_FOOTER)]) == FULL
 
@@ -94,8 +94,8 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
         (Reply(sections(files="- /etc/passwd\n- lib/foo.rs\n- ZX-81234\n- port 99871\n- v7.7.7")), "not in the"),
     ],
 )  # fmt: skip
-def test_what_is_no_summary_of_this_conversation_is_refused(reply: Reply, why: str) -> None:
-    """With a reason."""
+def test_an_answer_that_is_not_a_summary_is_refused(reply: Reply, why: str) -> None:
+    """The reason is returned."""
     judged = check_summary(reply, SOURCE, 500)
     assert isinstance(judged, str)
     assert why in judged

@@ -88,13 +88,13 @@ def test_it_is_tried_again_when_there_is_more_to_win() -> None:
 
 
 @pytest.mark.parametrize("garbage", [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}'])
-def test_notes_that_cannot_be_read_are_no_notes(garbage: str | None) -> None:
-    """Nothing is known then."""
+def test_unreadable_progress_counts_as_none(garbage: str | None) -> None:
+    """The progress starts from zero."""
     assert CompressionProgress.from_json(garbage) == CompressionProgress()
 
 
-def test_notes_come_back_as_they_were() -> None:
-    """Through their text."""
+def test_progress_survives_as_json() -> None:
+    """Reading its JSON gives an equal value."""
     progress = CompressionProgress().after_failure(5, WINDOW).after_compression(WINDOW)
     assert CompressionProgress.from_json(progress.to_json()) == progress
 

@@ -9,7 +9,7 @@ from tests.forked import in_child
 
 
 def killed_store(path: Path, messages: int = 20) -> Path:
-    """A store whose log holds a session and its messages; its tables were made before."""
+    """A store with a log that contains a session and its messages; its tables were created before."""
     open_store(path).close()
 
     def write_and_die() -> None:

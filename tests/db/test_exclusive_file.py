@@ -41,8 +41,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _held_by_another(path: Path) -> Iterator[int]:
-    """Another process has the store open and does nothing with it; its number."""
+def _open_in_another_process(path: Path) -> Iterator[int]:
+    """Yields the id of another process that has the store open and is idle."""
 
     def hold(say: Say) -> None:
         open_store(path).messages.append_message("s", "user", "second")
@@ -59,8 +59,8 @@ def _held_by_another(path: Path) -> Iterator[int]:
 
 
 @pytest.fixture
-def nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a system that does not tell who has a file open."""
+def no_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulates a system that cannot list the processes that have a file open."""
     monkeypatch.setattr(alone_module, "processes_that_opened", lambda files: [])
 
 
@@ -71,7 +71,7 @@ def _count(path: Path) -> int:
 
 def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> None:
     """Not a byte changes, and the process is named; when it has ended, it can be done."""
-    with _held_by_another(path) as number:
+    with _open_in_another_process(path) as number:
         before = tree(path.parent)
         with pytest.raises(LockTimeoutError, match=rf"process {number}\b.*Nothing was changed.*doctor --fix"):
             salvage(path, path.with_name("kept"))
@@ -80,21 +80,21 @@ def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> No
     assert _count(path) == 2
 
 
-@pytest.mark.usefixtures("nobody_is_named")
-def test_the_locks_alone_tell_that_somebody_is_there(path: Path) -> None:
-    """Although the other process neither reads nor writes at that time."""
-    with _held_by_another(path):
+@pytest.mark.usefixtures("no_process_is_named")
+def test_the_locks_alone_show_another_process(path: Path) -> None:
+    """The other process neither reads nor writes at that time."""
+    with _open_in_another_process(path):
         before = tree(path.parent)
         with pytest.raises(LockTimeoutError, match="another process"):
             salvage(path, path.with_name("kept"))
         assert tree(path.parent) == before
 
 
-@pytest.mark.usefixtures("nobody_is_named")
+@pytest.mark.usefixtures("no_process_is_named")
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_log_that_lost_its_file_may_still_be_in_use(path: Path, lose: object) -> None:
     """By a process that has had the file open since before it was lost."""
-    with _held_by_another(path):
+    with _open_in_another_process(path):
         assert callable(lose)
         lose(path)
         before = tree(path.parent)
@@ -134,8 +134,8 @@ def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) ->
     assert _count(path) == 2
 
 
-def test_whoever_waits_to_open_it_gets_the_new_one(path: Path) -> None:
-    """What he writes then is in the store, and not in the file that is kept."""
+def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> None:
+    """Its writes are in the store, not in the kept file."""
     waiting: list[Forked] = []
 
     def write(say: Say) -> None:
@@ -154,9 +154,9 @@ def test_whoever_waits_to_open_it_gets_the_new_one(path: Path) -> None:
     assert _count(path.with_name("kept")) == 1
 
 
-@pytest.mark.usefixtures("nobody_is_named")
-def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process keeps a lock there, so an open one is not noticed; but nothing it writes is lost silently."""
+@pytest.mark.usefixtures("no_process_is_named")
+def test_without_a_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process holds a lock, so an open file is not noticed; but none of its writes is lost silently."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
 
@@ -177,8 +177,8 @@ def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, mo
     assert _count(path) == 1
 
 
-def test_of_two_mends_at_the_same_time_one_is_refused(path: Path) -> None:
-    """And disturbs nothing of the other's."""
+def test_one_of_two_concurrent_repairs_is_refused(path: Path) -> None:
+    """It does not disturb the other one."""
     refused: list[int] = []
 
     def repair(say: Say) -> None:
@@ -216,8 +216,8 @@ def test_what_was_kept_before_is_not_written_over(path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("lose", [*LOSSES.values(), lambda path: None], ids=[*LOSSES, "there"])
-def test_a_mend_that_fails_changes_nothing(tmp_path: Path, lose: object) -> None:
-    """For want of room, say."""
+def test_a_repair_that_fails_changes_nothing(tmp_path: Path, lose: object) -> None:
+    """For example, the disk is full."""
     path = killed_store(tmp_path / "state.db")
     assert callable(lose)
     lose(path)

@@ -49,8 +49,8 @@ FOREIGN: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
-def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path: Path, make: Callable[[Path], object]) -> None:
-    """Byte for byte, and nothing is put beside it."""
+def test_a_file_that_is_not_ours_is_refused_and_not_changed(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    """Every byte stays, and no other file is created."""
     path = tmp_path / "state.db"
     make(path)
     before = tree(tmp_path)
@@ -115,8 +115,8 @@ def test_damage_is_found_by_the_check(tmp_path: Path) -> None:
         assert store.maintenance.check_integrity() != []
 
 
-def test_a_torn_log_loses_only_what_was_not_acknowledged_behind_the_tear(tmp_path: Path) -> None:
-    """After a power cut the log may end in rubbish; what is before it is read, in whole transactions."""
+def test_a_damaged_log_loses_only_transactions_after_the_damage(tmp_path: Path) -> None:
+    """After a power cut the log may end in garbage; whole transactions before it are read."""
     with open_store(tmp_path / "state.db") as store:
         store.sessions.create_session("s", "cli")
         for number in range(10):

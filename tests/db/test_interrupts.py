@@ -25,8 +25,8 @@ def _batch(number: int) -> list[dict[str, object]]:
     return [{"role": "user", "content": f"{part} of {number}"} for part in ("beginning", "end")]
 
 
-def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: SessionStore) -> None:
-    """Wherever it came; another thread that writes at once does not wait, and neither does this one."""
+def test_an_interrupted_write_is_complete_or_absent_and_blocks_no_other(store: SessionStore) -> None:
+    """This is true wherever the interrupt came; neither another thread nor this one waits for its next write."""
     store.messages.append_messages("s", _batch(-1))
     last = moments(lambda: store.messages.append_messages("s", _batch(0))) + 5
     with ThreadPoolExecutor(1) as other:
@@ -42,8 +42,8 @@ def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: S
     assert last > 50 and len(beginnings) < last
 
 
-def test_an_interrupted_read_holds_nobody_up(store: SessionStore) -> None:
-    """Others read and write beside it, and a fork does not wait for it."""
+def test_an_interrupted_read_blocks_no_other(store: SessionStore) -> None:
+    """Others read and write at the same time, and a fork does not wait for it."""
     store.messages.append_messages("s", _batch(0))
     last = moments(lambda: store.messages.get_messages("s")) + 5
     with ThreadPoolExecutor(1) as other:

@@ -31,8 +31,8 @@ def _count(file: LazyDatabase) -> int:
         return int(connection.execute("SELECT count(*) FROM notes").fetchone()[0])
 
 
-def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
-    """Then it is there, with its tables, and private."""
+def test_nothing_is_created_before_it_is_needed(tmp_path: Path) -> None:
+    """Then the file exists with its tables, and is private."""
     file = _file(tmp_path)
     assert not file.exists()
     file.close()
@@ -58,7 +58,7 @@ def test_it_is_opened_once_for_all_threads_and_again_after_it_was_closed(tmp_pat
 
 
 def test_a_file_that_is_damaged_is_an_error_each_time(tmp_path: Path) -> None:
-    """And stays as it is."""
+    """The file does not change."""
     file = _file(tmp_path)
     file.path.write_bytes(b"not a database at all " * 100)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A file that is missing or empty beside its log is damage: never a new store, and the log is never deleted."""
+"""A missing or empty file with a log is damage: it is never treated as a new store, and the log is never deleted."""
 
 import os
 from collections.abc import Callable
@@ -23,10 +23,8 @@ pytestmark = forking
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-def test_a_store_that_lost_its_file_is_refused_and_left_as_it_is(
-    tmp_path: Path, lose: Callable[[Path], object]
-) -> None:
-    """Byte for byte, and the error says what to do."""
+def test_a_store_that_lost_its_file_is_refused_and_not_changed(tmp_path: Path, lose: Callable[[Path], object]) -> None:
+    """Every byte stays, and the error says what to do."""
     path = killed_store(tmp_path / "state.db")
     lose(path)
     before = tree(tmp_path)
@@ -73,7 +71,7 @@ def test_a_file_that_is_emptied_while_it_is_open_keeps_its_log(tmp_path: Path) -
 
 
 def test_the_log_of_a_linked_file_is_where_sqlite_has_it(tmp_path: Path) -> None:
-    """Beside the file, not beside the link."""
+    """It is next to the file, not next to the link."""
     (tmp_path / "elsewhere").mkdir()
     path = killed_store(tmp_path / "elsewhere" / "real.db")
     (tmp_path / "state.db").symlink_to(path)
@@ -85,8 +83,8 @@ def test_the_log_of_a_linked_file_is_where_sqlite_has_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("file", [True, False])
-def test_an_empty_log_holds_nothing(tmp_path: Path, file: bool) -> None:
-    """A store is made beside it, as anywhere else."""
+def test_an_empty_log_is_ignored(tmp_path: Path, file: bool) -> None:
+    """A store is created as usual."""
     path = tmp_path / "state.db"
     Path(f"{path}-wal").touch()
     if file:

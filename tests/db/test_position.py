@@ -23,7 +23,7 @@ def test_a_number_is_read_as_a_row() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "1-", "1-2-3", "-"])
-def test_what_is_no_position_is_refused(text: str) -> None:
+def test_an_invalid_position_is_refused(text: str) -> None:
     """A damaged value must not become a position."""
     with pytest.raises(ValueError, match="invalid literal"):
         Position.parse(text)

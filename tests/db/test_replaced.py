@@ -38,8 +38,8 @@ def test_a_deleted_store_acknowledges_nothing(path: Path) -> None:
         assert not path.exists()
 
 
-def test_a_replaced_store_goes_on_in_the_file_that_is_there(path: Path) -> None:
-    """The first write is refused, the next one goes into the new file; what the old one acknowledged is not its."""
+def test_a_replaced_store_continues_in_the_new_file(path: Path) -> None:
+    """The first write is refused, the next one goes to the new file, which lacks earlier writes to the old one."""
     backup = _with_backup(path)
     with open_store(path) as store:
         store.messages.append_message("s", "user", "in the old file")
@@ -54,8 +54,8 @@ def test_a_replaced_store_goes_on_in_the_file_that_is_there(path: Path) -> None:
         assert store.maintenance.check_integrity() == []
 
 
-def test_whoever_only_reads_sees_the_file_that_is_there(path: Path) -> None:
-    """Without an error."""
+def test_a_reader_sees_the_new_file(path: Path) -> None:
+    """It gets no error."""
     backup = _with_backup(path)
     with open_store(path) as store:
         store.messages.append_message("s", "user", "in the old file")

@@ -43,7 +43,7 @@ def test_a_transaction_is_whole(database: Database) -> None:
     assert _names(database) == ["a", "b"]
 
 
-def test_a_write_within_a_write_ends_it_and_says_so(database: Database) -> None:
+def test_a_nested_write_ends_the_outer_one_and_says_so(database: Database) -> None:
     """The inner one is written, the outer one is not, and neither keeps the next one out."""
     with pytest.raises(RuntimeError, match="A nested write"), database.writing() as outer:
         _add(outer, "outer")
@@ -163,8 +163,8 @@ def test_shrinking_the_log_does_not_wait_for_a_reader(database: Database) -> Non
     assert Path(f"{database.path}-wal").stat().st_size == 0
 
 
-def test_another_writer_is_told_from_damage(database: Database) -> None:
-    """Being locked out is a timeout that says that nothing was written."""
+def test_another_writer_is_distinguished_from_damage(database: Database) -> None:
+    """A lock causes a timeout that says that nothing was written."""
     with closing(sqlite3.connect(database.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LockTimeoutError, match="Nothing was written"), database.writing() as connection:

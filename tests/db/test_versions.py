@@ -52,8 +52,8 @@ def test_a_newer_store_is_refused_and_not_touched(tmp_path: Path, version: int, 
 
 
 @pytest.mark.parametrize("version", ["'abc'", "''", "4.5", "x'00ff'", "-1", f"'{'9' * 500}x'"])
-def test_a_store_whose_version_is_no_number_is_damaged(tmp_path: Path, version: str) -> None:
-    """It is refused in a sentence, and not touched."""
+def test_a_store_with_an_invalid_version_is_damaged(tmp_path: Path, version: str) -> None:
+    """It is refused with a clear message, and not changed."""
     path = tmp_path / "home" / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
@@ -88,8 +88,8 @@ def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
         assert store.messages.append_message("s", "user", "new", reasoning_content="c")
 
 
-def test_indexes_come_back(tmp_path: Path) -> None:
-    """An older store gets those that it lacks."""
+def test_missing_indexes_are_created_again(tmp_path: Path) -> None:
+    """An older store gets the indexes that it lacks."""
     path = tmp_path / "state.db"
     open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
@@ -132,8 +132,8 @@ def test_a_migration_is_done_once(tmp_path: Path) -> None:
     assert calls == ["double", "double"]
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    """Its own transaction is undone, earlier migrations stay, and the next program starts where it stopped."""
+def test_a_migration_that_fails_does_not_change_the_store(tmp_path: Path) -> None:
+    """Its transaction is rolled back, earlier migrations stay, and the next program continues from there."""
     order: list[str] = []
 
     def first(connection: Connection) -> None:

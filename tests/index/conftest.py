@@ -22,14 +22,14 @@ def pattern(text: str) -> Pattern:
     return And(tuple(Word(word[0]) if len(word) == 1 else Phrase(word) for word in words))
 
 
-def ids(index: SearchIndex, text: str, among: Filters = EVERYONE) -> list[int]:
+def ids(index: SearchIndex, text: str, filters: Filters = EVERYONE) -> list[int]:
     """The ids of the messages that have all of the typed words, newest first; 0 for a title."""
-    return [posting.message for posting in postings(index, text, among)]
+    return [posting.message for posting in postings(index, text, filters)]
 
 
-def postings(index: SearchIndex, text: str, among: Filters = EVERYONE) -> list[Posting]:
+def postings(index: SearchIndex, text: str, filters: Filters = EVERYONE) -> list[Posting]:
     with index.reading() as reader:
-        return reader.postings(pattern(text), among, 10_000)
+        return reader.postings(pattern(text), filters, 10_000)
 
 
 @pytest.fixture
@@ -47,4 +47,4 @@ def index(tmp_path: Path, sessions: SessionStore) -> Iterator[SearchIndex]:
 
 @pytest.fixture
 def find(index: SearchIndex) -> Find:
-    return lambda text, among=EVERYONE: ids(index, text, among)
+    return lambda text, filters=EVERYONE: ids(index, text, filters)

@@ -156,7 +156,7 @@ def test_damage_that_is_met_in_the_middle_of_a_search_is_answered_around(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 7])
 def test_every_page_overwritten_in_turn_while_others_append(tmp_path: Path, sessions: SessionStore, seed: int) -> None:
-    """No append fails, every search finds what was acknowledged before it, and the index is whole in the end."""
+    """No append fails, every search finds what was acknowledged before it, and the index ends undamaged."""
     words = random.Random(1).sample(range(10_000), 300)
     sessions.sessions.create_session("s", "cli", title="Pages")
     for start in range(0, 300, 100):
@@ -209,8 +209,8 @@ def test_an_index_of_another_store_is_not_believed(tmp_path: Path, sessions: Ses
         stranger.close()
 
 
-def test_an_index_of_another_version_is_made_anew(tmp_path: Path, sessions: SessionStore) -> None:
-    """Older or newer, its tokens would not be ours."""
+def test_an_index_of_another_version_is_rebuilt(tmp_path: Path, sessions: SessionStore) -> None:
+    """Its tokens may differ, whether it is older or newer."""
     made = _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
@@ -263,10 +263,10 @@ def _pages(file: IndexFile) -> int:
     return int(file._writer.execute("PRAGMA page_count").fetchone()[0])
 
 
-def test_a_busy_index_is_searched_around(
+def test_a_search_does_not_wait_for_a_busy_index(
     tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another process holds the write lock, what is missing is read from the store."""
+    """While another process holds the write lock, missing messages are read from the store."""
     monkeypatch.setattr("memoranda.index.index_file._WAIT", 0.05)
     made = _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
@@ -285,7 +285,7 @@ def test_a_busy_index_is_searched_around(
 
 
 def test_a_directory_that_cannot_be_written() -> None:
-    """What is there is used, what is missing is read from the store, and nothing is made."""
+    """The existing index is used, missing messages are read from the store, and no file is created."""
     with unprivileged() as directory:
         with open_store(directory / "state.db") as sessions:
             made = _fill(sessions)
@@ -354,8 +354,8 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
 
 
 @pytest.mark.parametrize("more", [0, 5, 50])
-def test_a_store_put_back_from_an_older_copy_is_indexed_anew(tmp_path: Path, more: int) -> None:
-    """Its numbers are given again: nothing of what was lost is found, and everything that was said since is."""
+def test_a_store_restored_from_an_older_copy_is_indexed_again(tmp_path: Path, more: int) -> None:
+    """Ids are assigned again: lost messages are not found, and all newer messages are."""
     path = tmp_path / "state.db"
     with open_store(path) as store, closing(SearchIndex(tmp_path / "index.db", store.feed)) as index:
         _fill(store)
@@ -389,8 +389,8 @@ def test_deleting_the_last_messages_needs_no_new_index(tmp_path: Path, sessions:
         _fill(sessions, 5, "t")
 
 
-def test_a_directory_in_the_place_of_a_file_is_left_alone(tmp_path: Path, sessions: SessionStore) -> None:
-    """It is no index, however new its name is."""
+def test_a_directory_with_the_name_of_an_index_file_is_ignored(tmp_path: Path, sessions: SessionStore) -> None:
+    """It is not an index, however new its name is."""
     (tmp_path / "index.db.9999999999999999999").mkdir()
     _fill(sessions)
     with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:

@@ -41,13 +41,13 @@ def test_a_child_forked_while_a_thread_is_in_sqlite_does_not_hang(
         db.create_session("s", source="cli")
         _write_and_index(db)
 
-        def go_on() -> None:
+        def keep_working() -> None:
             nonlocal done
             while not ending.is_set():
                 work(db)
                 done += 1
 
-        thread = threading.Thread(target=go_on)
+        thread = threading.Thread(target=keep_working)
         thread.start()
         try:
             for number in range(FORKS):

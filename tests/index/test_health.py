@@ -50,8 +50,8 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
     assert index.state().indexed.count == made[-1] + 1
 
 
-def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
-    """The real question is asked, so an index that is sound as a file but empty is found out."""
+def test_lost_words_are_noticed_and_repaired(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
+    """The check runs real queries, so it notices an index that is a valid file but empty."""
     made = _made(sessions, index)
     _harm(index, "DELETE FROM words_idx")
     _harm(index, "UPDATE words_data SET block = zeroblob(8) WHERE id = 10")

@@ -24,8 +24,8 @@ def _words(role: str = "user", content: Any = None, **fields: Any) -> Searchable
     return searchable_text(FeedMessage(1, "s", role, content, **values))
 
 
-def test_text_is_taken_as_it_is() -> None:
-    """Plain content is what was said."""
+def test_text_is_not_changed() -> None:
+    """Plain content is the searchable text."""
     assert _words("user", "Hello\nthere") == SearchableText(USER, "Hello\nthere", "")
 
 
@@ -44,7 +44,7 @@ def test_structured_content_gives_its_texts() -> None:
     assert _words("user", content).text.split() == ["look", "at", "架构图", "42", "files", "bare", "7"]
 
 
-def test_a_data_url_in_text_is_left_out() -> None:
+def test_a_data_url_in_text_is_omitted() -> None:
     """The words around it stay."""
     assert _words("user", "see data:image/png;base64,QUJDRA== here").text.split() == ["see", "here"]
 
@@ -61,7 +61,7 @@ def test_a_tool_call_is_its_name_and_plain_values(arguments: str) -> None:
 
 
 def test_a_result_is_found_by_the_name_of_its_tool() -> None:
-    """The name stands beside what the tool said."""
+    """The name is searchable together with the output."""
     assert _words("tool", "done", tool_name="web_search") == SearchableText(TOOL, "done", "web_search")
 
 
@@ -85,13 +85,13 @@ def test_very_long_messages_are_clipped() -> None:
 
 
 def test_deeply_nested_content_does_no_harm() -> None:
-    """What lies too deep is left out."""
+    """Values that are nested too deeply are omitted."""
     content: Any = json.loads("[" * 900 + '"deep"' + "]" * 900)
     assert _words("user", ["shallow", content]).text == "shallow"
 
 
-def test_everything_that_a_tool_was_asked_can_be_found() -> None:
-    """Also what stands under names that elsewhere only describe something."""
+def test_all_arguments_of_a_tool_can_be_found() -> None:
+    """This includes fields with names that only describe content elsewhere."""
     call = {"id": "call_1", "function": {"name": "get_ticket", "arguments": '{"id": "INC-4711", "format": "brief"}'}}
     assert _words("assistant", None, tool_calls=[call]).tool_text.split() == ["get_ticket", "INC-4711", "brief"]
     other = {"name": "get_ticket", "input": {"id": "INC-4712"}}
@@ -100,8 +100,8 @@ def test_everything_that_a_tool_was_asked_can_be_found() -> None:
     assert _words("assistant", part).text.split() == ["get", "INC-4713"]
 
 
-def test_a_list_of_names_is_no_blob() -> None:
-    """Encoded bytes come in long lines, lists in short ones."""
+def test_a_list_of_names_is_not_a_blob() -> None:
+    """Encoded bytes have long lines, lists have short ones."""
     names = "\n".join(f"host-{number}" for number in range(100))
     assert _words("tool", names).text == names
     assert _words("tool", "QUJD" * 500).text == ""

@@ -124,11 +124,11 @@ def test_scanning_answers_as_the_index_does(
     else:
         # Titles come with changes, which any search applies.
         monkeypatch.setattr(part, "_refresh", lambda head: None)
-    among = Filters(Scope.everyone(), titles=False)
+    filters = Filters(Scope.everyone(), titles=False)
     for query in QUERIES:
         with full.reading() as one, part.reading() as other:
-            assert [p.message for p in one.postings(query, among, 99)] == [
-                p.message for p in other.postings(query, among, 99)
+            assert [p.message for p in one.postings(query, filters, 99)] == [
+                p.message for p in other.postings(query, filters, 99)
             ], query
             assert other.note is not None
     full.close()

@@ -78,8 +78,8 @@ def test_patterns(sessions: SessionStore, index: SearchIndex) -> None:
         assert reader.frequency(And((Word("appl"), Word("数据")))) == 1
 
 
-def test_no_phrase_reaches_behind_what_was_said(sessions: SessionStore, index: SearchIndex) -> None:
-    """The parts of a camelCase word can be found, but not as if they had been said there."""
+def test_no_phrase_matches_across_the_end_of_a_text(sessions: SessionStore, index: SearchIndex) -> None:
+    """The parts of a camelCase word can be found, but not as a phrase with the text before them."""
     sessions.sessions.create_session("s", "cli")
     made = sessions.messages.append_message("s", "user", "call getUserName now")
     with index.reading() as reader:
@@ -113,8 +113,8 @@ def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
     b = sessions.messages.append_message("mine", "assistant", "owl", timestamp=101.0)
     c = sessions.messages.append_message("hers", "user", "owl", timestamp=200.0)
 
-    def found(**among: object) -> set[int]:
-        return set(ids(index, "owls", Filters(**({"scope": Scope.everyone()} | among))))  # type: ignore[arg-type]
+    def found(**filters: object) -> set[int]:
+        return set(ids(index, "owls", Filters(**({"scope": Scope.everyone()} | filters))))  # type: ignore[arg-type]
 
     assert found() == {0, a, b, c}
     assert found(scope=Scope.of(None)) == {0, a, b}
@@ -175,7 +175,7 @@ def test_a_session_made_again_under_the_same_name_is_another_one(sessions: Sessi
 
 
 def test_a_session_imported_again_is_found_once(sessions: SessionStore, find: Find) -> None:
-    """Deleted and brought back between two looks, it has new messages, and the old ones are gone."""
+    """Deleted and imported between two updates, it has new messages, and the old ones are not found."""
     sessions.sessions.create_session("s", "cli", started_at=1.0)
     sessions.messages.append_message("s", "user", "mole")
     assert len(find("mole")) == 1
@@ -269,8 +269,8 @@ def test_deletions_reach_a_half_built_index_too(
         assert len(found) == 21
 
 
-def test_compacting_removes_the_words_of_what_is_gone(sessions: SessionStore, index: SearchIndex) -> None:
-    """A deleted word is in no byte of the file any more."""
+def test_compacting_removes_the_words_of_deleted_messages(sessions: SessionStore, index: SearchIndex) -> None:
+    """The file no longer contains a deleted word."""
     sessions.sessions.create_session("s", "cli")
     sessions.sessions.create_session("t", "cli")
     sessions.messages.append_message("s", "user", "xylophonesecret")
@@ -318,10 +318,10 @@ def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None
         assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_long_messages_are_taken_in_a_few_at_a_time(
+def test_long_messages_are_indexed_a_few_at_a_time(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more text is held in memory than there is room for; none is left out, however long it is."""
+    """The text in memory is limited, and no message is skipped, however long it is."""
     monkeypatch.setattr(feed, "MAX_CHARACTERS", 1_000)
     sessions.sessions.create_session("s", "cli")
     made = [sessions.messages.append_message("s", "user", "needle " * many) for many in (1, 100, 100, 1_000, 1)]

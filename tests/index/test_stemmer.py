@@ -84,14 +84,14 @@ def test_unrelated_words_stay_apart() -> None:
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz", max_size=12), st.sampled_from(["", "ing", "ed", "ion", "ations", "ments"]))
 def test_any_word_has_a_stem(base: str, ending: str) -> None:
-    """Never an error, never nothing, never longer than the word (a silent e may come back)."""
+    """Never an error, never nothing, never longer than the word (except for a restored silent e)."""
     word = base + ending
     assert (1 if word else 0) <= len(stem(word)) <= max(len(word), 1)
 
 
 @pytest.mark.parametrize("word", [word for family in FAMILIES for word in family.split()])
 def test_a_word_begins_with_a_root_of_its_stem(word: str) -> None:
-    """So that a plain comparison of letters finds every word that the stem could stand for."""
+    """So a comparison of prefixes finds every word with that stem."""
     assert any(word.startswith(root) for root in roots(stem(word)))
 
 

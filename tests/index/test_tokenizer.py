@@ -64,7 +64,7 @@ def test_text_falls_into_tokens(text: str, tokens: str) -> None:
 
 
 def test_camel_case_words_are_found_in_part() -> None:
-    """The whole is a token of the text, the parts stand behind it, each word's once."""
+    """The whole word is a token of the text; its parts follow the text, once per word."""
     assert parts("getUserName calls parseHTMLDoc, then getUserName") == ["get", "user", "name", "pars", "html", "doc"]
     assert parts("OAuth2Token 'iPhone'") == ["o", "auth", "2", "token", "i", "phone"]
 
@@ -153,20 +153,20 @@ def test_what_is_indexed_is_what_is_looked_for(text: str) -> None:
 
 
 @given(TEXTS)
-def test_one_blank_stands_between_tokens(text: str) -> None:
-    """So that they can be counted by their blanks."""
+def test_tokens_are_separated_by_one_space(text: str) -> None:
+    """So counting the spaces counts the tokens."""
     assert all(tokens == " ".join(tokens.split()) for tokens in index_tokens(text))
 
 
 @given(TEXTS)
 def test_a_typed_text_finds_itself(text: str) -> None:
-    """The tokens of a typed word stand in the text in that order, a single last character as a beginning."""
+    """The tokens of a typed word occur in the text in that order; a single last character is a prefix."""
     indexed = tokenize(text)
     for tokens in query_words(text):
-        assert any(_stands_at(indexed, place, tokens) for place in range(len(indexed)))
+        assert any(_occurs_at(indexed, place, tokens) for place in range(len(indexed)))
 
 
-def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
+def _occurs_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
     there = indexed[place : place + len(tokens)]
     if is_single_character(tokens[-1]):
         return there[:-1] == list(tokens[:-1]) and there[-1:] != [] and there[-1].startswith(tokens[-1])
@@ -176,7 +176,7 @@ def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
 @given(TEXTS)
 @settings(max_examples=examples(400))
 def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
-    """Each token is found by its quoted self, and the table holds just these tokens."""
+    """Each token is found by its quoted self, and the table contains just these tokens."""
     tokens = tokenize(text)
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'ascii', content = '')")

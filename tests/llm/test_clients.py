@@ -42,7 +42,7 @@ def ask(model: Any, *, streamed: bool = False, **options: Any) -> tuple[Reply, l
 
 
 @_both_ways
-def test_an_answer_comes_back_whole(connect: Connect, streamed: bool) -> None:
+def test_an_answer_is_returned_completely(connect: Connect, streamed: bool) -> None:
     """Text, model and finish reason are those of the service; streamed, the pieces are the text."""
     with ScriptedServer([Reply(LONG, model="served-model")]) as server:
         reply, heard = ask(connect(server), streamed=streamed)
@@ -53,8 +53,8 @@ def test_an_answer_comes_back_whole(connect: Connect, streamed: bool) -> None:
 
 
 @_both_ways
-def test_several_tool_calls_come_back_with_their_arguments(connect: Connect, streamed: bool) -> None:
-    """In their order, the arguments put together from fragments."""
+def test_several_tool_calls_are_returned_with_their_arguments(connect: Connect, streamed: bool) -> None:
+    """They are in order, with the fragments of the arguments joined."""
     with ScriptedServer([Reply("Let me look.", CALLS, finish_reason="tool_calls")]) as server:
         reply, _ = ask(connect(server), streamed=streamed)
     assert [(call.id, call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [
@@ -97,10 +97,10 @@ REFUSALS: list[tuple[Refuse, type[ModelError]]] = [
 
 @_both_ways
 @pytest.mark.parametrize(("step", "kind"), REFUSALS, ids=[f"{step.status} {step.message[:20]}" for step, _ in REFUSALS])
-def test_refusals_are_told_apart_and_not_tried_again(
+def test_refusals_are_distinguished_and_not_retried(
     connect: Connect, step: Refuse, kind: type[ModelError], streamed: bool
 ) -> None:
-    """Auth, quota, context and the rest each have their error, which quotes what the service said."""
+    """Each kind has its own error, which quotes the service."""
     with ScriptedServer([step]) as server, pytest.raises(kind) as caught:
         ask(connect(server), streamed=streamed)
     assert type(caught.value) is kind
@@ -151,8 +151,8 @@ def test_a_wait_beyond_the_deadline_is_not_begun(connect: Connect) -> None:
     [Slow(Reply("late"), before=30), Slow(Reply(LONG * 60), between=0.05)],
     ids=["silent", "dripping"],
 )
-def test_the_deadline_holds(connect: Connect, slow: Slow, streamed: bool) -> None:
-    """Also against a service that sends a little all the time."""
+def test_the_deadline_is_kept(connect: Connect, slow: Slow, streamed: bool) -> None:
+    """This is true even if a service keeps sending a little."""
     with ScriptedServer([Reply("warm"), slow]) as server:
         model = connect(server)
         ask(model)
@@ -163,8 +163,8 @@ def test_the_deadline_holds(connect: Connect, slow: Slow, streamed: bool) -> Non
     assert took < 5
 
 
-def test_the_deadline_holds_over_all_tries(connect: Connect) -> None:
-    """Tries do not add up to more."""
+def test_the_deadline_covers_all_tries(connect: Connect) -> None:
+    """Retries do not extend it."""
     steps: list[Step] = [Slow(Refuse(503, "busy"), before=0.25)]
     began = time.monotonic()
     with ScriptedServer(lambda _: steps[0]) as server, pytest.raises(ModelError):
@@ -194,8 +194,8 @@ def test_an_answer_that_breaks_off_is_an_error_and_not_an_answer(connect: Connec
     assert heard
 
 
-def test_an_error_within_a_stream_is_told_apart_too(connect: Connect) -> None:
-    """Before the first word it is tried again, after it the error is raised."""
+def test_an_error_within_a_stream_is_distinguished(connect: Connect) -> None:
+    """Before the first text the call is retried; after it the error is raised."""
     with ScriptedServer([Trouble(Reply(LONG), after=1), Reply("fine")]) as server:
         assert ask(connect(server), streamed=True)[0].text == "fine"
     with ScriptedServer([Trouble(Reply(LONG), after=6)]) as server, pytest.raises(ModelOverloadedError):

@@ -1,4 +1,4 @@
-"""Which model is taken, and what is said when none can be."""
+"""Which model is chosen, and which error explains that none can be."""
 
 import subprocess
 import sys
@@ -47,23 +47,23 @@ def test_the_model_follows_from_settings_and_keys(
         (ModelSettings(name="claude-opus-5"), "ANTHROPIC_API_KEY"),
     ],
 )
-def test_a_missing_key_is_said_with_how_to_set_it(settings: ModelSettings, variable: str) -> None:
-    """By name, with the command, and with what works without one."""
+def test_the_error_for_a_missing_key_says_how_to_set_it(settings: ModelSettings, variable: str) -> None:
+    """It has the name, the command, and what works without a key."""
     with pytest.raises(ModelAuthError, match=f"memoranda secret set {variable}") as caught:
         model_for(settings, {})
     assert "ollama" in str(caught.value)
 
 
-def test_an_unknown_provider_is_told_the_known_ones() -> None:
-    """And how any other service is reached."""
+def test_the_error_for_an_unknown_provider_names_the_known_ones() -> None:
+    """It also says how to use any other service."""
     with pytest.raises(ModelError, match=r"openrouter.*base_url"):
         model_for(ModelSettings("acme"), {})
     with pytest.raises(ModelError, match=r"model\.name"):
         model_for(ModelSettings("openrouter"), KEYS)
 
 
-def test_a_missing_package_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the model is chosen, and also when it is asked."""
+def test_the_error_for_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is true when the model is chosen and when it is called."""
     monkeypatch.setattr(model_factory, "find_spec", lambda _: None)
     with pytest.raises(ModelError, match=r"pip install 'memoranda\[anthropic\]'"):
         model_for(ModelSettings(), KEYS)

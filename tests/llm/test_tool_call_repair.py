@@ -25,7 +25,7 @@ def test_any_call_becomes_one_that_services_take(name: Any, arguments: Any) -> N
     assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
 
-def test_a_good_call_is_left_as_it_is() -> None:
-    """To the byte: a cached prefix depends on it."""
+def test_a_valid_call_is_not_changed() -> None:
+    """Every byte stays, because a cached prefix depends on it."""
     good = {"id": "c", "type": "function", "function": {"name": "memory", "arguments": '{"a":  1}'}}
     assert repair_call(good) == good

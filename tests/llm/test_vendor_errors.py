@@ -10,7 +10,7 @@ from memoranda.llm.vendor_errors import failure_from_status, quote, retry_after
 
 
 def test_the_wait_is_read_in_every_form() -> None:
-    """Milliseconds, seconds, or a date; nothing where nothing sensible is said."""
+    """It may be milliseconds, seconds or a date; an invalid value counts as none."""
     assert retry_after({"retry-after-ms": "250"}) == 0.25
     assert retry_after({"retry-after": "2"}) == 2
     soon = retry_after({"retry-after": format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)})
@@ -37,7 +37,7 @@ def test_many_words_mean_that_the_context_is_too_long(said: str) -> None:
     assert isinstance(failure_from_status("m", 400, said).error, ContextTooLongError)
 
 
-def test_a_rate_limit_on_tokens_is_no_context_that_is_too_long() -> None:
+def test_a_rate_limit_on_tokens_is_not_a_context_that_is_too_long() -> None:
     """Waiting helps, compressing does not."""
     failure = failure_from_status(
         "m", 429, "Rate limit reached: tokens per min (TPM): Limit 30000, Requested 31000", after=3.0

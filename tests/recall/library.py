@@ -41,8 +41,8 @@ class Library:
 
     def find(self, text: str, **options: Any) -> SearchResult:
         options = {"limit": 10, "now": NOW, **options}
-        among = options.pop("among", None) or self.everyone
-        return self.search.find(text, among, **options)
+        filters = options.pop("filters", None) or self.everyone
+        return self.search.find(text, filters, **options)
 
     def names(self, text: str, **options: Any) -> list[str]:
         """The sessions that a search finds, best first."""

@@ -1,4 +1,4 @@
-"""Past conversations for tests: a store with a few of them, told in one line each."""
+"""Past conversations for tests: a store with a few of them, each written in one line."""
 
 from collections.abc import Iterable
 from typing import Any

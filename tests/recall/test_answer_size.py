@@ -109,16 +109,16 @@ def test_long_words_leave_room_for_what_was_found(db: SessionDB) -> None:
     assert answer["not_found"] and answer["results"][0]["snippet"]
 
 
-def test_half_a_character_names_no_session(db: SessionDB) -> None:
-    """It is not found, which is no trouble with the store."""
+def test_an_unpaired_surrogate_names_no_session(db: SessionDB) -> None:
+    """The session is not found, and the store reports no error."""
     for arguments in ({"session_id": "\ud800"}, {"session_id": "\udfff", "around_message_id": 1}):
         answer = SessionSearchTool(lambda: db).call(arguments)
         assert answer["reason"] == "not_found"
         answer["error"].encode()
 
 
-def test_trouble_is_told_in_short() -> None:
-    """However long its message is."""
+def test_an_error_is_reported_briefly() -> None:
+    """This is true however long the message of the error is."""
 
     def fail() -> SessionDB:
         raise StorageError("x" * 100_000)
@@ -126,8 +126,8 @@ def test_trouble_is_told_in_short() -> None:
     assert _fits(SessionSearchTool(fail).call({}), SMALLEST)
 
 
-def test_a_conversation_that_does_not_fit_is_passed_over(db: SessionDB) -> None:
-    """The list continues behind it."""
+def test_a_conversation_that_does_not_fit_is_skipped(db: SessionDB) -> None:
+    """The list continues after it."""
     tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=900))
     seen: list[str] = []
     cursor: str | None = "0"

@@ -1,4 +1,4 @@
-"""What is not found may have been lost from the index: then it is checked, beside the answer."""
+"""A search that finds nothing makes the follower check the index, without delaying the answer."""
 
 import threading
 from pathlib import Path

@@ -27,12 +27,12 @@ from memoranda.recall.query import parse
     ],
 )
 def test_every_match_is_marked(typed: str, text: str, shown: str) -> None:
-    """Stems, accents, scripts, prefixes and phrases are marked as they stand in the text."""
+    """Stems, accents, scripts, prefixes and phrases are marked in the spelling of the text."""
     assert snippet(text, parse(typed)) == shown
 
 
 def test_the_best_cluster_is_shown() -> None:
-    """The stretch with most of the words, a quarter before it and the rest behind."""
+    """The snippet shows the part with most of the words, with a quarter of its width before it."""
     text = "alpha " + "filler " * 100 + "alpha beta gamma " + "filler " * 100
     shown = snippet(text, parse("alpha beta gamma"), width=100)
     assert ">>>alpha<<< >>>beta<<< >>>gamma<<<" in shown

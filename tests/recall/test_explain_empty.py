@@ -46,8 +46,8 @@ def test_what_the_filters_leave_out_was_said_nevertheless(call: Call, filters: A
     assert answer["message"] != guidance.NOTHING
 
 
-def test_words_that_nobody_said_are_named_whatever_the_filters(call: Call) -> None:
-    """By itself, and beside words that occur."""
+def test_words_that_never_occur_are_named_whatever_the_filters(call: Call) -> None:
+    """They are named with and without other words that occur."""
     answer = call(query="okapi", role_filter="user")
     assert (answer["not_found"], answer["message"]) == (["okapi"], guidance.NOTHING)
     assert "left_out_by" not in answer
@@ -56,28 +56,28 @@ def test_words_that_nobody_said_are_named_whatever_the_filters(call: Call) -> No
     assert answer["not_found"] == ["okapi"]
 
 
-def test_a_source_that_nobody_has_is_said_with_those_there_are(call: Call) -> None:
-    """When searching and when browsing."""
+def test_an_unknown_source_is_reported_with_the_known_ones(call: Call) -> None:
+    """Search and browsing both report it."""
     for arguments in ({"query": "zebra"}, {}):
         message = call(**arguments, source="CLI,cli2")["message"]
         assert message == "No conversation comes from 'CLI'. There are: cli, subagent, telegram."
 
 
-def test_a_time_that_ends_before_it_begins_is_said(call: Call) -> None:
-    """When searching and when browsing."""
+def test_a_time_range_that_ends_before_it_begins_is_reported(call: Call) -> None:
+    """Search and browsing both report it."""
     for arguments in ({"query": "zebra"}, {}):
         assert call(**arguments, since="2026-01-01", until="2025-01-01")["message"] == guidance.NO_TIME
 
 
-def test_a_role_that_there_is_not_is_refused_with_those_there_are(db: SessionDB) -> None:
+def test_an_unknown_role_is_refused_with_the_known_ones(db: SessionDB) -> None:
     """A role is one of four."""
     answer = SessionSearchTool(lambda: db).call({"query": "zebra", "role_filter": "user, robot"})
     assert (answer["success"], answer["reason"]) == (False, "invalid")
     assert answer["error"] == "role_filter takes user, assistant, tool, system, not 'robot'."
 
 
-def test_delegated_work_and_what_is_in_context_are_said_to_be_the_reason(db: SessionDB, call: Call) -> None:
-    """They are left out without being asked to."""
+def test_hidden_sources_and_the_context_are_named_as_the_cause(db: SessionDB, call: Call) -> None:
+    """Both are excluded by default."""
     answer = call(query="heron")
     assert answer["left_out_by"] == ["hidden_sources"]
     assert "subagent" in answer["message"] and "not_found" not in answer
@@ -112,7 +112,7 @@ def test_what_another_user_said_is_unheard_of(db: SessionDB) -> None:
 
 
 def test_something_found_is_searched_once(db: SessionDB, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is what occurs nowhere: further searches are only for what the filters left out."""
+    """So is a word that occurs nowhere: only excluded matches need further searches."""
     searched: list[Any] = []
     find = db.find
 

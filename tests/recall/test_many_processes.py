@@ -39,7 +39,7 @@ with SessionDB(sys.argv[1]) as db:
 
 @pytest.mark.slow
 def test_eight_processes_record_while_others_search(tmp_path: Path) -> None:
-    """No append and no search fails, everything acknowledged is there in order, and found."""
+    """No append and no search fails, every acknowledged message is stored in order, and found."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
         db.create_session("first", "cli")

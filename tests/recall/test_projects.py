@@ -51,8 +51,8 @@ def test_search_and_lists_are_limited_to_a_project(call: Call) -> None:
     assert call(session_id="house")["session_meta"]["project"] == HOUSE
 
 
-def test_a_project_that_nothing_is_about_gives_nothing_and_says_so(call: Call) -> None:
-    """Also with words that occur; it is no error."""
+def test_a_project_without_conversations_finds_nothing_and_says_so(call: Call) -> None:
+    """This is not an error, even if the words of the query occur."""
     for arguments in ({"query": "lock"}, {}):
         answer = call(**arguments, project="nobody/knows")
         assert found(answer) == set()
@@ -80,8 +80,8 @@ def test_this_is_the_project_of_the_conversation_that_is_going_on(db: SessionDB)
 
 
 @pytest.mark.parametrize("project", [5, ["x"], {"a": 1}, True])
-def test_a_project_that_is_no_text_is_refused(call: Call, project: object) -> None:
-    """As every other argument."""
+def test_a_project_that_is_not_text_is_refused(call: Call, project: object) -> None:
+    """Every other argument is checked in the same way."""
     assert call(query="lock", project=project)["reason"] == "invalid"
 
 
@@ -100,7 +100,7 @@ def test_one_user_never_learns_of_the_projects_of_another(db: SessionDB) -> None
 
 
 def test_messages_can_be_searched_by_project_too(db: SessionDB) -> None:
-    """For callers of the store itself, who name projects as they stand."""
+    """Callers of the store itself name projects exactly."""
     assert {row["session_id"] for row in db.search_messages("lock", projects=[SHED, HOUSE])} == {"shed", "house"}
     assert db.search_messages("lock", projects=[]) == []
 

@@ -71,7 +71,7 @@ def test_grouping_is_kept() -> None:
     assert patterns(loose) == [Or((Word("lemon"), And((Word("banana"), Word("fig")))))]
 
 
-def test_what_is_left_out_is_kept_apart() -> None:
+def test_exclusions_are_separate_from_parts() -> None:
     """NOT and a minus exclude; within a group they exclude from the group."""
     assert parse("python NOT java").excluded == Word("java")
     assert parse("python -java").excluded == Word("java")
@@ -106,7 +106,7 @@ def test_operators_count_in_upper_case_only() -> None:
     ("text", "pattern"),
     [("deploy*", Prefix("deploy")), ("foo***", Prefix("foo")), ("*bold*", Word("bold")), ("**bold**", Word("bold"))],
 )
-def test_a_star_behind_a_word_opens_its_end(text: str, pattern: object) -> None:
+def test_a_star_after_a_word_makes_it_a_prefix(text: str, pattern: object) -> None:
     """Stars around a word are emphasis."""
     assert patterns(parse(text)) == [pattern]
 
@@ -149,7 +149,7 @@ def test_small_words_count_when_there_is_nothing_else() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "...", "()", '""', "*", "AND OR NOT", "\0", "-"])
 def test_without_words_there_is_nothing_to_look_for(text: str) -> None:
-    """Punctuation and operators by themselves are no query."""
+    """Punctuation and operators alone are not a query."""
     assert parse(text).parts == ()
 
 

@@ -31,12 +31,12 @@ def order(*matched: TermMatches, pairs: Sequence[AdjacentTerms] = (), context: R
 
 
 def test_more_of_the_terms_is_better() -> None:
-    """A message with both words stands before one with either."""
+    """A message with both words ranks above a message with one of them."""
     assert order(term(said(1, 0), said(2, 0)), term(said(2, 0), said(3, 0)))[0] == 2
 
 
 def test_a_rare_term_outweighs_a_common_one() -> None:
-    """What few messages hold says more."""
+    """A term in few messages has more weight."""
     assert order(term(said(1, 0), frequency=5_000), term(said(2, 0), frequency=3)) == [2, 1]
 
 
@@ -47,8 +47,8 @@ def test_neighbours_help_the_nearer_the_more() -> None:
     assert order(first, second) == [1, 2, 3, 4]
 
 
-def test_what_neighbours_hold_together_is_known() -> None:
-    """Three terms in three messages in a row are all there."""
+def test_terms_of_neighbours_count_together() -> None:
+    """Three terms in three successive messages count as found together."""
     (standing,) = rank([term(said(1, 4)), term(said(1, 5)), term(said(1, 6))], (), SIZE, ANYONE)
     assert (standing.near, standing.whole) == (0b111, 0b111)
     assert standing.own in (0b001, 0b010, 0b100)
@@ -61,12 +61,12 @@ def test_no_session_wins_by_mass_alone() -> None:
 
 
 def test_a_short_message_says_more_about_its_words() -> None:
-    """Long messages hold everything."""
+    """Long messages contain many words anyway."""
     assert order(term(said(1, 0, length=2_000), said(2, 0, length=20))) == [2, 1]
 
 
-def test_the_one_who_is_asked_about_comes_first() -> None:
-    """What I said is asked of the user, what you said of the assistant; tool output is behind both."""
+def test_the_role_that_a_question_asks_about_ranks_first() -> None:
+    """ "What did I say" prefers the user, "what did you say" the assistant; tool output ranks below both."""
     found = term(said(1, 0, USER), said(2, 0, ASSISTANT), said(3, 0, TOOL))
     assert order(found, context=replace(ANYONE, perspective=Perspective.USER))[0] == 1
     assert order(found, context=replace(ANYONE, perspective=Perspective.ASSISTANT))[0] == 2
@@ -74,13 +74,13 @@ def test_the_one_who_is_asked_about_comes_first() -> None:
 
 
 def test_words_side_by_side_count_more() -> None:
-    """The pair as typed stands before the same words apart."""
+    """The pair as typed ranks above the same words apart."""
     both = [said(1, 0), said(2, 0)]
     assert order(term(*both), term(*both), pairs=[AdjacentTerms((0, 1), [said(2, 0)])]) == [2, 1]
 
 
-def test_a_named_date_lifts_what_was_said_then() -> None:
-    """A session within the stretch stands first."""
+def test_a_named_date_raises_messages_of_that_time() -> None:
+    """A session within the time range ranks first."""
     found = term(said(1, 0, time=LONG_AGO), said(2, 0, time=LONG_AGO - 50 * DAY))
     then = TimeRange(LONG_AGO - 51 * DAY, LONG_AGO - 49 * DAY)
     assert order(found, context=replace(ANYONE, time_ranges=(then,))) == [2, 1]
@@ -119,8 +119,8 @@ _ROWS = st.builds(
 
 
 @given(terms=st.lists(st.lists(_ROWS, min_size=1, max_size=30), min_size=1, max_size=5))
-def test_every_session_has_one_finite_place(terms: list[list[Posting]]) -> None:
-    """Whatever the postings, each session stands once, scores are positive and in order."""
+def test_every_session_is_ranked_once(terms: list[list[Posting]]) -> None:
+    """For all postings, each session occurs once, and scores are positive and in order."""
     standings = rank([term(*rows) for rows in terms], (), SIZE, ANYONE)
     scores = [standing.score for standing in standings]
     assert scores == sorted(scores, reverse=True)
@@ -137,7 +137,7 @@ def test_whose_words_a_question_asks_for() -> None:
 
 
 def test_dates_are_read() -> None:
-    """Days, months and counted-back days; a year that is left out can be any recent one."""
+    """Days, months and relative days are parsed; a missing year can be any recent one."""
     for text in ("on 9 November, 2022", "November 9th 2022", "2022-11-09", "2022年11月9日"):
         (stretch,) = time_ranges(text, NOW)
         assert stretch.end - stretch.start <= 1.1 * DAY

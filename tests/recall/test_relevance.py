@@ -1,4 +1,4 @@
-"""What is said unasked clears a floor: it holds most of a prompt, in rare words, and more when nothing was asked."""
+"""Evidence without a search must clear a floor: it has most of a prompt in rare words; more if nothing is asked."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,8 +43,8 @@ def _worth(db: SessionDB, prompt: str) -> list[str]:
         "connect to the heron cluster on port 5433 of staging",
     ],
 )
-def test_what_bears_on_a_prompt_is_said(db: SessionDB, prompt: str) -> None:
-    """Whether it asks about the past, or names so much of it that it must be meant."""
+def test_relevant_evidence_is_shown(db: SessionDB, prompt: str) -> None:
+    """The prompt asks about the past, or has so many of its words that it must mean it."""
     assert _worth(db, prompt) == ["s0"]
 
 
@@ -71,8 +71,8 @@ def test_scripts_without_spaces_are_measured_alike(db: SessionDB) -> None:
     assert _worth(db, "请写一首关于春天的诗") == []
 
 
-def test_one_user_s_past_is_not_said_to_another(tmp_path: Path) -> None:
-    """The filter's scope holds here as everywhere."""
+def test_one_users_past_is_not_shown_to_another(tmp_path: Path) -> None:
+    """The scope of the filters applies here, too."""
     from memoranda.sessions.scope import Scope
 
     with SessionDB(tmp_path / "state.db") as everyone:

@@ -1,4 +1,4 @@
-"""A question that was asked before is no answer to itself, however often and in whichever words it was asked."""
+"""A repeated question does not answer itself, however often and in whatever words it was asked."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,8 +140,8 @@ def test_questions_are_known_by_their_form(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"]
 )
-def test_statements_are_no_questions(text: str) -> None:
-    """Even short ones."""
+def test_statements_are_not_questions(text: str) -> None:
+    """This is true even for short ones."""
     assert not is_asking(text)
 
 

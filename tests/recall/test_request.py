@@ -48,14 +48,14 @@ def test_anything_else_is_refused_with_the_forms_there_are(text: object) -> None
 
 
 def test_every_answer_writes_times_in_one_form() -> None:
-    """UTC, to the second; what no calendar holds is shown as a number."""
+    """It is UTC, to the second; a time outside the calendar is shown as a number."""
     assert show_time(1_750_000_000.5) == "2025-06-15T15:06:40Z"
     assert show_time(None) is None
     assert show_time(1e18) == "1000000000000000000 s since 1970"
 
 
-def test_the_last_day_there_is_can_be_an_open_end() -> None:
-    """As people write it who mean no end at all; and the error for a time that is no text is short."""
+def test_the_last_day_of_the_calendar_can_be_an_open_end() -> None:
+    """People use it for no end; and the error for a time that is not text is short."""
     assert parse_time("9999-12-31", end=True) >= parse_time("9999-12-30", end=True)
     with pytest.raises(ValueError, match="This list is not a time; write 30d"):
         parse_time(["x" * 100_000])

@@ -49,8 +49,8 @@ def test_fewer_words_are_better_than_nothing(library: Library) -> None:
     assert found.terms == ("parrot", "zeppelin")
 
 
-def test_nothing_is_said_about_what_never_occurs(library: Library) -> None:
-    """Words that occur nowhere find nothing."""
+def test_words_that_never_occur_find_nothing(library: Library) -> None:
+    """Not even other matches are returned for them."""
     library.add("one", "The parrot sleeps.")
     found = library.find("zeppelin hangar")
     assert (found.hits, found.how, found.matched_sessions) == ((), NOT_FOUND, 0)
@@ -92,7 +92,7 @@ def test_what_is_excluded_stays_excluded(library: Library) -> None:
 
 
 def test_a_phrase_must_occur_unless_it_occurs_nowhere(library: Library) -> None:
-    """Quoted words stand side by side; if they never do, they are looked for as words, and it is said."""
+    """Quoted words must be side by side; if they never are, they are searched as words, and the answer says so."""
     library.add("apart", "a deploy that was green and blue")
     assert library.names('"blue green" deploy') == ["apart"]
     assert library.find('"blue green" deploy').how.startswith(NOT_EXACT)
@@ -174,7 +174,7 @@ def test_the_newest_matches_do_not_hide_the_older_ones(library: Library) -> None
     assert library.names("zebra", sort="oldest") == ["quiet", "noisy"]
 
 
-def test_scheduled_jobs_stand_behind_people(library: Library) -> None:
+def test_scheduled_jobs_rank_below_people(library: Library) -> None:
     """A hundred runs of a job do not push a conversation down or out."""
     library.add("person", "Somebody long ago asked, among many other things, about the zebra report and what it needs.")
     for number in range(120):
@@ -199,14 +199,14 @@ def test_titles_count(library: Library) -> None:
     library.add("titled", "Hello.", title="Zanzibar rollout plan")
     (hit,) = library.find("zanzibar rollout").hits
     assert (hit.session_id, hit.role, hit.message_id, hit.matches) == ("titled", "session_title", None, 0)
-    assert library.names("zanzibar", among=Filters(Scope.everyone(), titles=False)) == []
+    assert library.names("zanzibar", filters=Filters(Scope.everyone(), titles=False)) == []
 
 
 def test_hidden_messages_are_not_found(library: Library) -> None:
-    """What is still in the model's context is left out, and the rest of that conversation is not."""
+    """Messages in the model's context are omitted; the rest of the conversation is not."""
     first, second = library.add("now", "The zebra is striped.", "The zebra eats.")
-    assert library.names("zebra", among=replace(library.everyone, without=frozenset({first, second}))) == []
-    (hit,) = library.find("zebra", among=replace(library.everyone, without=frozenset({second}))).hits
+    assert library.names("zebra", filters=replace(library.everyone, without=frozenset({first, second}))) == []
+    (hit,) = library.find("zebra", filters=replace(library.everyone, without=frozenset({second}))).hits
     assert hit.message_id == first
 
 
@@ -222,15 +222,15 @@ def test_sorting_by_time(library: Library) -> None:
     assert library.names("what about the zebra?", sort="oldest") == ["old", "middle", "new"]
 
 
-def test_filters_hold_in_every_stage(library: Library) -> None:
+def test_filters_apply_in_every_stage(library: Library) -> None:
     """Source, time and role limit strict and relaxed searches alike."""
     library.add("cli", "zebra crossing", time=NOW - 9 * DAY)
     library.add("chat", "zebra crossing", source="telegram", time=NOW - DAY)
     for typed in ("zebra crossing", "where is the zebra crossing?", "zebra zeppelin", "zebra OR lion"):
-        assert library.names(typed, among=Filters(Scope.everyone(), sources=frozenset({"cli"}))) == ["cli"]
-        assert library.names(typed, among=Filters(Scope.everyone(), since=NOW - 2 * DAY)) == ["chat"]
-        assert library.names(typed, among=Filters(Scope.everyone(), roles=frozenset({"assistant"}))) == []
-        assert library.names(typed, among=Filters(Scope.of("somebody"))) == []
+        assert library.names(typed, filters=Filters(Scope.everyone(), sources=frozenset({"cli"}))) == ["cli"]
+        assert library.names(typed, filters=Filters(Scope.everyone(), since=NOW - 2 * DAY)) == ["chat"]
+        assert library.names(typed, filters=Filters(Scope.everyone(), roles=frozenset({"assistant"}))) == []
+        assert library.names(typed, filters=Filters(Scope.of("somebody"))) == []
 
 
 def test_the_signals_explain_the_score(library: Library) -> None:
@@ -309,7 +309,7 @@ def test_the_oldest_is_what_was_said_first(library: Library) -> None:
 @pytest.mark.parametrize("question", ["quail", "quail service", "the quail service of the zeppelin"])
 @pytest.mark.parametrize("noisy", [1, 4])
 def test_no_session_floods_the_others(library: Library, question: str, noisy: int) -> None:
-    """An older conversation is found behind thousands of matches, whatever else matches."""
+    """An older conversation is found despite thousands of newer matches."""
     library.add(
         "answer", "how do I restart the quail service?", "restart the quail service by quailctl", time=NOW - 60 * DAY
     )
@@ -325,15 +325,15 @@ def test_no_session_floods_the_others(library: Library, question: str, noisy: in
     assert found.note is None
 
 
-def test_scheduled_jobs_stand_behind_people_when_both_are_named(library: Library) -> None:
+def test_scheduled_jobs_rank_below_people_when_both_sources_are_named(library: Library) -> None:
     """They cannot crowd them out."""
     library.add("person", "the quail service", time=NOW - 60 * DAY)
     for number in range(60):
         library.add(f"job{number}", *["quail service check"] * 20, source="cron", time=NOW - DAY)
-    among = replace(library.everyone, sources=frozenset({"cli", "cron"}))
-    assert library.names("quail service", among=among)[0] == "person"
+    filters = replace(library.everyone, sources=frozenset({"cli", "cron"}))
+    assert library.names("quail service", filters=filters)[0] == "person"
     only = replace(library.everyone, sources=frozenset({"cron"}))
-    assert len(library.names("quail service", among=only)) == 10
+    assert len(library.names("quail service", filters=only)) == 10
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:
     assert answer["note"].startswith("1 of 5")
 
 
-def test_one_deadline_holds_for_all(db: SessionDB) -> None:
-    """A model that hangs costs the deadline and no more."""
+def test_one_deadline_covers_all_summaries(db: SessionDB) -> None:
+    """A model that hangs delays the answer only until the deadline."""
     release = threading.Event()
 
     def summarize(instructions: str, text: str) -> str:
@@ -86,7 +86,7 @@ def test_one_deadline_holds_for_all(db: SessionDB) -> None:
 
 
 def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:
-    """What is waiting then is never asked for, and no thread stays behind when the calls return."""
+    """Waiting summaries are never requested, and no thread remains when the calls return."""
     release, begun = threading.Event(), []
 
     def summarize(instructions: str, text: str) -> str:

@@ -47,13 +47,13 @@ def test_without_arguments_the_latest_conversations_are_listed(db: SessionDB, ca
 
 
 def test_an_empty_store_says_so(call: Call) -> None:
-    """Browsing and searching nothing is no error."""
+    """Browsing and searching an empty store is not an error."""
     assert call()["message"] == "There are no past conversations yet."
     assert call(query="anything")["message"] == "Nothing in past conversations matches."
     assert call(query="?!…")["message"] == "That query has no word to look for."
 
 
-def test_browsing_goes_on_where_it_ended(db: SessionDB, call: Call) -> None:
+def test_browsing_continues_where_it_ended(db: SessionDB, call: Call) -> None:
     """Every conversation is listed once, by following the cursor."""
     for number in range(8):
         tell(db, f"s{number}", ["hello"], at=BEGIN + number)
@@ -126,8 +126,8 @@ def test_scrolling_reads_on_from_any_message(db: SessionDB, call: Call) -> None:
     assert len(call(session_id="s", around_message_id=ids[15], window=99)["messages"]) == 30
 
 
-def test_scrolling_in_little_room_counts_what_it_leaves_out(db: SessionDB) -> None:
-    """What is shown and what is said to lie beyond make up the whole conversation."""
+def test_scrolling_in_little_room_counts_the_omitted_messages(db: SessionDB) -> None:
+    """The messages shown and those counted add up to the whole conversation."""
     ids = tell(db, "s", [f"line {number} " + "word " * 200 for number in range(100)])
     tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=4_000))
     answer = tool.call({"session_id": "s", "around_message_id": ids[50], "window": 20})
@@ -137,7 +137,7 @@ def test_scrolling_in_little_room_counts_what_it_leaves_out(db: SessionDB) -> No
 
 
 def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Call) -> None:
-    """One by one, by following the cursor, nothing twice and nothing left out."""
+    """Following the cursor shows every result once, in order."""
     for number in range(12):
         tell(db, f"s{number}", ["alpha beta", "yes"] if number % 3 else ["alpha", "beta"], at=BEGIN + number)
     for sort in (None, "newest", "oldest"):
@@ -152,8 +152,8 @@ def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Cal
         assert len(set(seen)) == len(seen)
 
 
-def test_the_end_of_the_best_is_said_when_more_matches(db: SessionDB, call: Call) -> None:
-    """Only on the last page; where everything was listed there is no note."""
+def test_the_last_page_says_that_worse_matches_exist(db: SessionDB, call: Call) -> None:
+    """Only the last page says so; if everything was listed, there is no note."""
     for number in range(70):
         tell(db, f"s{number}", ["the heron sighting"], at=BEGIN + number)
     tell(db, "other", ["one okapi"])
@@ -249,7 +249,7 @@ def test_messages_taken_back_are_in_no_answer(db: SessionDB, call: Call) -> None
     assert refused["reason"] == "not_found"
 
 
-def test_the_current_conversation_is_left_out_as_far_as_the_model_still_sees_it(db: SessionDB) -> None:
+def test_the_current_conversation_is_omitted_as_far_as_the_model_still_sees_it(db: SessionDB) -> None:
     """What was compressed away is found and can be scrolled; what is in context is not repeated."""
     ids = tell(db, "now", ["the zebra was early", "I see", "the giraffe is late", "so it is"])
     tool = SessionSearchTool(lambda: db, current_session_id="now")
@@ -343,8 +343,8 @@ def test_why_says_that_the_order_is_by_time(db: SessionDB, call: Call, sort: str
             assert {"message", "conversation", "recency"} <= result["why"].keys()
 
 
-def test_behind_the_last_result_there_is_an_ordinary_answer(db: SessionDB, call: Call) -> None:
-    """No results, and a word about it; so behind the last message of a conversation."""
+def test_a_cursor_after_the_last_result_gets_an_ordinary_answer(db: SessionDB, call: Call) -> None:
+    """It has no results and says so; the same is true after the last message of a conversation."""
     ids = tell(db, "s", ["the zebra", "yes"])
     answer = call(query="zebra", cursor="100")
     assert (answer["results"], answer["count"]) == ([], 0)

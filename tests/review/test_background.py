@@ -34,7 +34,7 @@ OSLO = [using(add("User lives in Oslo.", "user")), DONE]
 
 
 class Watched:
-    """A background review with a scripted model, and everything that it told."""
+    """A background review with a scripted model, and its reports."""
 
     def __init__(
         self, home: Path, steps: Sequence[Step] | Answer, settings: ReviewSettings = EACH_TURN, **more: Any
@@ -188,7 +188,7 @@ def test_closing_waits_briefly_and_the_review_is_due_again(tmp_path: Path) -> No
 
 
 def test_a_review_of_another_session_is_made_of_that_session(tmp_path: Path) -> None:
-    """What was lost in one conversation is made up for while another is going on."""
+    """A review that failed in one conversation runs during another."""
     lost, here = Talk(tmp_path, "I live in Oslo.", session_id="lost"), Talk(tmp_path, "Hello.", session_id="here")
     first = Watched(tmp_path, [ModelOverloadedError("busy")])
     first.turn(lost)
@@ -200,8 +200,8 @@ def test_a_review_of_another_session_is_made_of_that_session(tmp_path: Path) -> 
     assert second.review.close()
 
 
-def test_a_review_of_a_session_that_is_gone_is_given_up(tmp_path: Path) -> None:
-    """And the next one gets its turn."""
+def test_a_review_of_a_deleted_session_is_given_up(tmp_path: Path) -> None:
+    """The next review runs."""
     first = Watched(tmp_path, [ModelOverloadedError("busy")])
     first.turn(Talk(tmp_path, "Hello.", session_id="gone"))
     assert first.review.close()

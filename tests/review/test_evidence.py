@@ -72,8 +72,8 @@ def test_without_user_messages_nothing_is_supported() -> None:
     assert found.missing == ("Oslo",)
 
 
-def test_what_was_recalled_is_no_evidence_although_it_stands_in_the_message() -> None:
-    """The fence and what is in it are not the user's words."""
+def test_recalled_text_in_a_message_is_not_evidence() -> None:
+    """The fence and its content are not the user's words."""
     block = build_memory_context_block("The user's bank is Nordea in Oslo.", source="mirror")
     assert (
         UserEvidence([f"What do you know about me?\n\n{block}"]).find_unsupported("User's bank is Nordea in Oslo.")
@@ -94,12 +94,12 @@ def test_words_from_far_apart_do_not_make_a_fact() -> None:
     assert UserEvidence(said).find_unsupported("User's sister waters the garden server.") is not None
 
 
-def test_an_answer_and_its_question_stand_together() -> None:
-    """What was said in the next message counts as said with it."""
+def test_an_answer_and_its_question_count_together() -> None:
+    """The next message counts together with this one."""
     assert UserEvidence(["The port is not 80.", "It is 8443."]).find_unsupported("Port is 8443.") is None
 
 
-def test_what_stands_already_needs_no_support_but_supports_nothing_new() -> None:
+def test_existing_text_needs_no_support_but_supports_nothing_new() -> None:
     """A changed entry keeps its other half."""
     old = "User lives in Berlin, works at Siemens."
     evidence = UserEvidence(["I moved, I live in Munich now."])
@@ -123,8 +123,8 @@ def test_what_others_say_too_is_covered() -> None:
     assert not is_covered("User does not eat meat.", ["User eats meat.", "User has no car."])
 
 
-def test_a_change_that_keeps_most_is_no_removal() -> None:
-    """Half of what was said is most of it."""
+def test_a_change_that_keeps_most_is_not_a_removal() -> None:
+    """Half of the words is enough."""
     assert keeps_most("Lives in Oslo, Norway", "Lives in Oslo")
     assert not keeps_most("Lives in Oslo, Norway, with Anna", "Lives in Bergen")
     assert not keeps_most("User does not eat meat.", "User does eat meat.")

@@ -61,7 +61,7 @@ def test_nothing_to_save_is_the_quiet_default(tmp_path: Path) -> None:
 
 
 def test_prompt_tools_and_messages_are_those_of_the_conversation(tmp_path: Path) -> None:
-    """Byte for byte, so that the prefix cache serves them; one message is added behind."""
+    """They are byte-identical, so that the prefix cache serves them; one message is added."""
     talk = Talk(tmp_path, "Hello.", "And goodbye.").hear("some page")
     model = ScriptedModel([using(add("User is a pilot.")), NOTHING])
     Reviewer(model).review(take_snapshot(talk))
@@ -111,8 +111,8 @@ def test_a_fact_that_the_user_did_not_state_is_refused(tmp_path: Path, where: st
     assert _review(talk, using(add(fact, "user")), DONE).counts() == {"added": 1}
 
 
-def test_the_model_is_told_why_a_write_was_refused(tmp_path: Path) -> None:
-    """So that it can say it in the user's words."""
+def test_the_model_learns_why_a_write_was_refused(tmp_path: Path) -> None:
+    """Then it can use the user's words."""
     talk = Talk(tmp_path, "Keep it short, please.")
     model = ScriptedModel([using(add("User prefers concise output.")), using(add("User: keep it short.")), DONE])
     report = Reviewer(model).review(take_snapshot(talk))
@@ -134,7 +134,7 @@ def test_other_tools_answer_with_an_error_and_do_nothing(tmp_path: Path) -> None
 
 
 def test_a_duplicate_and_a_proposal_are_not_reported_as_saved(tmp_path: Path) -> None:
-    """Nothing changed, so nothing is said to have changed."""
+    """Nothing changed, so no change is reported."""
     talk = Talk(tmp_path, "I live in Oslo.")
     talk.store.add("user", "User lives in Oslo.")
     assert _review(talk, using(add("User lives in Oslo.", "user")), DONE).counts() == {"duplicate": 1}
@@ -338,8 +338,8 @@ def test_a_review_that_is_stopped_writes_nothing_more(tmp_path: Path) -> None:
     assert (report.postponed, report.line(), talk.entries("memory")) == (True, "", ())
 
 
-def test_what_was_saved_before_a_failure_stands_and_is_said(tmp_path: Path) -> None:
-    """The report has both."""
+def test_writes_before_a_failure_stay_and_are_reported(tmp_path: Path) -> None:
+    """The report has the writes and the failure."""
     talk = Talk(tmp_path, "I live in Oslo.")
     report = _review(talk, using(add("User lives in Oslo.")), ModelOverloadedError("busy"))
     assert report.counts() == {"added": 1}

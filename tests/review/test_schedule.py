@@ -75,7 +75,7 @@ def test_turns_are_counted_across_restarts_and_sessions(tmp_path: Path) -> None:
     assert due.session_id == "s2"
 
 
-def test_each_user_has_a_count_of_their_own(tmp_path: Path) -> None:
+def test_each_user_has_a_separate_count(tmp_path: Path) -> None:
     """One user's turns never lead to a review of another's words."""
     schedule = _schedule(tmp_path)
     _turns(schedule, 2, user="ann")
@@ -99,7 +99,7 @@ def test_zero_is_never_and_without_tools_nothing_is_counted(tmp_path: Path) -> N
 
 
 def test_a_failed_review_is_tried_again_a_few_times(tmp_path: Path) -> None:
-    """Then it is given up, and that can be seen."""
+    """Then it is given up, and the history shows it."""
     schedule = _schedule(tmp_path)
     (due,) = _turns(schedule, 3)
     for number in range(3):
@@ -145,8 +145,8 @@ def test_a_review_that_is_done_is_not_begun_again(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_while_a_review_is_under_way_the_count_goes_on(tmp_path: Path) -> None:
-    """What was said since is for the next one, which is due as soon as this one is done."""
+def test_turns_are_counted_while_a_review_is_running(tmp_path: Path) -> None:
+    """They are for the next review, which is due as soon as this one is done."""
     schedule = _schedule(tmp_path)
     (due,) = _turns(schedule, 3)
     begun = schedule.begin(due)
@@ -158,8 +158,8 @@ def test_while_a_review_is_under_way_the_count_goes_on(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_one_at_a_time_in_a_home(tmp_path: Path) -> None:
-    """Across processes: the lock falls with the one that holds it."""
+def test_one_review_runs_at_a_time_in_a_home(tmp_path: Path) -> None:
+    """This is true across processes; the lock is released when its holder ends."""
     schedule = _schedule(tmp_path)
     with schedule.exclusive(), pytest.raises(LockTimeoutError), _schedule(tmp_path).exclusive():
         pass
@@ -190,7 +190,7 @@ def test_the_list_of_past_reviews_stays_short(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """It is left as it is."""
+    """The file does not change."""
     (tmp_path / "reviews.db").write_bytes(b"not a database at all " * 100)
     with pytest.raises(StorageError, match=r"reviews\.db"):
         _turns(_schedule(tmp_path), 1)

@@ -1,4 +1,4 @@
-"""A session store of its own for every test here, and ways to look behind it."""
+"""A new session store for every test, and ways to inspect its file."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def store(path: Path) -> Iterator[SessionStore]:
 
 @contextmanager
 def quick_directory() -> Iterator[Path]:
-    """A directory in memory, where there is such a place: for tests that are not about durability."""
+    """A directory in memory, if the system has one, for tests that are not about durability."""
     with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         yield Path(name)
 

@@ -35,7 +35,7 @@ def _do(store: SessionStore, action: str, session_id: str, timestamps: list[floa
 @given(st.lists(st.one_of(SAYING, REWINDING), max_size=12))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:
-    """Whatever was recorded when, and rewound; the hour beside it is always the right one."""
+    """This is true for any order of recording and after rewinds; the stored hour is always correct."""
     with TemporaryDirectory() as folder, open_store(Path(folder) / "state.db") as store:
         for number, session_id in enumerate(SESSIONS):
             store.sessions.create_session(session_id, "cli", started_at=float(number))

@@ -54,7 +54,7 @@ def _numbers(store: SessionStore) -> list[int]:
 
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
-    """The error says so; what is there stays readable and whole; with room, appends work again in the same store."""
+    """The error says so, stored messages stay readable, and appends work again once there is space."""
     path = small_disk / "home" / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
@@ -170,7 +170,7 @@ def test_a_store_that_cannot_be_made_is_refused_clearly(tmp_path: Path) -> None:
 
 
 def test_an_unreadable_file_is_refused_clearly() -> None:
-    """And left as it is."""
+    """The file does not change."""
     with unprivileged() as directory:
         open_store(directory / "state.db").close()
         (directory / "state.db").chmod(0o000)
@@ -212,8 +212,8 @@ def test_a_file_system_without_shared_memory_is_named_once_and_loudly(
         assert store.usage.statistics()["messages"] == 3
 
 
-def test_a_store_with_a_log_is_not_mistaken_where_the_log_cannot_be_used(path: Path, without_log: None) -> None:
-    """Moved to such a file system it works or is refused clearly; it is never shown without its last messages."""
+def test_a_store_with_a_log_is_never_shown_without_the_log(path: Path, without_log: None) -> None:
+    """On a file system without logs it works or is refused clearly, never shown without its last messages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("memoranda.db.sqlite_engine.SqliteEngine", SqliteEngine)
         with open_store(path) as store:

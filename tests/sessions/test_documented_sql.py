@@ -1,4 +1,4 @@
-"""The tables have the documented columns, and the documented statements run on the file as they are written."""
+"""The tables have the documented columns, and the documented statements run on the file unchanged."""
 
 import json
 import sqlite3
@@ -98,8 +98,8 @@ def _columns(connection: sqlite3.Connection, table: str) -> dict[str, tuple[str,
 
 
 @pytest.mark.parametrize("table", ["sessions", "messages"])
-def test_every_documented_column_is_there(store: SessionStore, path: Path, table: str) -> None:
-    """With its type, its default and its part of the key, in the documented order."""
+def test_every_documented_column_exists(store: SessionStore, path: Path, table: str) -> None:
+    """It has the documented type, default, key and order."""
     with closing(sqlite3.connect(":memory:")) as documented, closing(sqlite3.connect(path)) as ours:
         documented.executescript(CREATE)
         expected, found = _columns(documented, table), _columns(ours, table)
@@ -117,8 +117,8 @@ def test_the_documented_tables_can_be_created_again(store: SessionStore, path: P
     assert store.messages.append_message("s", "user", "hello") == 1
 
 
-def test_somebody_may_add_the_documented_full_text_table(store: SessionStore, path: Path) -> None:
-    """Its triggers follow what the store does, and the store does not mind."""
+def test_the_documented_full_text_table_can_be_added(store: SessionStore, path: Path) -> None:
+    """Its triggers follow the writes of the store and do not disturb it."""
     store.sessions.create_session("s", "cli")
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(FULL_TEXT)
@@ -197,7 +197,7 @@ def test_what_is_stored_can_be_read_without_us(store: SessionStore, path: Path) 
 
 
 def test_the_store_has_the_documented_tables(store: SessionStore, path: Path) -> None:
-    """One version in one row, facts by key, and foreign keys that hold."""
+    """There is one version in one row, facts have keys, and foreign keys are valid."""
     assert ask(path, "SELECT count(*) AS rows FROM schema_version") == [{"rows": 1}]
     store.usage.set_meta("k", "v")
     assert ask(path, "SELECT value FROM state_meta WHERE key = 'k'") == [{"value": "v"}]

@@ -41,8 +41,8 @@ def _start(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.slow
-def test_eight_processes_lose_and_mix_up_nothing(path: Path) -> None:
-    """They open a store that is not there yet, and append to sessions of their own and to a shared one."""
+def test_eight_processes_neither_lose_nor_mix_up_messages(path: Path) -> None:
+    """They open a store that does not exist yet, and append to separate sessions and to a shared one."""
     processes = [_start(path, str(number), 50) for number in range(8)]
     answers = [process.communicate()[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0] * 8
@@ -61,7 +61,7 @@ def test_eight_processes_lose_and_mix_up_nothing(path: Path) -> None:
 
 
 def test_threads_share_a_store(store: SessionStore) -> None:
-    """Readers and writers in one process: every append is there, and every read is consistent."""
+    """With readers and writers in one process, every append is stored and every read is consistent."""
     store.sessions.create_session("s", "cli")
     errors: list[BaseException] = []
 
@@ -145,7 +145,7 @@ def test_a_commit_is_synced(store: SessionStore) -> None:
 
 
 @contextmanager
-def _lock_held(path: Path) -> Iterator[sqlite3.Connection]:
+def _hold_lock(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
@@ -155,7 +155,7 @@ def test_waiting_for_a_writer_is_bounded_and_loses_nothing(path: Path) -> None:
     """A clear error after the time that was given, nothing written; then everything works again."""
     with open_store(path, wait=0.3) as store:
         store.sessions.create_session("s", "cli")
-        with _lock_held(path):
+        with _hold_lock(path):
             began = time.monotonic()
             with pytest.raises(LockTimeoutError, match="locked"):
                 store.messages.append_message("s", "user", "refused")
@@ -166,11 +166,11 @@ def test_waiting_for_a_writer_is_bounded_and_loses_nothing(path: Path) -> None:
         assert store.maintenance.miscounted_sessions() == []
 
 
-def test_a_writer_that_goes_on_is_waited_for(path: Path) -> None:
-    """The message is there as soon as the lock is free."""
+def test_a_write_waits_for_another_writer(path: Path) -> None:
+    """The message is stored as soon as the lock is free."""
     with open_store(path, wait=20) as store:
         store.sessions.create_session("s", "cli")
-        with _lock_held(path) as other:
+        with _hold_lock(path) as other:
             thread = threading.Thread(target=store.messages.append_message, args=("s", "user", "waited"))
             thread.start()
             time.sleep(0.2)
@@ -185,7 +185,7 @@ def test_readers_do_not_wait_for_a_writer(path: Path) -> None:
     with open_store(path, wait=HANG) as store:
         store.sessions.create_session("s", "cli", title="T")
         number = store.messages.append_message("s", "user", "committed")
-        with _lock_held(path) as other:
+        with _hold_lock(path) as other:
             other.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'not', 1)")
             began = time.monotonic()
             assert [row["content"] for row in store.messages.get_messages("s")] == ["committed"]
@@ -224,8 +224,8 @@ def test_the_log_is_copied_back_by_itself(path: Path) -> None:
 
 
 @forking
-def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStore) -> None:
-    """The child has connections of its own; closing the store there does not touch the parent's."""
+def test_parent_and_forked_child_both_use_the_store(store: SessionStore) -> None:
+    """The child has separate connections; closing the store in the child does not affect the parent."""
     store.sessions.create_session("s", "cli")
     store.messages.append_message("s", "user", "parent 1")
     assert len(store.messages.get_messages("s")) == 1

@@ -1,4 +1,4 @@
-"""Whatever a message is made of, it comes back as it was, or it is refused and leaves nothing behind."""
+"""A message of any content is returned unchanged, or it is refused and nothing is stored."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def shared() -> Iterator[SessionStore]:
 
 @settings(max_examples=examples(100))
 @given(message=MESSAGE, unknown=UNKNOWN)
-def test_any_message_comes_back_as_it_was(
+def test_any_message_is_returned_unchanged(
     shared: SessionStore, message: dict[str, Any], unknown: dict[str, Any]
 ) -> None:
     """Every field, whether it has a column or not, equal and of the same type."""
@@ -76,8 +76,8 @@ def test_any_message_comes_back_as_it_was(
 
 @settings(max_examples=examples(60))
 @given(unknown=UNKNOWN)
-def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, unknown: dict[str, Any]) -> None:
-    """Whatever they are called."""
+def test_unknown_fields_are_returned_under_their_names(shared: SessionStore, unknown: dict[str, Any]) -> None:
+    """Any name works."""
     (number,) = shared.messages.append_messages("s", [{"role": "user", "content": "x", **unknown}])
     found = shared.messages.get_message(number)
     assert found is not None
@@ -87,7 +87,7 @@ def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, un
 @settings(max_examples=examples(60))
 @given(texts=st.lists(ANY_TEXT, max_size=6))
 def test_no_text_breaks_the_reading_of_others(shared: SessionStore, texts: list[str]) -> None:
-    """Windows, lists and chats show what is there, whatever it is."""
+    """Windows, lists and chats show every message."""
     name = f"session {shared.listing.session_count()}"
     shared.sessions.create_session(name, "cli")
     ids = shared.messages.append_messages(

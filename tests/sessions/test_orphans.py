@@ -12,10 +12,10 @@ from memoranda.sessions.store import open_store
 @pytest.mark.parametrize(
     ("others", "owner"), [([None], None), ([None, "ann"], SALVAGED), (["ann"], SALVAGED), ([], SALVAGED)]
 )
-def test_messages_without_a_session_go_to_nobody_elses_user(
+def test_messages_without_a_session_belong_to_no_other_user(
     tmp_path: Path, others: list[str | None], owner: str | None
 ) -> None:
-    """To the home's own user only when there is no other."""
+    """They belong to the home's own user only if there is no other user."""
     sessions = [
         {"id": f"s{place}", "source": "cli", "user_id": user, "started_at": 1.0, "last_active": 1.0}
         for place, user in enumerate(others)

@@ -1,4 +1,4 @@
-"""Secrets never reach the file, by whatever way they come; what the caller holds stays as it was."""
+"""Secrets never reach the file, whatever way they come; the caller's objects do not change."""
 
 import base64
 import copy
@@ -71,10 +71,10 @@ SECRET_MESSAGES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", SECRET_MESSAGES.values(), ids=SECRET_MESSAGES)
 @pytest.mark.parametrize("way", ["append", "batch", "compact", "import"])
-def test_no_part_of_a_message_carries_a_secret(
+def test_no_part_of_a_message_contains_a_secret(
     redacting: SessionStore, path: Path, way: str, fields: dict[str, Any]
 ) -> None:
-    """Appended, compressed or imported; it is counted, and the caller's message stays as it was."""
+    """Appended, compressed or imported; it is counted, and the caller's message does not change."""
     message = {"role": "assistant", **fields}
     given = copy.deepcopy(message)
     redacting.sessions.create_session("s", "cli")
@@ -93,7 +93,7 @@ def test_no_part_of_a_message_carries_a_secret(
     assert redacting.usage.statistics()["redacted_secrets"] >= 1
 
 
-def test_nothing_that_is_said_about_a_session_carries_a_secret(redacting: SessionStore, path: Path) -> None:
+def test_no_field_of_a_session_contains_a_secret(redacting: SessionStore, path: Path) -> None:
     """Prompt, configuration, title, unknown fields, billing, reasons, facts: however they are set."""
     steps: list[Any] = [
         lambda: redacting.sessions.create_session("a", "cli", system_prompt=f"use {KNOWN}"),
@@ -213,8 +213,8 @@ def test_an_imported_session_keeps_its_id(redacting: SessionStore) -> None:
     assert report.detached == []
 
 
-def test_everyday_text_stays_as_it_is(redacting: SessionStore) -> None:
-    """Hashes, ids, paths, short words and base64 pictures are no secrets."""
+def test_everyday_text_is_not_changed(redacting: SessionStore) -> None:
+    """Hashes, ids, paths, short words and base64 images are not secrets."""
     redacting.sessions.create_session("s", "cli")
     ordinary = (
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8", "call_AbCdEfGh1234567890IjKlMn", "short",

@@ -33,7 +33,7 @@ def _context(store: SessionStore, name: str) -> tuple[list[ContextItem], int]:
     return [*items, *(KeptMessage(each.id) for each in live[-KEPT:])], live[-1].id
 
 
-def _go_on_and_on(path: Path, name: int, pipe: int) -> None:
+def _rotate_until_killed(path: Path, name: int, pipe: int) -> None:
     """Rotate one session after the other until the process is killed; report which were acknowledged."""
     store = open_store(path, wait=60)
     number = 0
@@ -67,7 +67,7 @@ def _is_whole(store: SessionStore, name: str) -> None:
 @pytest.mark.slow
 @forking
 def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
-    """After each kill -9 there is the old session, open and as it was, or the new one, complete."""
+    """After each kill -9 the old session is open and unchanged, or the new one is complete."""
     chance = random.Random(7)
     open_store(path).close()
     for name in range(100):
@@ -75,7 +75,7 @@ def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
         child = os.fork()
         if child == 0:
             try:
-                _go_on_and_on(path, name, writer)
+                _rotate_until_killed(path, name, writer)
             finally:
                 os._exit(1)
         os.close(writer)
@@ -178,8 +178,8 @@ def test_a_row_that_refers_is_small(store: SessionStore, path: Path) -> None:
     assert len(str(contents(store, "d")[-1])) == 100_000
 
 
-def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
-    """Copies that it has in full stay as they are and are read as before."""
+def test_an_older_store_is_upgraded(path: Path) -> None:
+    """Its full copies do not change and are read as before."""
     with open_store(path) as store:
         store.sessions.create_session("a", "cli")
         say(store, "a", "1", "2")
@@ -199,8 +199,8 @@ def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
     assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
 
 
-def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path: Path) -> None:
-    """The doctor finds copies whose original is gone; repaired, they say so and nothing else changes."""
+def test_lost_copies_are_reported_and_replaced_with_a_note(tmp_path: Path) -> None:
+    """The doctor finds copies without an original; after the repair they say so, and nothing else changes."""
     home = Home.at(tmp_path / "home")
     with open_store(home.state_db) as store:
         begin(store, "a", "1", "2")
@@ -220,7 +220,7 @@ def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path
         assert store.maintenance.miscounted_sessions() == []
 
 
-def test_going_on_with_what_is_lost_says_so(store: SessionStore, path: Path) -> None:
+def test_a_continuation_of_a_lost_message_says_so(store: SessionStore, path: Path) -> None:
     """A continuation and a branch of a session whose origin another program has deleted have a word in its place."""
     begin(store, "a", "1", "2")
     rotate(store, "a", "b")

@@ -78,8 +78,8 @@ def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple
         _look_around(store)
 
 
-def test_nobody_is_called_nothing(store: SessionStore) -> None:
-    """An empty name could be taken for the home's own user."""
+def test_no_user_has_an_empty_name(store: SessionStore) -> None:
+    """An empty name could be mistaken for the home's own user."""
     with pytest.raises(SessionError):
         store.scoped(Scope.of(""))
     with pytest.raises(SessionError):

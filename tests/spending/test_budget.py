@@ -53,7 +53,7 @@ def test_background_work_stops_when_its_tokens_are_spent(tmp_path: Path) -> None
     ledger.close()
 
 
-def test_none_is_no_limit_and_zero_is_nothing(tmp_path: Path) -> None:
+def test_none_means_no_limit_and_zero_allows_nothing(tmp_path: Path) -> None:
     """In words that cannot be mistaken for each other."""
     assert _spend(Ledger(tmp_path / "a", BudgetSettings(None, None)), Fixed(Usage(10**9, 0)), 3) == 3
     for settings in (BudgetSettings(0, None), BudgetSettings(None, 0)):
@@ -62,8 +62,8 @@ def test_none_is_no_limit_and_zero_is_nothing(tmp_path: Path) -> None:
         assert model.asked == []
 
 
-def test_the_budget_is_there_again_the_next_day(tmp_path: Path) -> None:
-    """By the local calendar."""
+def test_the_budget_starts_again_the_next_day(tmp_path: Path) -> None:
+    """The local calendar counts."""
     now = [NOON]
     ledger = Ledger(tmp_path, BudgetSettings(0.01, None), clock=lambda: now[0])
     assert _spend(ledger, Fixed(Usage(10_000, 0)), 5) == 1
@@ -100,8 +100,8 @@ def test_a_call_that_was_turned_away_uses_nothing_of_the_budget(tmp_path: Path) 
     ledger.close()
 
 
-def test_a_call_whose_process_died_counts_with_its_estimate(tmp_path: Path) -> None:
-    """It may have been paid for; after its time it is no longer waited for."""
+def test_a_call_of_a_dead_process_counts_with_its_estimate(tmp_path: Path) -> None:
+    """It may have been billed; after its deadline no other call waits for it."""
     now = [NOON]
     ledger = Ledger(tmp_path, BudgetSettings(0.01, None), clock=lambda: now[0])
     store_calls(

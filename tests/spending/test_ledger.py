@@ -54,15 +54,15 @@ def test_cached_tokens_cost_what_the_cache_costs(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_price_shows_tokens_and_no_amount(tmp_path: Path) -> None:
-    """Unknown is not free: it is said how many calls have no price."""
+    """Unknown is not free: the total counts the calls without a price."""
     ledger = Ledger(tmp_path)
     ledger.metered(Fixed(name="llama-at-home", provider="openai"), "chat").reply("", QUESTION)
     total = ledger.total()
     assert (total.cost_usd, total.unpriced, total.input_tokens) == (0.0, 1, 1_000)
 
 
-def test_a_provider_that_counts_nothing_is_estimated(tmp_path: Path) -> None:
-    """A server that reports no usage still leaves numbers behind."""
+def test_calls_of_a_provider_without_usage_are_estimated(tmp_path: Path) -> None:
+    """The ledger has numbers even if a server reports no usage."""
     ledger = Ledger(tmp_path)
     ledger.metered(Fixed(Usage()), "chat").reply("word " * 400, QUESTION)
     total = ledger.total()
@@ -112,7 +112,7 @@ def test_looking_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_an_answer_does_not_wait_for_a_ledger_that_is_locked(tmp_path: Path) -> None:
-    """The row is written when the lock is gone."""
+    """The row is written once the lock is released."""
     ledger = Ledger(tmp_path)
     ledger.metered(Fixed(), "chat").reply("", QUESTION)
     assert ledger.total().calls == 1

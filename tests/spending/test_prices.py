@@ -81,8 +81,8 @@ def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
     assert Prices(tmp_path).of("openai", "gpt-5") == Prices(tmp_path / "elsewhere").of("openai", "gpt-5")
 
 
-def test_long_prompts_can_have_a_price_of_their_own(tmp_path: Path) -> None:
-    """As some vendors have it."""
+def test_long_prompts_can_have_a_separate_price(tmp_path: Path) -> None:
+    """Some vendors charge more for them."""
     price = Prices(tmp_path).of("anthropic", "claude-haiku-5-5")
     assert price is not None
     assert price.cost(Usage(100_000, 0)) == pytest.approx(0.01)

@@ -29,7 +29,7 @@ class TestWithoutWriteAheadLog(TestWithWriteAheadLog):
     def _no_shared_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("memoranda.db.sqlite_engine.SqliteEngine", partial(SqliteEngine, vfs="unix-dotfile"))
 
-    def test_there_is_no_log_here(self, store: SessionStore) -> None:
-        """The file system of these tests is one that SQLite's log cannot be used on."""
+    def test_this_file_system_has_no_log(self, store: SessionStore) -> None:
+        """SQLite's log cannot be used on the file system of these tests."""
         store.sessions.create_session("s", "cli")
         assert not Path(f"{Path(store.engine.location)}-wal").exists()

@@ -1,4 +1,4 @@
-"""Tables to be damaged, what SQLite says that they hold, and what is read of them."""
+"""Tables to damage, their rows according to SQLite, and the rows read from their pages."""
 
 import random
 import sqlite3
@@ -27,7 +27,7 @@ THINGS = Table(
 
 
 def rows_by_sqlite(path: Path, table: Table) -> dict[int, dict[str, Any]]:
-    """What SQLite says that a table holds, by the numbers of the rows."""
+    """The rows of a table according to SQLite, by rowid."""
     names = [column.name for column in table.columns]
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         rows = connection.execute(f"SELECT rowid, {', '.join(names)} FROM {table.name}")
@@ -35,7 +35,7 @@ def rows_by_sqlite(path: Path, table: Table) -> dict[int, dict[str, Any]]:
 
 
 def rows_in_pages(path: Path, table: Table, *, columns_known: bool = True) -> list[dict[str, Any]]:
-    """What the pages hold of it, in no order that means anything."""
+    """The rows of a table according to its pages, in no particular order."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         there = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")] if columns_known else []
         return list(rows_past_damage(connection, table, there))

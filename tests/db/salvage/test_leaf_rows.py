@@ -33,7 +33,7 @@ from tests.timing import GIVE_UP
 
 
 def test_rows_from_before_a_column_was_added_are_read(tmp_path: Path) -> None:
-    """They are shorter than those that came later, and in the file the new column stands last."""
+    """They are shorter than later rows, and the new column is the last one in the file."""
     path = tmp_path / "things.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT NOT NULL, weight REAL, note TEXT)")
@@ -80,7 +80,7 @@ def test_every_value_is_read_as_sqlite_reads_it(
         assert {type(row["weight"]) for row in found} <= {float, type(None)}
 
 
-def test_a_row_that_does_not_fill_its_room_is_left_out(tmp_path: Path) -> None:
+def test_a_row_that_does_not_fill_its_cell_is_skipped(tmp_path: Path) -> None:
     """Its values would be read from the wrong places."""
     path = tmp_path / "things.db"
     make_things(path, PAGE, "UTF-8", 0, [(1, "first", 1.5, 7, None, "note"), (2, "second", 1.5, 7, None, "note")])
@@ -91,8 +91,8 @@ def test_a_row_that_does_not_fill_its_room_is_left_out(tmp_path: Path) -> None:
     assert [row["name"] for row in rows_in_pages(path, THINGS)] == ["second"]
 
 
-def test_a_row_without_a_value_that_it_must_have_is_left_out(tmp_path: Path) -> None:
-    """A time that is no number is none."""
+def test_a_row_without_a_required_value_is_skipped(tmp_path: Path) -> None:
+    """A time that is not a number counts as missing."""
     path = tmp_path / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
@@ -216,8 +216,8 @@ def test_many_rows_that_claim_the_same_pages_are_given_up(tmp_path: Path) -> Non
         assert [len(row["name"]) for row in rows_past_damage(damaged, THINGS, [])] in ([text], [text] * 2)
 
 
-def test_pages_that_name_each_other_end(tmp_path: Path) -> None:
-    """A row that continues in its own page without end, and a table whose page leads to itself, are left out."""
+def test_cycles_of_pages_end(tmp_path: Path) -> None:
+    """A row that continues in its own page, and a page that refers to itself, are skipped."""
     path = tmp_path / "state.db"
     make_things(path, PAGE, "UTF-8", 0, [(1, "x" * 100_000, None, None, None, None)])
     content = bytearray(path.read_bytes())

@@ -30,7 +30,7 @@ COUNT = 1_000
 
 
 def _said(number: int) -> str:
-    """A text that shows in every page that holds a part of it; every hundredth needs several pages of its own."""
+    """A text that identifies its message in every page; every hundredth needs several pages."""
     return f"<{number}>" * (6_000 if number % 100 == 0 else 20 + number % 37)
 
 
@@ -69,16 +69,16 @@ def _check_all_but_this_page(path: Path, page: int, content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [bytes(PAGE), noise(1)], ids=["zeros", "noise"])
 @pytest.mark.parametrize("name", ["messages", "sessions", "idx_messages_session", "the first page", "half way"])
-def test_all_messages_are_saved_that_stand_in_other_pages(path: Path, name: str, content: bytes) -> None:
-    """Though the page that leads to them is lost."""
+def test_all_messages_in_other_pages_are_saved(path: Path, name: str, content: bytes) -> None:
+    """They are saved although the page that refers to them is lost."""
     places = {"the first page": 1, "half way": path.stat().st_size // PAGE // 2}
     _check_all_but_this_page(path, places.get(name) or root_of(path, name), content)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noisy", [False, True])
-def test_one_lost_page_loses_nothing_that_stands_in_another(path: Path, noisy: bool) -> None:
-    """Whichever page it is."""
+def test_one_lost_page_loses_nothing_in_other_pages(path: Path, noisy: bool) -> None:
+    """This is true for every page."""
     for page in range(1, path.stat().st_size // PAGE + 1):
         _check_all_but_this_page(path, page, noise(page) if noisy else bytes(PAGE))
 
@@ -95,7 +95,7 @@ def test_a_lost_root_is_not_tried_for_every_row_that_there_could_be(path: Path) 
 
 @pytest.mark.parametrize("lost", [512, 1024, 4096, 5000])
 def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
-    """Whatever is left of the first page, and although the size of a page stands there."""
+    """The page size is lost with it, and is guessed."""
     content = path.read_bytes()
     path.write_bytes(noise(2)[:lost] + content[lost:])
     assert {row["content"] for row in saved_rows(path, MESSAGES)} == {_said(number) for number in range(COUNT)}
@@ -104,7 +104,7 @@ def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
 
 @pytest.mark.parametrize("name", ["messages", "the first page"])
 def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> None:
-    """A lost root or first page is no reason to begin with an empty store."""
+    """A lost root or first page does not lead to an empty store."""
     overwrite(path, 1 if name == "the first page" else root_of(path, name), noise(3))
     (found,) = [finding for finding in check(path) if finding.severity == "error"]
     assert found.repair is not None
@@ -130,8 +130,8 @@ def test_a_file_without_our_rows_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["messages", "sessions", "the first page"])
-def test_deleted_messages_never_come_back(path: Path, name: str) -> None:
-    """Neither from pages that became free, nor from those where others stand."""
+def test_deleted_messages_are_never_restored(path: Path, name: str) -> None:
+    """Neither free pages nor reused pages restore them."""
     with open_store(path) as store:
         store.deletion.delete_sessions([f"s{number}" for number in range(20) if number % 3])
     left = {number for number in range(COUNT) if number // (COUNT // 20) % 3 == 0}
@@ -139,7 +139,7 @@ def test_deleted_messages_never_come_back(path: Path, name: str) -> None:
     assert {row["content"] for row in saved_rows(path, MESSAGES)} == {_said(number) for number in left}
 
 
-def test_what_a_careless_program_deleted_does_not_come_back(path: Path) -> None:
+def test_messages_deleted_without_overwriting_are_not_restored(path: Path) -> None:
     """Its pages keep the text, and are known to be free."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA secure_delete=0")
@@ -153,8 +153,8 @@ def test_what_a_careless_program_deleted_does_not_come_back(path: Path) -> None:
 
 @pytest.mark.parametrize("columns_known", [True, False])
 @pytest.mark.parametrize("table", [SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, STATE_META], ids=lambda it: it.name)
-def test_the_pages_hold_what_sqlite_says(path: Path, table: Table, columns_known: bool) -> None:
-    """Each table's rows and no other's, with what only the log holds, and without what it takes away."""
+def test_the_pages_contain_what_sqlite_reads(path: Path, table: Table, columns_known: bool) -> None:
+    """Each table has its own rows only, including those in the log, without those deleted in the log."""
     with open_store(path) as store:
         store.deletion.delete_session("s3")
         store.edits.rewind_to_message("s4", store.messages.get_messages("s4")[-5]["id"])
@@ -165,8 +165,8 @@ def test_the_pages_hold_what_sqlite_says(path: Path, table: Table, columns_known
         assert sorted(found, key=repr) == sorted(asked.values(), key=repr)
 
 
-def test_what_stands_behind_the_end_of_the_file_does_not_come_back(path: Path) -> None:
-    """A file that shrank may be followed by what was in it before, as long as its log has not been copied back."""
+def test_data_after_the_end_of_the_file_is_not_restored(path: Path) -> None:
+    """A file that shrank may still have old data after its end until a checkpoint."""
     before = path.read_bytes()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM messages WHERE id > 500")

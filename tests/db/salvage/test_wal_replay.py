@@ -1,4 +1,4 @@
-"""What a log holds is saved when its file is lost, and nothing is read into it that it does not hold."""
+"""The content of a log is saved if its file is lost, and nothing else is invented."""
 
 import os
 import sqlite3
@@ -40,8 +40,8 @@ def test_what_is_in_the_log_is_saved_and_the_log_is_kept(tmp_path: Path, lose: C
     assert (tmp_path / "kept.wal").read_bytes() == log
 
 
-def test_a_log_that_holds_everything_needs_no_file(tmp_path: Path) -> None:
-    """As of a store that was made by the process that was killed; many messages have pages of their own."""
+def test_a_complete_log_needs_no_file(tmp_path: Path) -> None:
+    """The killed process had created the store; many messages have separate pages."""
     path = tmp_path / "state.db"
 
     def write_and_die() -> None:
@@ -56,8 +56,8 @@ def test_a_log_that_holds_everything_needs_no_file(tmp_path: Path) -> None:
     assert len(_contents(path)) == 500
 
 
-def test_of_a_large_store_the_newest_messages_are_saved(tmp_path: Path) -> None:
-    """What was only in the file is lost; what was written since is there."""
+def test_the_newest_messages_of_a_large_store_are_saved(tmp_path: Path) -> None:
+    """Messages that were only in the file are lost; messages in the log are saved."""
     path = tmp_path / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")

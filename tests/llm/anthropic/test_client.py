@@ -33,7 +33,7 @@ def text(said: str) -> JsonObject:
 
 
 def test_calls_and_results_become_blocks_and_roles_alternate() -> None:
-    """Results go to the user's side, several of them together, and the user's next words behind them."""
+    """Results are in the user's message, several together, followed by the user's next text."""
     sent = to_anthropic_messages(
         [user("Hi"), assistant("Looking.", "a", "b"), result("a"), result("b", [text("ok")]), user("Go on")], "m"
     )
@@ -76,8 +76,8 @@ def test_what_the_service_would_refuse_is_put_right() -> None:
     }
 
 
-def test_a_name_that_is_used_again_is_numbered_with_its_result() -> None:
-    """In another turn, in the same message, and where two names would look the same; the record stays as it is."""
+def test_a_repeated_call_id_is_numbered_in_call_and_result() -> None:
+    """This is true across turns, within a message, and for ids that would become equal; the record does not change."""
     first = [user("Hi"), assistant("", "call_1"), result("call_1", "one"), assistant("Yes."), user("And?")]
     second = [assistant("", "call_1", "call.1", "call_1"), result("call_1"), result("call_1"), result("call.1")]
     said = [*first, *second, assistant("", "call_1_2"), result("call_1_2")]
@@ -131,8 +131,8 @@ def test_what_was_sent_once_is_sent_again_byte_for_byte(said: list[Message], dat
 
 
 @given(conversations())
-def test_every_call_has_a_name_of_its_own_and_a_result_of_that_name(said: list[Message]) -> None:
-    """Right behind it, whatever names the calls were recorded with."""
+def test_every_call_has_a_unique_id_and_a_result_with_that_id(said: list[Message]) -> None:
+    """The result follows the call, whatever ids were recorded."""
     sent = to_anthropic_messages(said, "m")
     calls = [[block["id"] for block in entry["content"] if block["type"] == "tool_use"] for entry in sent]
     results = [[block["tool_use_id"] for block in entry["content"] if block["type"] == "tool_result"] for entry in sent]
@@ -149,8 +149,8 @@ def marks(body: JsonObject) -> list[str]:
     ]
 
 
-def test_breakpoints_stand_where_the_next_request_goes_on() -> None:
-    """The system prompt, the ends of the two turns before, and the end of this request."""
+def test_breakpoints_are_where_the_next_request_continues() -> None:
+    """They are at the system prompt, the ends of the two previous turns, and the end of this request."""
     said = [
         user("one"), assistant("first"),
         user("two"), assistant("", "a"), result("a"), assistant("second"),
@@ -189,8 +189,8 @@ STEPS = 12
 
 
 @pytest.mark.slow
-def test_recall_that_is_gone_in_the_next_turn_costs_only_its_own_turn() -> None:
-    """Everything before that turn is read from the cache, by the service's own rule, however many tools it used."""
+def test_recall_of_one_turn_costs_only_that_turn() -> None:
+    """Everything before that turn is read from the cache, by the service's rule, however many tools the turn used."""
     said: list[Message] = []
     with ScriptedServer(lambda _: Reply("word " * 40)) as server:
         model = client("anthropic", server)
@@ -280,8 +280,8 @@ def test_thinking_stays_here_when_something_before_it_has_changed(change: str) -
     assert len(server.received) == 3
 
 
-def test_thinking_that_is_refused_all_the_same_is_left_out() -> None:
-    """The conversation continues; another refusal is reported as it is."""
+def test_refused_thinking_is_omitted() -> None:
+    """The conversation continues; any other refusal is reported."""
     refusal = Refuse(400, "messages.1.content.0: `thinking` blocks cannot be modified")
     thought = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
     with ScriptedServer(

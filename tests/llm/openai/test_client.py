@@ -51,8 +51,8 @@ def test_the_limit_has_the_name_that_the_service_knows(base_url: str, field: str
     assert body(user("Hi"), base_url=base_url, max_tokens=9)[field] == 9
 
 
-def test_caches_that_want_to_be_asked_are_asked() -> None:
-    """OpenAI by a key that is the same for a session, Claude behind OpenRouter by its mark, others not at all."""
+def test_caches_that_need_a_request_are_requested() -> None:
+    """OpenAI gets a key that is the same for a session, Claude on OpenRouter a mark, others nothing."""
     key = body(user("Hi"), base_url="")["prompt_cache_key"]
     assert key == body(user("Hi"), user("More"), base_url="")["prompt_cache_key"]
     routed = OpenAIChat(ModelSettings("openrouter", "anthropic/claude-opus-5", "http://localhost:1/v1"), "k")
@@ -69,7 +69,7 @@ def test_opaque_reasoning_goes_back_to_where_it_came_from() -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_visible_reasoning_is_kept_beside_the_text(streamed: bool) -> None:
+def test_visible_reasoning_is_separate_from_the_text(streamed: bool) -> None:
     """It is not part of the answer, and is not streamed."""
     heard: list[str] = []
     details = [{"type": "reasoning.text", "text": "let me think", "index": 0}]
@@ -126,8 +126,8 @@ def test_calls_without_an_id_get_one_each() -> None:
     assert all(ids)
 
 
-def test_a_refusal_is_said_and_marked() -> None:
-    """Its words are the text."""
+def test_a_refusal_is_text_with_a_finish_reason() -> None:
+    """The text is the refusal, and the finish reason marks it."""
     reply = parse_reply({"choices": [{"message": {"content": None, "refusal": "I won't."}, "finish_reason": "stop"}]})
     assert (reply.text, reply.finish_reason) == ("I won't.", "refusal")
 

@@ -1,4 +1,4 @@
-"""A store of facts for every test here, in memory where there is such a place."""
+"""A store of facts for every test, in memory if the system has such a directory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ class Clock:
 
 @contextmanager
 def opened(place: Path, **options: Any) -> Iterator[FactStore]:
-    """The store of a home, closed in the end."""
+    """Opens the store of a home and closes it afterwards."""
     store = FactStore(place / "holographic.db", **options)
     try:
         yield store

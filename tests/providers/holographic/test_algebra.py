@@ -1,4 +1,4 @@
-"""The algebra has the likenesses that it is said to have."""
+"""Vectors have the documented similarities."""
 
 import math
 from functools import cache
@@ -56,7 +56,7 @@ def test_a_bundle_resembles_its_members_by_what_is_expected(count: int) -> None:
 
 
 def test_unbinding_undoes_binding() -> None:
-    """What is bound resembles neither side, and comes back to the last bit."""
+    """A bound vector resembles neither part, and unbinding restores every bit."""
     a, b = _atoms(2)
     bound = bind(a, b)
     assert unbind(bound, b) == a

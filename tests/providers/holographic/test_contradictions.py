@@ -133,7 +133,7 @@ def test_some_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, 
     ],
 )
 def test_a_pair_must_be_about_one_entity_and_one_attribute(home: Path, a: str, b: str, contradicting: bool) -> None:
-    """In whichever order the words stand, and with a few other phrases for the same attribute."""
+    """The order of the words does not matter, and some other phrases name the same attribute."""
     assert bool(_found(home, (a, b))) is contradicting
 
 

@@ -55,8 +55,8 @@ def test_requests_questions_and_guesses_are_not(sentence: str) -> None:
     assert category_of(sentence) is None
 
 
-def test_only_the_user_is_listened_to() -> None:
-    """Sentence by sentence, code, quotations and recalled text left out, with the message that it is from."""
+def test_only_the_users_statements_are_extracted() -> None:
+    """Code, quotations and recalled text are skipped; each statement has the id of its message."""
     fenced = "<memory-context>\n[note]\n\nI prefer spaces over tabs.\n</memory-context>"
     messages = [
         {"role": "assistant", "content": "I prefer short answers."},

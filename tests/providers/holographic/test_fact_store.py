@@ -93,7 +93,7 @@ def test_a_text_that_another_fact_has_is_refused(store: FactStore) -> None:
 
 
 @pytest.mark.parametrize("other", ["user%name", "userXname", "user_nam_", "%"])
-def test_no_character_of_a_name_stands_for_another(store: FactStore, ask: Retriever, other: str) -> None:
+def test_names_with_special_characters_are_distinct(store: FactStore, ask: Retriever, other: str) -> None:
     """Names are compared for equality."""
     store.add("One", entities=["user_name"])
     store.add("Two", entities=[other])

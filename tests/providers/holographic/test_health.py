@@ -82,7 +82,7 @@ def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_file_is_saved_fact_by_fact(home: Path) -> None:
-    """With what they are about, even where the text does not say it; the damaged file stays beside it."""
+    """Facts keep their entities, even if the text does not name them; the damaged file is kept."""
     _fill(home)
     path = home / "holographic.db"
     with closing(sqlite3.connect(path)) as connection:

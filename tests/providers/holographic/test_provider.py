@@ -56,7 +56,7 @@ def test_a_turn_about_something_else_is_given_nothing(provider: HolographicProvi
 
 
 def test_a_name_is_recalled_by_its_other_name(provider: HolographicProvider) -> None:
-    """Aliases lead to the facts, whatever name stands in them."""
+    """An alias finds the facts, whatever name they contain."""
     _add(provider, "Guido aka BDFL is Dutch", "Guido works on speed")
     assert "Guido works on speed" in provider.prefetch("What does BDFL do these days?")
 
@@ -78,8 +78,8 @@ def test_curated_memory_is_followed(provider: HolographicProvider) -> None:
     assert _contents(provider) == {"Atlas listens on port 9090"}
 
 
-def test_replacing_by_what_is_there_leaves_one(provider: HolographicProvider) -> None:
-    """The outdated copy goes, the other fact stays."""
+def test_replacing_with_an_existing_text_leaves_one_fact(provider: HolographicProvider) -> None:
+    """The outdated copy is removed, the other fact stays."""
     _add(provider, "Atlas listens on port 9090")
     provider.on_memory_write("add", "memory", "Atlas listens on port 8080")
     provider.on_memory_write("replace", "memory", "Atlas listens on port 9090", {"old_text": "8080"})
@@ -87,7 +87,7 @@ def test_replacing_by_what_is_there_leaves_one(provider: HolographicProvider) ->
 
 
 def test_only_copies_are_removed(provider: HolographicProvider) -> None:
-    """A fact of its own, or one of the other target, stays though the text is the same."""
+    """A separate fact, or one of the other target, stays although the text is the same."""
     _add(provider, "Ana lives in Berlin")
     provider.on_memory_write("add", "user", "Knows Berlin well")
     provider.on_memory_write("remove", "memory", "", {"old_text": "Berlin"})
@@ -133,7 +133,7 @@ def test_statements_are_extracted_with_their_provenance(home: Path) -> None:
 
 
 def test_settings_are_kept_with_their_types(home: Path) -> None:
-    """A form's text becomes what the schema says, and is there after a restart."""
+    """Text from a form gets the type of the schema, and survives a restart."""
     provider = HolographicProvider(home)
     kinds = {field["key"]: type(field["default"]) for field in provider.get_config_schema()}
     provider.save_config({"auto_extract": "false", "dimension": "512", "half_life_days": "30"}, str(home))
@@ -180,8 +180,8 @@ def test_the_home_may_come_with_the_start(home: Path) -> None:
     assert (home / "holographic.db").exists()
 
 
-def test_the_model_is_told_of_both_tools(provider: HolographicProvider) -> None:
-    """Names, descriptions and JSON schemas."""
+def test_the_model_gets_both_tools(provider: HolographicProvider) -> None:
+    """Each has a name, a description and a JSON schema."""
     assert (provider.name, provider.is_available()) == ("holographic", True)
     assert "fact_store" in provider.system_prompt_block()
     store, feedback = provider.get_tool_schemas()

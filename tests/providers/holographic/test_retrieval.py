@@ -59,8 +59,8 @@ def test_reason_wants_all_entities_at_once(store: FactStore, ask: Retriever) -> 
     assert len(ask.reason(["Ana", "Oslo"], ALL)) == 2
 
 
-def test_facts_about_an_entity_are_ordered_by_what_is_asked(store: FactStore, ask: Retriever) -> None:
-    """The content is taken out of the vectors and compared; no facts are left out."""
+def test_facts_about_an_entity_are_ordered_by_the_query(store: FactStore, ask: Retriever) -> None:
+    """The content is unbound from the vectors and compared; no fact is omitted."""
     for text in ("Ana lives in Berlin", "Ana plays the violin at home", "Ana drinks green tea", "Bob plays the violin"):
         store.add(text)
     for query, text in (("playing violin", "Ana plays the violin at home"), ("which tea", "Ana drinks green tea")):
@@ -69,8 +69,8 @@ def test_facts_about_an_entity_are_ordered_by_what_is_asked(store: FactStore, as
         assert len(found) == 3
 
 
-def test_related_tells_neighbours_and_the_facts_between(store: FactStore, ask: Retriever) -> None:
-    """Entities that share facts come by strength, then what is said about them."""
+def test_related_returns_neighbours_and_shared_facts(store: FactStore, ask: Retriever) -> None:
+    """Entities that share facts are ordered by strength, then further facts about them."""
     for text in ("Ana met Bob", "Ana told Bob about it", "Ana called Carol", "Bob likes tea", "Dora likes tea"):
         store.add(text)
     neighbours, found = ask.related("Ana", ALL)
@@ -79,8 +79,8 @@ def test_related_tells_neighbours_and_the_facts_between(store: FactStore, ask: R
     assert [(each.fact.content, each.through) for each in found[3:]] == [("Bob likes tea", "Bob")]
 
 
-def test_a_fact_with_many_entities_still_holds_each(store: FactStore, ask: Retriever) -> None:
-    """Sixteen fit into a vector."""
+def test_a_fact_with_many_entities_is_found_by_each(store: FactStore, ask: Retriever) -> None:
+    """A vector has room for sixteen."""
     names = [f"Person{letter}" for letter in "ABCDEFGHIJKLMNOP"]
     store.add("They all met.", entities=names)
     for number in range(40):
@@ -130,8 +130,8 @@ def test_trust_and_age_rank(store: FactStore, clock: Clock) -> None:
     assert _texts(ageless.search("tea", ALL))[0] == "Ana likes green tea"
 
 
-def test_what_is_not_wanted_is_left_out(store: FactStore, ask: Retriever) -> None:
-    """By category, by trust, by number."""
+def test_filters_omit_facts(store: FactStore, ask: Retriever) -> None:
+    """They filter by category, trust and number."""
     store.add("Ana likes tea", category="user_pref")
     fact, _ = store.add("Ana builds Atlas", category="project")
     store.update(fact.fact_id, trust_delta=-0.4)

@@ -66,7 +66,7 @@ def test_feedback_moves_trust(provider: HolographicProvider) -> None:
 
 
 def test_a_distrusted_fact_is_no_longer_returned(provider: HolographicProvider) -> None:
-    """Unless less trust is asked for."""
+    """A lower min_trust returns it."""
     _ask(provider, action="add", content="Ana lives in Berlin")
     _ask(provider, action="update", fact_id=1, trust_delta=-0.3)
     assert _ask(provider, action="probe", entity="Ana")["count"] == 0
@@ -100,8 +100,8 @@ def test_a_distrusted_fact_is_no_longer_returned(provider: HolographicProvider) 
         ({"action": "list", "min_trust": "high"}, "min_trust must be"),
     ],
 )
-def test_bad_input_is_told_what_is_wrong(provider: HolographicProvider, arguments: Any, error: str) -> None:
-    """In one sentence, under `error`."""
+def test_invalid_input_gets_an_explanation(provider: HolographicProvider, arguments: Any, error: str) -> None:
+    """It is one sentence in `error`."""
     assert error in _ask(provider, **arguments)["error"]
 
 

@@ -48,7 +48,7 @@ class SubstringLeg:
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    """Three sessions: "cache" stands as a word in one, in both forms in one, and only inside a word in one."""
+    """Three sessions: "cache" is a word in one, has both forms in another, and is only part of a word in the third."""
     library = Library(tmp_path)
     library.add("word", "Every Cache is cold.")
     library.add("inside", "The dashboard says recached.")
@@ -84,9 +84,9 @@ def test_every_leg_gets_the_filters(library: Library) -> None:
     """Fusion cannot take back what a leg should not have shown."""
     library.store.sessions.create_session("hers", "cli", user_id="ann")
     library.store.messages.append_message("hers", "user", "Her cache is warm.")
-    mine = library.find("cache", among=Filters(Scope.of(None)))
+    mine = library.find("cache", filters=Filters(Scope.of(None)))
     assert "hers" not in {hit.session_id for hit in mine.hits}
-    assert [hit.session_id for hit in library.find("cache", among=Filters(Scope.of("ann"))).hits] == ["hers"]
+    assert [hit.session_id for hit in library.find("cache", filters=Filters(Scope.of("ann"))).hits] == ["hers"]
 
 
 def test_by_time_the_legs_share_one_order(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_by_time_the_legs_share_one_order(tmp_path: Path) -> None:
     library.close()
 
 
-def test_fusion_leaves_the_candidates_of_a_single_leg_as_they_are(library: Library) -> None:
+def test_fusion_does_not_change_the_candidates_of_a_single_leg(library: Library) -> None:
     """With only the word leg, order and scores are its own."""
     with library.index.reading() as reader:
         candidates = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)

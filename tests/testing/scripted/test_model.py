@@ -51,8 +51,8 @@ def test_text_is_streamed_in_pieces_and_usage_filled_in() -> None:
     assert ScriptedModel([Reply(usage=Usage(7))]).reply("", HELLO).usage == Usage(7)
 
 
-def test_what_was_sent_is_kept_as_it_was() -> None:
-    """Later changes to the messages do not change what the model saw."""
+def test_requests_are_recorded_as_they_were_sent() -> None:
+    """Later changes to the messages do not change the recorded request."""
     said = [{"role": "user", "content": "before"}]
     model = ScriptedModel([Reply("ok")])
     model.reply("", said, deadline=3, max_tokens=9)

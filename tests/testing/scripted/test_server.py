@@ -1,4 +1,4 @@
-"""The scripted server: what it keeps of requests, what it refuses, and as a program of its own."""
+"""The scripted server: what it records, what it refuses, and running it as a program."""
 
 import json
 import signal
@@ -114,7 +114,7 @@ def echo(received: ReceivedRequest) -> Reply:
 
 @contextmanager
 def program(*arguments: str) -> Iterator[str]:
-    """The server in a process of its own; its address."""
+    """Runs the server in a separate process and yields its address."""
     command = [sys.executable, "-m", "memoranda.testing.scripted", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
