@@ -66,7 +66,7 @@ def create_generation(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def remove(file: Path) -> None:
-    """Delete a file and the files that SQLite keeps beside it."""
+    """Delete a file and SQLite's other files for it."""
     for companion in _COMPANIONS:
         with suppress(FileNotFoundError):
             os.unlink(f"{file}{companion}")

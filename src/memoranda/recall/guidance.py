@@ -52,7 +52,7 @@ HIDDEN = "All matches are in conversations from {}, which are excluded unless `s
 ONLY_IN_CONTEXT = "All matches are in the current conversation and already in your context; look above."
 NO_PROJECT = "No conversation is about that project."
 NOWHERE = (
-    "There is no current project: a home directory, what contains it, and a repository that git cannot read are none. "
+    "There is no current project: home directories, their parents, and repositories that git cannot read do not count. "
     "Name a project, such as owner/name, or omit `project`."
 )
 EMPTY = "There are no past conversations yet."

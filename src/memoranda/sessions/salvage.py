@@ -1,4 +1,4 @@
-"""Saves the readable rows of a damaged session store into a new one, and keeps the damaged file beside it."""
+"""Saves the readable rows of a damaged session store into a new one, and keeps the damaged file."""
 
 from collections import Counter
 from pathlib import Path

@@ -356,8 +356,8 @@ class _Fetcher:
         for term in sorted((term for term in terms if counts[term]), key=lambda term: (term.framing, counts[term])):
             count, pattern = counts[term], term.pattern
             narrow = passed < _NARROW * min(expected, max_rows)
-            beside = bool(leading) and not narrow and (term.framing or count > left)
-            if beside:
+            only_with_rarer = bool(leading) and not narrow and (term.framing or count > left)
+            if only_with_rarer:
                 limit = max(left_beside, _MIN_BESIDE)
                 rows = self.postings(And((pattern, Or(tuple(leading)))), limit)
                 left_beside -= len(rows)
@@ -370,7 +370,7 @@ class _Fetcher:
                 leading.append(pattern)
             if rows:
                 found[term] = TermMatches(rows, max(count, len(rows)), term.framing)
-            elif not beside:
+            elif not only_with_rarer:
                 absent.append(term)
         return found, absent
 
