@@ -28,6 +28,8 @@ TIMEOUT = 120.0
 class Machine:
     """Runs a host and Memoranda as a user would, with nothing of the real user's environment but the PATH."""
 
+    timeout = TIMEOUT
+
     def __init__(self, root: Path, environment: dict[str, str]) -> None:
         self.user, self.home = root / "user", root / "memory"
         self.project = self.user / "project"
@@ -57,7 +59,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=self.timeout,
             check=False,
         )
         if completed.returncode:

@@ -18,6 +18,9 @@ Request = dict[str, Any]
 class PromptMachine(Machine):
     """A machine with a host that calls a scripted server; `source` is the name of the host in the record."""
 
+    # With its first plugin, OpenCode installs a package from npm.
+    timeout = 5 * TIMEOUT
+
     def __init__(self, root: Path, program: str, server: ModelServer, source: str, **variables: str) -> None:
         super().__init__(root, variables)
         self.source = source

@@ -4,6 +4,7 @@ Codex runs a hook only after the user has reviewed it (`/hooks`). The server the
 Codex waits for the server: its first request contains the memory even before the user trusts the hooks.
 """
 
+from memoranda.adapters.hosts.codex_hook_state import remove_our_state
 from memoranda.adapters.hosts.hook_settings import add_hooks, remove_hooks
 from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile
 from memoranda.adapters.hosts.launch_command import PROGRAM
@@ -38,7 +39,15 @@ def _files(environment: HostEnvironment) -> list[SettingsFile]:
     directory = environment.directory("CODEX_HOME", environment.user_home / ".codex")
     add = add_server("mcp_servers", defaults=_WAIT_FOR_SERVER)
     hooks = SettingsFile(directory / "hooks.json", add_hooks(NAME, EVENTS), remove_hooks(NAME), local=True)
-    return [SettingsFile(directory / "config.toml", add, remove, "toml", table), hooks]
+    config = SettingsFile(
+        directory / "config.toml",
+        add,
+        remove,
+        "toml",
+        table,
+        clean=lambda text: remove_our_state(text, hooks.path, NAME),
+    )
+    return [config, hooks]
 
 
 HOST = Host(

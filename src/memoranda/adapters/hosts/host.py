@@ -55,6 +55,8 @@ class SettingsFile:
     """What a new file contains besides our entries."""
     local: bool = False
     """Whether the file stays on this machine even when it belongs to a project."""
+    clean: Callable[[str], str] = lambda text: text
+    """Removes what the host itself wrote about our entries; uninstalling applies it before `remove`."""
 
     def is_shared(self, environment: HostEnvironment) -> bool:
         """Whether other people who work on the project get the file too."""

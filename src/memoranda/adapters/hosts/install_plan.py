@@ -56,7 +56,7 @@ def plan_uninstall(
     plugin = host.plugin(environment)
 
     def plan_file(file: SettingsFile) -> HostFileChange:
-        change = _plan_change(file, file.remove, shared=file.is_shared(environment))
+        change = _plan_change(file, file.remove, shared=file.is_shared(environment), clean=file.clean)
         original = _find_original(file, change.before, backups) if plugin and backups and change.is_needed else None
         if original is not None:
             return replace(change, after=original)
@@ -135,10 +135,12 @@ def _is_empty(content: bytes | None, initial: Settings) -> bool:
     return words in (b"", b"{}", json.dumps(initial, separators=(",", ":")).encode())
 
 
-def _plan_change(file: SettingsFile, edit: Edit, *, shared: bool) -> HostFileChange:
+def _plan_change(
+    file: SettingsFile, edit: Edit, *, shared: bool, clean: Callable[[str], str] = lambda text: text
+) -> HostFileChange:
     before = read_settings(file.path)
     try:
-        text = (before or b"").decode()
+        text = clean((before or b"").decode())
         after = edit_text(file, text, edit)
     except (UnicodeDecodeError, JsonTextError, UnusableSettingsError) as error:
         raise SettingsError(
