@@ -39,7 +39,7 @@ reference: $(READY)
 docs: reference
 	$(BIN)/python -m tests.docs.site
 
-# What running needs: five packages. The program itself is installed in place, so that it follows the sources.
+# What running needs: few packages. The program itself is installed in place, so that it follows the sources.
 $(RUN_READY): requirements/run.lock requirements/build.lock pyproject.toml
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)."
 	@$(PYTHON) -m venv $(VENV)

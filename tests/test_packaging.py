@@ -124,7 +124,7 @@ def test_running_from_a_clone_installs_only_what_running_needs() -> None:
     }
     assert "requirements/run.lock" in steps["run"] and "dev.lock" not in steps["run"]
     assert "requirements/run.lock" in steps["test"] and "dev.lock" in steps["test"]
-    assert {re.sub(r"[-_.]", "-", pin.partition("==")[0]) for pin in _pins("run")} == {
-        name.replace(".", "-") for name in _DEPENDENCIES
-    }
+    names = {pin.partition("==")[0] for pin in _pins("run")}
+    assert {re.sub(r"[-_.]+", "-", name) for name in _DEPENDENCIES} <= names
+    assert not names & {"pytest", "mypy", "ruff", "hypothesis"}
     assert _pins("run") | _pins("build") <= _pins("dev")
