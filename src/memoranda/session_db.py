@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from memoranda.config import locate_home
 from memoranda.db.engine import Engine
 from memoranda.recall.searchable_store import SearchableStore, StoreIndex
 from memoranda.safety.redaction import Redactor
@@ -59,8 +60,15 @@ class _Delegate(Generic[_P, _R]):
 class SessionDB(SearchableStore):
     """Sessions and messages in `state.db`, found through an index that can be deleted at any time."""
 
-    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
-        """Open the database, or create it; `wait` is how many seconds a write waits for other writers."""
+    def __init__(
+        self, db_path: Path | str | None = None, *, redactor: Redactor | None = None, wait: float = 10.0
+    ) -> None:
+        """Open the database, or create it; by default that of the default home.
+
+        `wait` is how many seconds a write waits for other writers.
+        """
+        if db_path is None:
+            db_path = locate_home().state_db
         engine = open_record(db_path, wait=wait)
         super().__init__(engine, StoreIndex(index_path(Path(db_path)), engine), redactor=redactor)
 

@@ -142,4 +142,4 @@ def test_invalid_yaml_is_reported_with_its_file(tmp_path: Path) -> None:
     terminal.home.joinpath("config.yaml").write_text("memory: {a: [\n")
     broken = terminal.run("memory", "list").stderr
     assert "<unicode string>" not in broken
-    assert "in config.yaml, line" in broken
+    assert "config.yaml is not valid YAML: line 2" in broken

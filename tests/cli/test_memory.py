@@ -210,11 +210,11 @@ def test_an_edit_without_changes_changes_nothing(terminal: Terminal, editor: Cal
     assert len(terminal.json("memory", "log")) == 1
 
 
-def test_an_edit_mends_an_odd_file(terminal: Terminal, editor: Callable[[str], None]) -> None:
-    """Saving what was shown is enough."""
+def test_an_edit_repairs_a_file_that_no_tool_may_rewrite(terminal: Terminal, editor: Callable[[str], None]) -> None:
+    """An entry that is longer than the whole file may be is shortened by a person."""
     path = terminal.home / "memories" / "MEMORY.md"
     path.parent.mkdir(parents=True)
-    path.write_text("a\n§\n\n§\nb")
+    path.write_text("a\n§\n" + "b" * 3_000)
     assert "memory edit memory" in terminal.run("memory", "add", "c").stderr
     editor("a\n§\nb")
     terminal.ok("memory", "edit")

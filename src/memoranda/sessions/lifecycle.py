@@ -53,7 +53,7 @@ class Sessions(StorePart):
         """Create a session, or fill the empty fields of an existing one; its source, user and start never change.
 
         `relation` says how it relates to its parent. By default it is the continuation of a parent that ended by
-        compression, delegated work if its source is subagent or tool, and a branch otherwise.
+        compression, and delegated work otherwise.
         """
         check_new(session_id, source, user_id)
         _check_fields(relation, extra)
@@ -224,7 +224,7 @@ class Sessions(StorePart):
         if relation is None:
             # Delegated work that was compressed continues as the same work; with another source it is new work.
             compressed = end_reason == "compression" and (source == parent_source or source not in _DELEGATE_SOURCES)
-            relation = "compression" if compressed else "delegation" if source in _DELEGATE_SOURCES else "branch"
+            relation = "compression" if compressed else "delegation"
         continues = relation == "compression" and successor is None
         if continues:
             connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))

@@ -14,7 +14,7 @@ def relation(store: SessionStore, session_id: str) -> str | None:
 
 class LineageContract:
     def test_relations_of_children_are_recognised(self, store: SessionStore) -> None:
-        """The requested relation counts; without one, how the parent ended and the source of the child."""
+        """The requested relation counts; without one, a child continues a compressed parent or works for it."""
         store.sessions.create_session("open", "cli")
         store.sessions.create_session("ended", "cli")
         store.sessions.end_session("ended", "compression")
@@ -24,8 +24,9 @@ class LineageContract:
             ("continuation", "cli", "ended", None, "compression"),
             ("helper", "subagent", "ended", None, "delegation"),
             ("tool", "tool", "open", None, "delegation"),
-            ("branch", "cli", "open", None, "branch"),
-            ("resumed", "cli", "left", None, "branch"),
+            ("branch", "cli", "open", "branch", "branch"),
+            ("worker", "cli", "open", None, "delegation"),
+            ("later", "cli", "left", None, "delegation"),
             ("said", "cli", "open", "delegation", "delegation"),
             ("second", "cli", "ended", "compression", "branch"),
         ):
@@ -119,7 +120,7 @@ class LineageContract:
         store.sessions.create_session("hh", "subagent", parent_session_id="h", relation="delegation")
         store.sessions.end_session("h", "compression")
         store.sessions.create_session("h2", "subagent", parent_session_id="h", relation="compression")
-        store.sessions.create_session("branch", "cli", parent_session_id="p")
+        store.sessions.create_session("branch", "cli", parent_session_id="p", relation="branch")
         store.messages.append_message("h2", "user", "delegated")
         assert store.deletion.delete_session("p")
         assert [row["id"] for row in store.transfer.export_all()] == ["branch"]

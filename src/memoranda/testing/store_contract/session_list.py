@@ -66,7 +66,7 @@ class SessionListContract:
     def test_delegated_work_is_omitted(self, store: SessionStore) -> None:
         """It is omitted even after it was compressed; branches are shown."""
         store.sessions.create_session("p", "cli")
-        store.sessions.create_session("branch", "cli", parent_session_id="p")
+        store.sessions.create_session("branch", "cli", parent_session_id="p", relation="branch")
         store.sessions.create_session("h", "subagent", parent_session_id="p")
         store.sessions.end_session("h", "compression")
         store.sessions.create_session("h2", "subagent", parent_session_id="h", relation="compression")
