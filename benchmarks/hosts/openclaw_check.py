@@ -4,15 +4,19 @@
     .venv/bin/python benchmarks/hosts/openclaw_check.py --openclaw /tmp/openclaw/node_modules/.bin/openclaw
     .venv/bin/python benchmarks/hosts/openclaw_check.py --runs 4 --json
 
-OpenClaw runs in a home of its own against a local server that speaks the chat completions API, so no account and no
-gateway is needed. By default it offers its tools behind a tool search; with --direct-tools it offers them one by one.
+OpenClaw runs in a home of its own against a local server that speaks the chat completions API, so no account is needed.
+Each turn runs in a process of its own, or with --gateway in one gateway for all. By default OpenClaw offers its tools
+behind a tool search; with --direct-tools it offers them one by one.
 """
 
 import argparse
 import json
 import os
 import shutil
+import socket
+import subprocess
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from benchmarks.hosts.plugin_check import PluginMachine, check, read_files, scripted_model
 from memoranda.testing.scripted.server import ScriptedServer
 
+_START_TIMEOUT = 120.0
 CONFIG = """{{
   // my settings
   agents: {{ defaults: {{ model: {{ primary: "scripted/one" }} }} }},
@@ -37,6 +42,7 @@ CONFIG = """{{
       }},
     }},
   }},
+  gateway: {{ mode: "local", port: {port}, bind: "loopback", auth: {{ mode: "token", token: "check" }} }},
   tools: {{ toolSearch: {tool_search} }},
   plugins: {{ slots: {{ memory: "memory-core" }} }}, // the memory of before
 }}
@@ -48,7 +54,9 @@ class OpenClawMachine(PluginMachine):
 
     host, title = "openclaw", "OpenClaw"
     direct_tools = False
+    uses_gateway = False
     _turns = 0
+    _gateway: subprocess.Popen[bytes] | None = None
 
     @property
     def root(self) -> Path:
@@ -61,14 +69,38 @@ class OpenClawMachine(PluginMachine):
     def prepare(self) -> None:
         (self.root / "workspace").mkdir(parents=True)
         tool_search = "false" if self.direct_tools else '{ mode: "tools" }'
-        config = CONFIG.format(url=self.server.openai_url, tool_search=tool_search)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self._port = listener.getsockname()[1]
+        config = CONFIG.format(url=self.server.openai_url, port=self._port, tool_search=tool_search)
         (self.root / "openclaw.json").write_text(config)
         (self.root / "workspace" / "MEMORY.md").write_text("The office cat is called Quark.\n")
         (self.root / "workspace" / "USER.md").write_text("Prefers short answers.\n")
 
     def ask(self, prompt: str) -> None:
         self._turns += 1
-        self.run([*self.program, "agent", "--local", "--session-key", f"agent:main:run-{self._turns}", "-m", prompt])
+        where = [] if self.uses_gateway else ["--local"]
+        if self.uses_gateway and self._gateway is None:
+            self._start_gateway()
+        self.run([*self.program, "agent", *where, "--session-key", f"agent:main:run-{self._turns}", "-m", prompt])
+
+    def _start_gateway(self) -> None:
+        nothing = subprocess.DEVNULL
+        self._gateway = subprocess.Popen(
+            [*self.program, "gateway", "run"], env=self.environment, stdin=nothing, stdout=nothing, stderr=nothing
+        )
+        deadline = time.monotonic() + _START_TIMEOUT
+        while time.monotonic() < deadline:
+            with socket.socket() as connection:
+                if connection.connect_ex(("127.0.0.1", self._port)) == 0:
+                    return
+            time.sleep(0.5)
+        raise SystemExit(f"The gateway did not listen within {_START_TIMEOUT:g} seconds.")
+
+    def close(self) -> None:
+        """Stops the gateway, if there is one."""
+        if self._gateway is not None:
+            self._gateway.terminate()
+            self._gateway.wait()
 
     def version(self) -> str:
         return self.run([*self.program, "--version"]).strip().splitlines()[-1]
@@ -85,15 +117,20 @@ def main() -> None:
     parser.add_argument("--openclaw", default=shutil.which("openclaw"), help="the program; the one on the PATH")
     parser.add_argument("--node", default=shutil.which("node"), help="the Node to run it with; the one on the PATH")
     parser.add_argument("--runs", type=int, default=10, help="turns, each in a session of its own")
+    parser.add_argument("--gateway", action="store_true", help="run the turns in a gateway")
     parser.add_argument("--direct-tools", action="store_true", help="switch OpenClaw's tool search off")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON")
     options = parser.parse_args()
     if not options.openclaw or not options.node:
         raise SystemExit("openclaw or node is not on the PATH; install it with npm, or name it with --openclaw.")
-    OpenClawMachine.direct_tools = options.direct_tools
+    OpenClawMachine.direct_tools, OpenClawMachine.uses_gateway = options.direct_tools, options.gateway
     program = [str(Path(options.node).absolute()), str(Path(options.openclaw).resolve())]
     with TemporaryDirectory(ignore_cleanup_errors=True) as root, ScriptedServer(scripted_model) as server:
-        counts = check(OpenClawMachine(Path(root), program, server), options.runs)
+        machine = OpenClawMachine(Path(root), program, server)
+        try:
+            counts = check(machine, options.runs)
+        finally:
+            machine.close()
     print(json.dumps(asdict(counts), indent=2) if options.json else counts.format())
     sys.exit(0 if counts.is_complete() else 1)
 

@@ -38,6 +38,7 @@ CALLS = {
     SAVE: ("memoranda_memory", {"target": "memory", "action": "add", "content": NEW_NOTE}),
 }
 _RECALL_MARK = "around_message_id"
+_PROMPT = "UserPromptSubmit"
 _TIMEOUT = 240.0
 
 
@@ -225,9 +226,10 @@ def check(machine: PluginMachine, runs: int) -> Counts:
         counts.tool_calls += 1
         results = [_text(message) for message in machine.requests(prompt)[-1].json["messages"]]
         counts.tool_answers += any(_is_answer(prompt, text) for text in results)
-    calls = json.loads(machine.memoranda("hook", "status", "--limit", "1000", "--json"))["counts"]
-    counts.late_answers = sum(calls.get(outcome, 0) for outcome in ("late", "stopped", "error"))
     counts.turns = runs + len(CALLS)
+    calls = json.loads(machine.memoranda("hook", "status", "--limit", "1000", "--json"))["calls"]
+    answered = [call for call in calls if call["event"] == _PROMPT and call["outcome"] in ("given", "nothing")]
+    counts.late_answers = counts.turns - len(answered)
     counts.turns_recorded = machine.wait_for_turns(counts.turns)
     machine.memoranda("import", machine.host, "--yes")
     counts.turns_recorded_twice_by_import = len(machine.recorded_turns()) - counts.turns_recorded

@@ -95,7 +95,9 @@ def _parse_turn(file: Path, value: Any, user: str | None) -> SpooledTurn:
     messages = [
         (entry["role"], entry["content"])
         for entry in value.get("messages") or ()
-        if isinstance(entry, dict) and entry.get("role") in ("user", "assistant") and isinstance(entry["content"], str)
+        if isinstance(entry, dict)
+        and entry.get("role") in ("user", "assistant")
+        and isinstance(entry.get("content"), str)
     ]
     return SpooledTurn(
         file,
