@@ -78,6 +78,31 @@ def test_patterns(sessions: SessionStore, index: SearchIndex) -> None:
         assert reader.frequency(And((Word("appl"), Word("数据")))) == 1
 
 
+def test_a_count_is_of_the_record_as_it_is(sessions: SessionStore, index: SearchIndex) -> None:
+    """Readers of the same record count a word once; after a new message, and in a new file, they count again."""
+
+    def count() -> int:
+        with index.reading() as reader:
+            return reader.frequency(Word("pear"))
+
+    for name in ("s", "t"):
+        sessions.sessions.create_session(name, "cli")
+    assert count() == count() == 0
+    sessions.messages.append_message("s", "user", "A pear")
+    sessions.messages.append_message("t", "user", "Another pear")
+    assert count() == 2
+    with index.reading() as first, index.reading() as second:
+        assert first.frequency(Word("pear")) == 2
+        # The second reader does not ask its file again.
+        second._ask_file = lambda _: pytest.fail("counted twice")  # type: ignore[assignment, method-assign]
+        assert second.frequency(Word("pear")) == 2
+    sessions.messages.append_message("t", "user", "A third pear")
+    assert count() == 3
+    sessions.deletion.delete_session("s")
+    index.compact()
+    assert count() == 2
+
+
 def test_no_phrase_matches_across_the_end_of_a_text(sessions: SessionStore, index: SearchIndex) -> None:
     """The parts of a camelCase word can be found, but not as a phrase with the text before them."""
     sessions.sessions.create_session("s", "cli")

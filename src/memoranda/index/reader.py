@@ -68,16 +68,14 @@ class IndexReader:
     """Answers from the index file, and from the record for messages that are not indexed yet."""
 
     def __init__(
-        self,
-        feed: Feed,
-        head: Head,
-        view: IndexConnection | None,
-        problem: str | None,
+        self, feed: Feed, head: Head, view: IndexConnection | None, problem: str | None, counts: dict[Pattern, int]
     ) -> None:
+        """`counts` has the frequencies that other readers of the same record counted; this one adds its own."""
         self._feed = feed
         self._head = head
         self._view = view
         self._problem = problem
+        self._counts = counts
         self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
         self._state: IndexState | None = None
@@ -122,6 +120,8 @@ class IndexReader:
 
     def frequency(self, pattern: Pattern) -> int:
         """How many messages and titles match; counting stops at `_MAX_COUNTED`."""
+        if pattern in self._counts:
+            return self._counts[pattern]
         query = match_query(pattern)
         if query is None:
             return 0
@@ -129,6 +129,9 @@ class IndexReader:
         if self._scan is not None:
             self._scan.prepare(pattern)
             counted += _count(self._scan.connection, query)
+        else:
+            # A reader that reads the record as well has no exact count, or had to do without the file.
+            self._counts[pattern] = counted
         return counted
 
     def size(self) -> IndexSize:

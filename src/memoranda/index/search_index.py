@@ -21,6 +21,7 @@ from memoranda.db.position import START, Position
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
 from memoranda.index.index_file import IndexFile, IndexState, open_newest
+from memoranda.index.postings import Pattern
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.sqlite_errors import describe_error, is_damage
 from memoranda.index.unindexed_scan import MAX_READ_ALL
@@ -35,6 +36,7 @@ _MAX_REBUILDS = 3
 _DEAD_SHARE = 0.25
 _FEW_DEAD = 2_000
 _LOCK_TIMEOUT = 2.0
+_MAX_COUNTS = 1_000
 _PAUSE = 0.0005
 
 Progress = Callable[[int, int], None]
@@ -64,6 +66,7 @@ class SearchIndex:
         self._thread_lock = threading.RLock()
         self._open: IndexFile | None = None
         self._problem: str | None = None
+        self._counts: tuple[Head | None, dict[Pattern, int]] = (None, {})
 
     @property
     def files(self) -> list[Path]:
@@ -112,9 +115,17 @@ class SearchIndex:
                     view = self._use_file(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
-            reader = IndexReader(self._feed, head, view, self._problem)
+            reader = IndexReader(self._feed, head, view, self._problem, self._counts_at(head))
             stack.callback(reader.close)
             yield reader
+
+    def _counts_at(self, head: Head) -> dict[Pattern, int]:
+        """The frequencies that readers of the same record have counted; a hook asks for each of them twice."""
+        known, counts = self._counts
+        if known != head or len(counts) > _MAX_COUNTS:
+            counts = {}
+            self._counts = (head, counts)
+        return counts
 
     def check(self) -> None:
         """Look for damage that no search has noticed, once per file; deletes a damaged file."""
@@ -244,6 +255,7 @@ class SearchIndex:
                 generations.remove(file.file)
 
     def _close(self) -> None:
+        self._counts = (None, {})
         if self._open is not None:
             self._open.close()
             self._open = None
