@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import memoranda
+from memoranda.adapters.hosts.home_config import HomeConfig
 from memoranda.adapters.hosts.hooks import answer_event, read_payload
 from memoranda.adapters.hosts.session_capture import capture_transcript
 from memoranda.importers.claude_code import ClaudeCode
@@ -101,7 +102,7 @@ def _prompt_hook_with_evidence(root: Path) -> Call:
 def _prompt_hook_for(root: Path, prompt: str) -> Call:
     memory = _home_with_two_sessions(root)
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt, "cwd": str(root)})
-    return lambda: answer_event(memory.home, None, read_payload(event.encode()), "claude-code")
+    return lambda: answer_event(HomeConfig(memory.home), None, read_payload(event.encode()), "claude-code")
 
 
 def _capture_hook(root: Path) -> Call:

@@ -42,7 +42,7 @@ OTHER_VALUES = {
     "compression.protect_first": 1, "compression.protect_last": 2, "budget.daily_usd": None,
     "budget.daily_tokens": 12, "skills.enabled": False, "skills.agent_writes": False, "prompt.guidance": False,
     "prompt.project_files": False, "prompt.project_file_chars": 13, "prompt.timezone": "UTC",
-    "sessions.redact_secrets": False, "search.answer_chars": 5000,
+    "sessions.redact_secrets": False, "search.answer_chars": 5000, "hooks.helper": False,
     "sessions.turn_wait": 2.5, "agent.keep_interrupted": False,
 }  # fmt: skip
 

@@ -14,10 +14,11 @@
 Importing this package does no work; each part is loaded when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Not from `typing`: a hook loads nothing that takes as long.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from memoranda import errors as errors
     from memoranda import safety as safety
     from memoranda import types as types
@@ -70,7 +71,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module  # noqa: PLC0415
+
     if name not in _LAZY:
         raise AttributeError(f"module 'memoranda' has no attribute {name!r}")
     module, attribute = _LAZY[name]

@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
+from memoranda.cli.hosts.helper_files import running_helpers
+from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.cli.hosts.installed_hosts import format_host, host_as_json, inspect_installed_hosts
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.doctor import examine
@@ -71,13 +73,16 @@ def command(fix: bool, old_fix_flag: bool) -> None:
     open_count = sum(item.is_open for item in checked)
     head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
     problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."
+    helpers = running_helpers(home)
     data = {
         "home": str(home.root),
         "healthy": not open_count,
         "findings": [item.as_json() for item in checked],
         "hosts": [host_as_json(status) for status in hosts],
+        "hook_helpers": [helper_as_json(helper) for helper in helpers],
     }
-    lines = [head, *map(format_host, hosts), *(item.as_text() for item in checked), problems]
+    helper_lines = describe_helpers(home, helpers) if hosts or helpers else []
+    lines = [head, *map(format_host, hosts), *helper_lines, *(item.as_text() for item in checked), problems]
     invocation.respond("\n".join(lines), data)
     sys.exit(EXIT_REFUSED if open_count else 0)
 

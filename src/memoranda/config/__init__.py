@@ -7,10 +7,10 @@ is fixed.
 Each name is loaded when it is first used, because a hook needs only the path of the home.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from memoranda.config.config import Config as Config
     from memoranda.config.config_file import read_document as read_document
     from memoranda.config.config_file import set_value as set_value
@@ -52,7 +52,9 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'memoranda.config' has no attribute {name!r}")
     value = getattr(import_module(f"memoranda.config.{_MODULE_OF[name]}"), name)

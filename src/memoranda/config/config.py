@@ -31,6 +31,7 @@ class Config:
     review: ReviewSettings = field(default_factory=ReviewSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     redact_secrets: bool = True
+    hook_helper: bool = True
     turn_wait: float = 30.0
     """How many seconds a turn waits while another turn of its conversation is in progress."""
     provider: str = ""
@@ -46,6 +47,7 @@ _ELSEWHERE = {
     "memory.nudge_interval": ("review", "nudge_interval"),
     "agent.delegation_depth": ("delegation", "max_depth"),
     "sessions.redact_secrets": ("", "redact_secrets"),
+    "hooks.helper": ("", "hook_helper"),
     "sessions.turn_wait": ("", "turn_wait"),
 }
 _PARTS = {"memory": "curated", "search": "recall", "provider": "external"}

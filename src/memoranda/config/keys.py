@@ -184,6 +184,8 @@ KEYS = (
         "Keep credentials out of recorded conversations."),
     Key("sessions.turn_wait", "seconds, 0 or more", _parse_wait,
         "The longest that a turn waits while another turn of its conversation is in progress."),
+    Key("hooks.helper", "true or false", _parse_flag,
+        "Let the hooks of a host start a process that answers the next ones faster and ends when it is idle."),
     Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
         "How many characters one answer of session_search may have."),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.adapters.hosts.home_config import HomeConfig
 from memoranda.adapters.hosts.hooks import answer_event, read_payload
 from memoranda.adapters.hosts.session_capture import capture_transcript
 from tests.cli.terminal import Terminal
@@ -56,12 +57,13 @@ def test_codex_gets_memory_and_evidence_and_its_sessions_are_recorded(tmp_path: 
         rows = memory.sessions.get_messages(f"codex-{_ID}")
         assert [row["content"] for row in rows] == [text for turn in _TURNS for text in turn]
         start = read_payload(_payload("SessionStart", transcript, source="startup"))
-        assert "Project uses pytest with xdist." in answer_event(memory.home, None, start, "codex").text
+        config = HomeConfig(memory.home)
+        assert "Project uses pytest with xdist." in answer_event(config, None, start, "codex").text
         prompt = {"prompt": "Which port did the heron cluster in staging have?"}
         own = read_payload(_payload("UserPromptSubmit", transcript, **prompt))
-        assert answer_event(memory.home, None, own, "codex").reason == "only this session itself is relevant"
+        assert answer_event(config, None, own, "codex").reason == "only this session itself is relevant"
         other = read_payload(_payload("UserPromptSubmit", transcript, session_id=_AGENT, **prompt))
-        answer = json.loads(answer_event(memory.home, None, other, "codex").text)["hookSpecificOutput"]
+        answer = json.loads(answer_event(config, None, other, "codex").text)["hookSpecificOutput"]
         assert answer.keys() == {"hookEventName", "additionalContext"}
         assert "Staging uses the heron cluster, on port 5433." in answer["additionalContext"]
 

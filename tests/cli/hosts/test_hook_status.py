@@ -1,6 +1,7 @@
 """`memoranda hook status` shows what each prompt received, or why it received nothing."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_a_home_without_calls_says_so(tmp_path: Path) -> None:
     result = Terminal(tmp_path / "home").run("hook", "status")
     assert result.exit_code == 0 and "memoranda install claude-code" in result.stdout
     assert _status(tmp_path / "home") == {
-        "calls": [], "counts": {}, "log": str(log_path(tmp_path / "home"))
+        "calls": [], "counts": {}, "log": str(log_path(tmp_path / "home")), "helpers": []
     }  # fmt: skip
     assert Terminal(tmp_path / "home").run("hook", "status", "--why").exit_code == 1
     assert not (tmp_path / "home").exists()
@@ -113,13 +114,14 @@ def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
 def test_a_missed_deadline_is_logged(home: Path) -> None:
     """In the list, and in the log of the home; the host got an empty answer and code 0."""
     code = (
-        "import sys, time; from memoranda.adapters.hosts import hooks; from memoranda.cli.hosts import hook_call\n"
-        "hooks.answer_event = lambda *_: time.sleep(60); hook_call.TIMEOUT = 0.2\n"
-        "hook_call.run_installed_hook(sys.argv[1:])"
+        "import sys, time; from memoranda.adapters.hosts import hooks; from memoranda.cli.hosts import hook_options\n"
+        "hooks.answer_event = lambda *_: time.sleep(60); hook_options.TIMEOUT = 0.2\n"
+        "from memoranda.cli.hosts.hook_entry import run_installed_hook; run_installed_hook(sys.argv[1:])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "claude-code", "UserPromptSubmit", "--home", str(home)],
         input=b'{"prompt": "Which port did the heron cluster have?"}', capture_output=True, check=True, timeout=GIVE_UP,
+        env=os.environ | {"MEMORANDA_HOOKS_HELPER": "off"},
     )  # fmt: skip
     assert (done.stdout, done.stderr) == (b"", b"")
     (call,) = _status(home)["calls"]

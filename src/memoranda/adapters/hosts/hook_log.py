@@ -54,15 +54,31 @@ def mask_words(text: str) -> str:
     return masked if len(masked) <= _MAX_PROMPT_CHARS else f"{masked[: _MAX_PROMPT_CHARS - 1]}…"
 
 
+class HookCaller:
+    """The process of a hook, for the helper that answers it: its id, its CPU so far, and that of the helper before."""
+
+    __slots__ = ("cpu", "helper_cpu_before", "process")
+
+    def __init__(self, process: int, cpu: float) -> None:
+        self.process = process
+        self.cpu = cpu
+        self.helper_cpu_before = time.process_time()
+
+
 class HookLog:
     """The lines of one call. Nothing is written into a home that does not exist, and no error reaches the caller."""
 
-    def __init__(self, home: Path, started_at: float | None = None) -> None:
-        """`started_at` is the time of the call; the id is made from it, so that two threads of a call have the same."""
+    def __init__(self, home: Path, started_at: float | None = None, caller: HookCaller | None = None) -> None:
+        """`started_at` is the time of the call; the id is made from it, so that two threads of a call have the same.
+
+        A helper that answers for another process names it as the `caller`.
+        """
         self._home = home
+        self._caller = caller
+        process = os.getpid() if caller is None else caller.process
         self._started_at = time.time() if started_at is None else started_at
         # Short enough to type; it only has to be unique among the calls that are still in the log.
-        self.call_id = f"{int(1000 * self._started_at) & 0xFFFFFFF:07x}{os.getpid() & 0xFF:02x}"
+        self.call_id = f"{int(1000 * self._started_at) & 0xFFFFFFF:07x}{process & 0xFF:02x}"
 
     def begin(self, host: str, event: str, session_id: str, prompt: str) -> None:
         """Logs the start of a call; a call without a second line was stopped before it had a result."""
@@ -71,9 +87,13 @@ class HookLog:
 
     def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
         """Logs the result: an outcome, the reason in words, and the details behind the decision."""
-        cpu_ms = round(1000 * time.process_time())
-        durations = {"ms": round(1000 * (time.time() - self._started_at)), "cpu_ms": cpu_ms}
-        self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations})
+        cpu, caller = time.process_time(), self._caller
+        helper = {}
+        if caller is not None:
+            cpu += caller.cpu - caller.helper_cpu_before
+            helper = {"helper": os.getpid()}
+        durations = {"ms": round(1000 * (time.time() - self._started_at)), "cpu_ms": round(1000 * cpu)}
+        self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations, **helper})
 
     def _append(self, fields: dict[str, Any]) -> None:
         path = log_path(self._home)

@@ -6,29 +6,16 @@ waits for its hooks, so this module loads quickly and each event imports what it
 
 import json
 
+from memoranda.adapters.hosts.hook_events import EVENT_NAMES, USER_PROMPT
 from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from memoranda.adapters.hosts.home_config import HomeConfig
     from memoranda.support.home import Home
 
-SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
-ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
-CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
-HOOK_HOSTS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor")
-HOSTS = (*HOOK_HOSTS, *PLUGIN_HOSTS)
-# What other hosts call these events.
-_EVENT_NAMES = {
-    "BeforeAgent": USER_PROMPT,
-    "AfterAgent": "Stop",
-    "sessionStart": SESSION_START,
-    "beforeSubmitPrompt": USER_PROMPT,
-    "stop": "Stop",
-    "subagentStop": "SubagentStop",
-    "sessionEnd": "SessionEnd",
-}
 # Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
 _MEMORY_WITH_PROMPT = frozenset({"gemini-cli", "opencode"})
 
@@ -50,7 +37,7 @@ class HookPayload:
     __slots__ = ("arguments", "event", "event_name", "prompt", "session_id", "source", "tool", "transcript")
 
     def __init__(self, event_name: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
-        self.event = _EVENT_NAMES.get(event_name, event_name)
+        self.event = EVENT_NAMES.get(event_name, event_name)
         self.event_name = event_name
         """What the host calls the event."""
         self.session_id = session_id
@@ -112,14 +99,14 @@ def _without_hook_context(prompt: str) -> str:
     return prompt.partition("</hook_context>")[2].lstrip()
 
 
-def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
+def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
     """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
     if payload.event != USER_PROMPT:
-        answer = _memory_for_session(home, user)
+        answer = _memory_for_session(config, user)
     else:
-        answer = _evidence_for_prompt(home, user, payload, host)
-        if host in _MEMORY_WITH_PROMPT and not _has_memory(home, payload):
-            answer = _add_memory(_memory_for_session(home, user), answer)
+        answer = _evidence_for_prompt(config, user, payload, host)
+        if host in _MEMORY_WITH_PROMPT and not _has_memory(config.home, payload):
+            answer = _add_memory(_memory_for_session(config, user), answer)
     if answer.text:
         output: dict[str, Any] = {"text": answer.text}
         if host == "cursor":
@@ -148,8 +135,7 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
         return fit_answer(memory.call(name, payload.arguments))
 
 
-def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
-    from memoranda.config.environment import uses_defaults  # noqa: PLC0415
+def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
     from memoranda.db.orphaned_wal import database_exists  # noqa: PLC0415
 
     prompt = payload.prompt.strip()
@@ -158,18 +144,14 @@ def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, h
         return HookAnswer("", "nothing", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters")
     if prompt.startswith(_COMMAND_SIGNS):
         return HookAnswer("", "nothing", "the prompt is a command of the host")
-    settings = None
-    if not uses_defaults(home):
-        from memoranda.config.loader import load  # noqa: PLC0415
-
-        settings = load(home).recall
-    if not database_exists(home.state_db):
+    loaded = config.load()
+    if not database_exists(config.home.state_db):
         return HookAnswer("", "nothing", "no conversation is recorded yet")
     from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
     from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
 
-    hidden = frozenset((settings or RecallSettings()).hidden_sources)
-    found = find_evidence(home.state_db, user, prompt, host, payload.session_id, hidden)
+    hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
+    found = find_evidence(config.home.state_db, user, prompt, host, payload.session_id, hidden)
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
 
 
@@ -188,21 +170,16 @@ def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:
     return HookAnswer(text, memory.outcome, reason, {**evidence.details, "memory": True})
 
 
-def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
+def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
     """Returns the notes and the profile with a heading."""
-    from memoranda.config.environment import uses_defaults  # noqa: PLC0415
     from memoranda.curated.settings import CuratedSettings  # noqa: PLC0415
     from memoranda.curated.store import MemoryStore  # noqa: PLC0415
     from memoranda.support.shorten import shorten_end  # noqa: PLC0415
     from memoranda.tool_host.memory_text import read_memory_text  # noqa: PLC0415
 
-    if uses_defaults(home):
-        settings = CuratedSettings()
-    else:
-        from memoranda.config.loader import load  # noqa: PLC0415
-
-        settings = load(home).curated
-    remembered = read_memory_text(MemoryStore(home.memories(user), settings))
+    loaded = config.load()
+    settings = loaded.curated if loaded else CuratedSettings()
+    remembered = read_memory_text(MemoryStore(config.home.memories(user), settings))
     if not remembered:
         return HookAnswer("", "nothing", "nothing is remembered yet")
     text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memoranda.adapters.hosts.hook_events import HOOK_HOSTS
 from memoranda.adapters.hosts.hook_log import read_calls
-from memoranda.adapters.hosts.hooks import HOOK_HOSTS
 from memoranda.adapters.hosts.host import Host, HostEnvironment, OwnedFile, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import PROGRAM, is_our_hook
 from memoranda.adapters.hosts.plugin_settings import FILE_NAME

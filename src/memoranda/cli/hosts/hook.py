@@ -4,13 +4,15 @@
 calls: the help, calls that people type, and malformed arguments.
 """
 
+import os
 from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.hooks import HOSTS
+from memoranda.adapters.hosts.hook_events import HOSTS
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.hook_call import HookOptions, run
+from memoranda.cli.hosts.hook_call import run
+from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.hook_status import status
 
 _EPILOG = """\b
@@ -73,7 +75,9 @@ def _event_command(host: str) -> click.Command:
         options = HookOptions(host, event, wait=wait, transcript=transcript)
         options.home, options.profile, options.user = invocation.home, invocation.profile, invocation.user
         options.session = session
-        run(options)
+        if not run(options):
+            # The thread that is late only reads, and the next update of the index continues where this one stopped.
+            os._exit(0)
 
     answer.help = f"Answer an EVENT of {host}; the host sends its payload on standard input."
     return answer

@@ -1,120 +1,56 @@
-"""One call of a hook: reads the payload, answers within the time a host waits, and never fails the host.
+"""One call of a hook: answers within the time a host waits, and never fails the host.
 
 The host waits while this module runs, so it loads only what the event needs: no command-line library, no logging and no
-store before they are used. `memoranda.__main__` calls `run_installed_hook` before anything else is loaded.
+store before they are used.
 """
 
-import gc
 import os
 import sys
 import threading
 import time
 
-from memoranda.adapters.hosts.hooks import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS, HookPayload, read_payload
+from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS
+from memoranda.adapters.hosts.hooks import HookPayload, read_payload
 from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
+from memoranda.cli.hosts.hook_options import CAPTURE, HookOptions
+from memoranda.cli.hosts.host_streams import write_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
+    from memoranda.adapters.hosts.home_config import HomeConfig
+    from memoranda.adapters.hosts.hook_log import HookLog
     from memoranda.support.home import Home
 
-# A host waits for its hooks; an answer that takes longer than this is not worth the wait.
-TIMEOUT = 2.0
-# Plugins call the program within a turn in which the host waits for a model anyway.
-PLUGIN_TIMEOUT = 4.0
-# A model that called a tool waits for the answer.
-TOOL_TIMEOUT = 20.0
-CAPTURE = "capture"
-_VALUE_OPTIONS = frozenset({"--home", "--profile", "--session", "--transcript", "--user"})
 
+def run(options: HookOptions, call: "HookCall | None" = None, deadline: float | None = None) -> bool:
+    """Answers on standard output before the deadline, or logs that the answer was late.
 
-class HookOptions:
-    """The arguments of the command: the host, its event, and the options."""
-
-    __slots__ = ("event", "home", "host", "profile", "session", "transcript", "user", "wait")
-
-    def __init__(self, host: str, event: str, *, wait: bool = False, transcript: str = "") -> None:
-        self.host = host
-        self.event = event
-        self.wait = wait
-        self.transcript = transcript
-        self.session = ""
-        self.home: str | None = None
-        self.profile: str | None = None
-        self.user: str | None = None
-
-
-def parse_arguments(arguments: "Iterable[str]") -> HookOptions | None:
-    """Parses `HOST EVENT [options]` as an installed hook has them; None for anything else, which click parses."""
-    rest = iter(arguments)
-    host, event = next(rest, ""), next(rest, "")
-    if host not in HOSTS or not event or event.startswith("-"):
-        return None
-    options = HookOptions(host, event)
-    for argument in rest:
-        name, separator, value = argument.partition("=")
-        if argument == "--wait":
-            options.wait = True
-        elif name in _VALUE_OPTIONS:
-            value = value if separator else next(rest, "")
-            if not value:
-                return None
-            setattr(options, name[2:], value)
-        else:
-            return None
-    return options
-
-
-def run_installed_hook(arguments: "Iterable[str]") -> None:
-    """Runs an installed hook and ends the process; returns when the arguments are not those of one."""
-    options = parse_arguments(arguments)
-    if options is None:
-        return
-    if options.event != CAPTURE:
-        # The process lives too briefly for garbage to matter, and loading modules makes none.
-        gc.disable()
-    run(options)
-    # All files are closed by now; an orderly shutdown of the interpreter would only cost time.
-    os._exit(0)
-
-
-def run(options: HookOptions) -> None:
-    """Answers on standard output within the timeout, or logs that the answer was late."""
-    call = HookCall(options)
+    Returns whether there was an answer. Without one, a thread is still working, and the caller must end the process.
+    """
+    call = call or HookCall(options)
+    deadline = time.monotonic() + options.timeout if deadline is None else deadline
     answers: list[str] = []
     worker = threading.Thread(target=lambda: answers.append(call.answer()), name="memoranda-hook", daemon=True)
     worker.start()
-    timeout = PLUGIN_TIMEOUT if options.host in PLUGIN_HOSTS else TIMEOUT
-    timeout = TOOL_TIMEOUT if options.event == TOOL_CALL else timeout
-    worker.join(None if options.wait or options.event == CAPTURE else timeout)
-    late = worker.is_alive() and not answers
-    try:
-        if answers and answers[0]:
-            # Bytes, because the terminal's encoding is not that of the host.
-            stream = getattr(sys.stdout, "buffer", None)
-            if stream is None:
-                sys.stdout.write(f"{answers[0]}\n")
-            else:
-                stream.write(answers[0].encode("utf-8", "replace") + b"\n")
-        sys.stdout.flush()
-    except OSError:
-        # The host closed its end. Exiting at once keeps Python from reporting that while it shuts down.
-        os._exit(0)
-    if late:
-        call.log_late(timeout)
-        # The thread only reads, and the next update of the index continues where this one stopped.
-        os._exit(0)
+    worker.join(None if options.wait or options.event == CAPTURE else max(0.0, deadline - time.monotonic()))
+    answer = answers[0] if answers else None
+    write_answer((answer or "").encode("utf-8", "replace"))
+    if answer is None:
+        call.log_late()
+    return answer is not None
 
 
 class HookCall:
-    """One call of the command."""
+    """One call of the command. `payload` and `started_at` are given when the caller has read standard input already."""
 
-    def __init__(self, options: HookOptions) -> None:
+    def __init__(self, options: HookOptions, payload: bytes | None = None, started_at: float | None = None) -> None:
         self._options = options
-        self._started_at = time.time()
+        self._started_at = time.time() if started_at is None else started_at
+        self._raw_payload = payload
         self._payload = HookPayload(options.event)
+        self._config: HomeConfig | None = None
 
     def answer(self) -> str:
         """Returns the text for standard output; "" for none, and also when something failed."""
@@ -127,9 +63,7 @@ class HookCall:
 
                 self._capture(Path(options.transcript))
                 return ""
-            stream = sys.stdin
-            payload = read_payload(b"" if stream.isatty() else stream.buffer.read(), options.event, options.host)
-            self._payload = payload
+            payload = self._payload = read_payload(self._read_input(), options.event, options.host)
             if payload.event == TOOL_CALL:
                 return self._call_tool(payload)
             if payload.event in CAPTURE_EVENTS and payload.transcript:
@@ -137,27 +71,39 @@ class HookCall:
             return self._answer_event(payload) if payload.event in ANSWERED_EVENTS else ""
         except Exception as error:
             # No error here may stop the host.
+            self._config = None
             self._log_failure(error)
             return ""
 
-    def log_late(self, timeout: float) -> None:
+    def log_late(self) -> None:
         """Logs that the host got no answer in time, and the call itself, which the worker may not have logged yet."""
-        reason = f"no answer within {timeout:g} seconds"
+        reason = f"no answer within {self._options.timeout:g} seconds"
         self._log_error(f"{reason}; the host continued without one")
         self._log_outcome("late", reason)
 
-    def _answer_event(self, payload: HookPayload) -> str:
-        from memoranda.adapters.hosts.hook_log import HookLog  # noqa: PLC0415
-        from memoranda.adapters.hosts.hooks import answer_event  # noqa: PLC0415
-        from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
+    def start_helper(self) -> None:
+        """Starts a helper for the next calls, unless this one failed or the settings forbid it."""
+        if self._config is None:
+            return
+        from memoranda.cli.hosts.helper_files import start_helper  # noqa: PLC0415
 
-        home = self._locate_home()
-        log = HookLog(home.root, self._started_at)
-        with log_to_home(home.root):
-            log.begin(self._options.host, payload.event, payload.session_id, payload.prompt)
-            answer = answer_event(home, self._options.user, payload, self._options.host)
-            log.end(answer.outcome, answer.reason, answer.details)
-        return answer.text
+        try:
+            start_helper(self._config)
+        except Exception as error:
+            # The host has its answer; without a helper the next call does the work itself.
+            self._log_error("no helper could be started", error)
+
+    def _read_input(self) -> bytes:
+        if self._raw_payload is None:
+            self._raw_payload = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+        return self._raw_payload
+
+    def _answer_event(self, payload: HookPayload) -> str:
+        from memoranda.adapters.hosts.home_config import HomeConfig  # noqa: PLC0415
+        from memoranda.adapters.hosts.hook_log import HookLog  # noqa: PLC0415
+
+        self._config = config = HomeConfig(self._locate_home())
+        return answer_and_log(config, self._options, payload, HookLog(config.home.root, self._started_at))
 
     def _call_tool(self, payload: HookPayload) -> str:
         from memoranda.adapters.hosts.hooks import call_tool  # noqa: PLC0415
@@ -175,6 +121,8 @@ class HookCall:
 
             self._capture(Path(path))
         elif os.path.isfile(path):
+            from memoranda.cli.hosts.detached_process import start_detached  # noqa: PLC0415
+
             session = ["--session", self._payload.session_id] if self._payload.session_id else []
             start_detached([self._options.host, CAPTURE, "--transcript", path, *session, *self._home_options()])
 
@@ -245,14 +193,13 @@ class HookCall:
         log_error(root, f"{self._options.host} {self._options.event}: {text}", error)
 
 
-def start_detached(arguments: list[str]) -> None:
-    """Starts this command again in a process that the host neither waits for nor ends."""
-    command = [sys.executable, "-P", "-m", "memoranda", "hook", *arguments]
-    import subprocess  # noqa: PLC0415
+def answer_and_log(config: "HomeConfig", options: HookOptions, payload: HookPayload, log: "HookLog") -> str:
+    """Finds the answer, and logs the call and its result for `memoranda hook status`. A helper calls this too."""
+    from memoranda.adapters.hosts.hooks import answer_event  # noqa: PLC0415
+    from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
 
-    options: dict[str, object] = {"start_new_session": True}
-    if sys.platform == "win32":
-        options = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}
-    subprocess.Popen(  # type: ignore[call-overload]
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
-    )
+    with log_to_home(config.home.root):
+        log.begin(options.host, payload.event, payload.session_id, payload.prompt)
+        answer = answer_event(config, options.user, payload, options.host)
+        log.end(answer.outcome, answer.reason, answer.details)
+    return answer.text

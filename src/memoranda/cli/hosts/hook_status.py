@@ -8,6 +8,8 @@ import click
 
 from memoranda.adapters.hosts.hook_log import ERROR, LATE, RUNNING, STOPPED, log_path, read_calls
 from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.hosts.helper_files import running_helpers
+from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.config import known_secrets
 from memoranda.safety.redaction import Redactor
 
@@ -48,8 +50,15 @@ def status(limit: int, why: str | None) -> None:
         return
     shown = calls[:limit]
     counts = Counter(call["outcome"] for call in shown)
-    data = {"calls": shown, "counts": dict(counts), "log": str(log_path(home.root))}
-    invocation.respond(_format_list(shown, counts), data)
+    helpers = running_helpers(home)
+    data = {
+        "calls": shown,
+        "counts": dict(counts),
+        "log": str(log_path(home.root)),
+        "helpers": [helper_as_json(helper) for helper in helpers],
+    }
+    lines = [_format_list(shown, counts), *(describe_helpers(home, helpers) if shown or helpers else [])]
+    invocation.respond("\n".join(lines), data)
 
 
 def _find_call(calls: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
@@ -106,7 +115,8 @@ def _explain(call: dict[str, Any]) -> str:
     if call.get("note"):
         lines.append(str(call["note"]))
     if "ms" in call:
-        lines.append(f"It took {call['ms']} ms and {call.get('cpu_ms')} ms of CPU.")
+        helper = f", with the helper (process {call['helper']})" if call.get("helper") else ""
+        lines.append(f"It took {call['ms']} ms and {call.get('cpu_ms')} ms of CPU{helper}.")
     return "\n".join(map(printable, lines))
 
 

@@ -20,8 +20,8 @@ from memoranda.support.durable_files import (
 DIRECTORY = "backups"
 _PREFIX = "before-import-"
 _MAX_BACKUPS = 5
-# Derived data and copies; and other profiles, which a migration does not change.
-_EXCLUDED = (DIRECTORY, "migration", "imports", "profiles", "logs", "cache")
+# Derived data, running processes and copies; and other profiles, which a migration does not change.
+_EXCLUDED = (DIRECTORY, "migration", "imports", "profiles", "logs", "run", "cache")
 _DERIVED = "state.index.db"
 _DATABASE = b"SQLite format 3\0"
 
