@@ -84,7 +84,7 @@ def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) ->
         for first_id, limit in starts
         for message in feed.sample_messages(first_id, limit, until=indexed)
     }
-    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, raise_error), None)) as reader:
+    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, raise_error), None, {})) as reader:
         return [number for number, message in sorted(sample.items()) if not _is_found(reader, message)]
 
 
