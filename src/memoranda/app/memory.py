@@ -155,11 +155,8 @@ class Memory:
         messages (1 to 20) on either side. A `cursor` from an answer continues it.
         Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
         """
-        refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
-        from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW
-
-        require_range("limit", options.get("limit"), MAX_RESULTS)
-        require_range("window", options.get("window"), MAX_WINDOW)
+        if options:
+            _check_search_options(options)
         self.services.require_open()
         answer = self.services.search_tool(self.user).call({"query": query, **options})
         if not answer["success"]:
@@ -218,3 +215,11 @@ def open_memory(
     located = config.locate_home(home, profile)
     located.refuse_if_foreign()
     return Memory(located, config.load(located), user, summarize=summarize)
+
+
+def _check_search_options(options: Mapping[str, Any]) -> None:
+    from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW
+
+    refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
+    require_range("limit", options.get("limit"), MAX_RESULTS)
+    require_range("window", options.get("window"), MAX_WINDOW)

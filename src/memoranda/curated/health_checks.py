@@ -70,7 +70,10 @@ def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile
     edit = f"memoranda memory edit {target}{option}"
     if not state.is_rewritable(limit):
         yield HealthIssue(
-            "warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'"
+            "warning",
+            path,
+            "has an entry that is longer than the whole file may be; the agent cannot write to it",
+            f"run '{edit}'",
         )
     view = store.view(target)
     if view.used > limit:
