@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from memoranda import config
 from memoranda.app.argument_checks import refuse_unknown_options, require_range
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session import Session
-from memoranda.app.session_options import SessionOptions
+from memoranda.app.session_options import GATEWAY_FACTS, GatewayFacts, SessionOptions, choose_user, clean_facts
 from memoranda.app.tool_calls import call_tool, remember
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
@@ -65,6 +65,7 @@ class Memory:
         instructions: str = "",
         parent: str | None = None,
         platform: str = "",
+        **facts: Unpack[GatewayFacts],
     ) -> Session:
         """Start a session, or resume one by its id; its prompt is built now, or restored as it was.
 
@@ -73,8 +74,12 @@ class Memory:
         its project files (AGENTS.md …) become part of the prompt. `instructions` are your own text for the prompt.
         With a `parent` the session is work that the parent delegated. `platform` selects its toolsets instead of
         `source`.
+        `facts` are what a gateway knows about the conversation (chat_id, thread_id, user_name …, see `GatewayFacts`),
+        for the external memory. Raises TypeError for an unknown one.
         """
+        refuse_unknown_options("session", facts.keys() - set(GATEWAY_FACTS), GATEWAY_FACTS)
         self.services.require_open()
+        user = choose_user(user, facts)
         options = SessionOptions(
             source=source,
             user=self.user if user is None else user,
@@ -85,6 +90,7 @@ class Memory:
             relation="delegation" if parent else None,
             platform=platform,
             external=parent is None,
+            facts=clean_facts(facts),
         )
         if session_id is None:
             return Session(self.services, new_session_id(), options, is_new=True)

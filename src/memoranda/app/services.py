@@ -6,11 +6,11 @@ Nothing here depends on a session, so sessions, agents and `Memory` can all depe
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoranda import config
 from memoranda.curated.store import MemoryStore
@@ -113,8 +113,8 @@ class HomeServices:
         redactor = self._get_redactor()
         return text if redactor is None else redactor.text(text)[0]
 
-    def external_for(self, session_id: str, source: str, user: str | None) -> ExternalMemory:
-        """The configured external memory, started for one session; closing the home closes it too."""
+    def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> ExternalMemory:
+        """The configured external memory, started for one session with these facts; closing the home closes it too."""
         if not self.config.provider:
             return ExternalMemory()
         from memoranda.providers.attach import attach_provider
@@ -129,11 +129,8 @@ class HomeServices:
             turns,
             lease_secrets=lambda names: config.lease_secrets(self.home, names),
             secrets=lambda: config.known_secrets(self.home),
-            toolsets=self.config.toolsets.get(source),
-            platform=source,
-            user_id=user or "",
-            agent_identity=self.home.profile,
-            agent_context="primary",
+            toolsets=self.config.toolsets.get(facts["platform"]),
+            **facts,
         )
         self._external.add(external)
         external.on_close(lambda: self._external.discard(external))

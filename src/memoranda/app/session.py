@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
 
@@ -213,9 +214,7 @@ class Session:
         session = Session(
             self._services,
             branch.session_id,
-            SessionOptions(
-                self.source, self.user, self.model, directory=options.directory, instructions=options.instructions
-            ),
+            replace(options, model=self.model, parent=None, relation=None, external=True),
             is_new=False,
         )
         session.external.switch(session.id, self.id, "branch")

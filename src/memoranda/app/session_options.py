@@ -1,7 +1,34 @@
 """The options with which a session is opened."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypedDict
+
+from memoranda.errors import SessionError
+
+
+class GatewayFacts(TypedDict, total=False):
+    """What a gateway knows about a conversation; the provider receives it in `initialize`.
+
+    `user_id` is another name for the session's `user`.
+    """
+
+    agent_context: str
+    agent_identity: str
+    agent_workspace: str
+    parent_session_id: str
+    user_id: str
+    user_name: str
+    chat_id: str
+    chat_name: str
+    chat_type: str
+    thread_id: str
+    gateway_session_key: str
+    session_title: str
+
+
+GATEWAY_FACTS = tuple(GatewayFacts.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +46,33 @@ class SessionOptions:
     """The platform whose toolsets the session has, when it is not its source."""
     external: bool = True
     """Whether the session uses the external memory, if one is configured."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """The gateway facts that the caller passed; empty ones are left out."""
+
+    def provider_facts(self, row: Mapping[str, Any] | None, profile: str) -> dict[str, Any]:
+        """The facts with which the provider is started; `row` is that of a resumed session."""
+        known = {
+            "parent_session_id": self.parent or (row or {}).get("parent_session_id"),
+            "session_title": (row or {}).get("title"),
+            **{name: value for name, value in self.facts.items() if name != "user_id"},
+        }
+        return {
+            "platform": self.platform or self.source,
+            "user_id": self.user or "",
+            "agent_identity": profile,
+            "agent_context": "primary",
+            **{name: value for name, value in known.items() if value},
+        }
+
+
+def choose_user(user: str | None, facts: GatewayFacts) -> str | None:
+    """The user of a session by either of its names; raises SessionError when they name two users."""
+    other = facts.get("user_id")
+    if user is not None and other is not None and user != other:
+        raise SessionError(f"user and user_id name two users, {user!r} and {other!r}. Pass one of them.")
+    return other if user is None else user
+
+
+def clean_facts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The facts as text, without those that are missing; chat platforms often have numbers as ids."""
+    return {name: str(value) for name, value in facts.items() if value is not None and value != ""}

@@ -157,9 +157,13 @@ class SessionState:
         return self.record.completed_turns() if self.external.active else []
 
     def _start_external(self) -> ExternalMemory:
-        if not self.options.external:
+        if not self.options.external or not self.services.config.provider:
             return ExternalMemory()
-        return self.services.external_for(self.id, self.options.source, self.options.user)
+        return self.services.external_for(
+            self.id,
+            self.options.user,
+            self.options.provider_facts(self.record.load(), self.services.home.profile),
+        )
 
     def _build_prompt(self) -> FrozenPrompt:
         context = PromptContext(
