@@ -65,6 +65,39 @@ def test_a_result_is_found_by_the_name_of_its_tool() -> None:
     assert _words("tool", "done", tool_name="web_search") == SearchableText(TOOL, "done", "web_search")
 
 
+_OWN_TOOLS = [
+    "session_search",
+    "mcp__memoranda__session_search",
+    "memoranda__session_search",
+    "memoranda_search",
+    "memoranda.session_search",
+]
+
+
+@pytest.mark.parametrize("name", [*_OWN_TOOLS, "memory", "mcp__memoranda__memory", "memoranda_memory", "remember"])
+def test_results_of_our_own_tools_are_not_searchable(name: str) -> None:
+    """They quote the memory."""
+    assert _words("tool", '{"results": "take both locks"}', tool_name=name) == SearchableText(TOOL, "", "")
+
+
+@pytest.mark.parametrize("name", _OWN_TOOLS)
+def test_queries_of_our_own_searches_are_not_searchable(name: str) -> None:
+    """The text beside a call is, and so are calls of other tools."""
+    query = json.dumps({"query": "import worker deadlock"})
+    own, other = ({"function": {"name": tool, "arguments": query}} for tool in (name, "web_search"))
+    assert _words("assistant", None, tool_calls=[own]) == SearchableText(CALLS, "", "")
+    assert _words("assistant", "Let me see.", tool_calls=[own]) == SearchableText(ASSISTANT, "Let me see.", "")
+    assert _words("assistant", None, tool_calls=[own, other]).tool_text == "web_search\nimport worker deadlock"
+    part = {"type": "tool_use", "id": "1", "name": name, "input": {"query": "deadlock"}}
+    assert _words("assistant", [{"type": "text", "text": "Let me see."}, part]).text == "Let me see."
+
+
+def test_what_was_saved_can_be_found() -> None:
+    """The arguments of a call that saves something say it for the first time."""
+    call = {"function": {"name": "memory", "arguments": '{"action": "add", "content": "The port is 5433."}'}}
+    assert "5433" in _words("assistant", None, tool_calls=[call]).tool_text
+
+
 @pytest.mark.parametrize("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
 def test_odd_tool_calls_do_no_harm(calls: Any) -> None:
     """Whatever a program stored there."""

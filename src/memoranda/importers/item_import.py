@@ -1,6 +1,5 @@
 """Imports one item: groups the reader's events by session, and passes them to the writer in batches."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, auto
@@ -20,6 +19,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
 from memoranda.importers.summary import ImportSummary
+from memoranda.index.message_text import TOOL_OF_SERVER
 from memoranda.sessions.store import SessionStore
 from memoranda.support.canonical_text import digest, unstorable_character
 
@@ -28,8 +28,6 @@ _MAX_BATCH_MESSAGES = 500
 _MAX_BATCH_CHARS = 4_000_000
 # The errors that a reader may raise on a damaged file; they become problems, and the import continues.
 _READER_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
-# Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
-_OWN_TOOL = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
 
 
 class _CopiedPrefix(Enum):
@@ -271,7 +269,7 @@ def _without_own_tool_result(message: dict[str, Any]) -> dict[str, Any]:
     another conversation and date, and every search would add a hit about itself.
     """
     tool, content = message.get("tool_name"), message.get("content")
-    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not _OWN_TOOL.fullmatch(tool):
+    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not TOOL_OF_SERVER.fullmatch(tool):
         return message
     size = len(content if isinstance(content, str) else str(content))
     return {**message, "content": f"[an answer of memory: {size:,} characters, not imported]"}

@@ -1,8 +1,12 @@
-"""The searchable text of a message: its own text, and the names and arguments of its tool calls without their JSON."""
+"""The searchable text of a message: its own text, and the names and arguments of its tool calls without their JSON.
+
+What our own tools recalled, and what they searched for, is not searchable: it would compete with what it quotes.
+"""
 
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER
@@ -26,6 +30,11 @@ _PARTS = frozenset(
     | {"document", "tool_use", "tool_result", "thinking", "reasoning", "refusal"}
 )
 _ARGUMENT_FIELDS = ("input", "arguments")
+# Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
+_SERVER = r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}"
+TOOL_OF_SERVER = re.compile(rf"{_SERVER}\w+", re.IGNORECASE)
+_OWN_TOOL = re.compile(rf"session_search|memory|remember|{_SERVER}\w+", re.IGNORECASE)
+_SEARCH_TOOL = re.compile(rf"(?:{_SERVER})?session_search|{_SERVER}(?:search|recall)", re.IGNORECASE)
 _DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _ENCODED_LINE = 60
 _MIN_BLOB = 400
@@ -43,6 +52,8 @@ class SearchableText(NamedTuple):
 def searchable_text(message: FeedMessage) -> SearchableText:
     """The text of a message that a search can find."""
     content = message.content
+    if message.tool_name and message.role == "tool" and _is_own_tool(message.tool_name):
+        return SearchableText(TOOL, "", "")
     plain = isinstance(content, str) and len(content) < _MIN_BLOB and ";base64," not in content
     text = content if plain else _join_clipped(iter_texts(content))
     tool_text = _join_clipped(_tool_texts(message)) if message.tool_name or message.tool_calls else ""
@@ -80,6 +91,8 @@ def iter_texts(value: Any, depth: int = 0, *, described: bool = False) -> Iterat
         yield str(value)
     elif isinstance(value, dict):
         described = described or value.get("type") in _PARTS
+        if described and value.get("type") == "tool_use" and _is_search(value.get("name")):
+            return
         for key, item in value.items():
             if not described or key not in _ENVELOPE:
                 yield from iter_texts(item, depth + 1, described=described and key not in _ARGUMENT_FIELDS)
@@ -95,10 +108,21 @@ def _tool_texts(message: FeedMessage) -> Iterator[str]:
         return
     for call in message.tool_calls:
         function = call.get("function", call) if isinstance(call, dict) else None
-        if isinstance(function, dict):
+        if isinstance(function, dict) and not _is_search(function.get("name")):
             if isinstance(name := function.get("name"), str):
                 yield name
             yield from _arguments(function.get("arguments", function.get("input")))
+
+
+@lru_cache(maxsize=256)
+def _is_own_tool(name: str) -> bool:
+    """Whether a tool is ours: its results quote the memory."""
+    return _OWN_TOOL.fullmatch(name) is not None
+
+
+def _is_search(name: object) -> bool:
+    """Whether the arguments of a tool are a query. Those of the tools that save something are not left out."""
+    return isinstance(name, str) and _SEARCH_TOOL.fullmatch(name) is not None
 
 
 def _arguments(arguments: Any) -> Iterator[str]:

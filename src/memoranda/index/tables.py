@@ -12,7 +12,7 @@ import sqlite3
 from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
-LAYOUT = 4
+LAYOUT = 5
 FORMAT = f"{LAYOUT}.{SEGMENTATION}"
 
 PAGE_SIZE = 8192
