@@ -53,7 +53,8 @@ class Importer:
         rescan: bool = False,
     ) -> None:
         """`project` returns the project of a directory; `rescan` reads everything again, even deleted sessions."""
-        self._store = store
+        # The owner of a home may import what other users said in a gateway; the record keeps it with those users.
+        self._store = store if store.scope.user is not None else store.scoped(Scope.everyone())
         self._state = ImportState(root, store.scoped(Scope.everyone()).feed.store_id(), store.scope.user, rescan=rescan)
         self._progress = progress
         self._project = project

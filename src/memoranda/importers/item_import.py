@@ -139,7 +139,7 @@ class ItemImport:
             name = digest(name)
         message = _without_own_tool_result(imported.message)
         message = {**message, "external_id": name, "timestamp": batch.latest_timestamp}
-        batch.messages.append(ImportedMessage(message, imported.line))
+        batch.messages.append(replace(imported, message=message))
         self._count += 1
         self._characters += _approximate_chars(message)
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from memoranda.sessions.imported_rows import MessageState
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -66,6 +68,8 @@ class ImportedConversation:
     extra: Mapping[str, Any] = field(default_factory=dict)
     same_as: str = ""
     """The id of the same conversation in another format of the program, whose messages have other ids."""
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Values for columns of the sessions table, from a program whose record has the same ones; see `ImportedRows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class ImportedMessage:
 
     message: dict[str, Any]
     line: int | None = None
+    state: MessageState | None = None
+    """For a program that records which messages were rewound or compressed; sessions in `original` by their host id."""
 
 
 @dataclass(frozen=True, slots=True)

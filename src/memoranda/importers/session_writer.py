@@ -9,10 +9,12 @@ from memoranda.errors import SessionError
 from memoranda.importers.import_state import ImportState, ItemState, SeenSession
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
 from memoranda.importers.source_files import prefix_digest
+from memoranda.sessions.imported_rows import MessageState
 from memoranda.sessions.lifecycle import COLUMNS
 from memoranda.sessions.message_rows import encode
+from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.sessions.titles import MAX_TITLE_CHARS, tidy
+from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import is_path, project_at
 
@@ -21,6 +23,10 @@ _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
 _MAX_NAME_CHARS = 150
 # Names that the facts of another program may not have.
 _RESERVED_FACTS = frozenset({"host", "host_session_id", "directory", "project", "session_id", "messages"})
+# An extra field of sessions that an earlier version imported from Hermes, without the states of messages. They stay as
+# they are: rewound and repeated messages, added now, would be at the wrong position.
+_BEFORE_STATES = "hermes_source"
+_ROW_DIGEST = "host_row_digest"
 Row = Mapping[str, Any]
 
 
@@ -81,6 +87,15 @@ class _SeenSessions:
         new = self._families.get(seen.family, ())
         return [*self._state.related_sessions(seen), *(name for name in new if name != seen.session_id)]
 
+    def _user_of(self, incoming: IncomingSession) -> str | None:
+        """Return the user of a new session; a store for one user has no other users' sessions."""
+        return incoming.conversation.columns.get("user_id") if self._store.scope.all else None
+
+    def _titles_of(self, incoming: IncomingSession) -> Titles:
+        """Return the titles of the session's user: two users may use the same title."""
+        user = incoming.row["user_id"] if incoming.row else self._user_of(incoming)
+        return self._store.scoped(Scope.of(user)).titles if self._store.scope.all else self._store.titles
+
     def _remember(self, seen: SeenSession) -> None:
         self._seen[seen.session_id] = seen
         self._families.setdefault(seen.family, {})[seen.session_id] = None
@@ -102,6 +117,7 @@ class PreviewWriter(_SeenSessions):
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
+        messages = _without_unsaid(incoming, messages)
         names = [imported.message["external_id"] for imported in messages]
         stored = self._store.messages.get_external_ids([incoming.id], names) if incoming.row else {}
         before, problems = len(self._counted), []
@@ -123,7 +139,7 @@ class PreviewWriter(_SeenSessions):
         if incoming.row is not None or wanted is None or seen is None or not seen.created or seen.title is not None:
             return None
         try:
-            free = self._store.titles.get_next_title_in_lineage(wanted)
+            free = self._titles_of(incoming).get_next_title_in_lineage(wanted)
         except SessionError:
             return None
         # Other planned sessions will use the numbers before it.
@@ -158,16 +174,19 @@ class RecordWriter(_SeenSessions):
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
+        messages = _without_unsaid(incoming, messages)
         if not messages:
             # A related session has all messages, or this one was deleted. If it continues, its family must be known.
             self._remember(incoming.seen)
+            if incoming.row is not None:
+                self._update_columns(incoming)
             return 0, []
         try:
             self._prepare(incoming, messages[0].message["timestamp"])
         except SessionError as error:
             return 0, [Problem(item.file, imported.line, str(error)) for imported in messages]
         before = self._store.messages.last_message_id()
-        ids, problems = self._append(item, incoming.id, messages)
+        ids, problems = self._append(item, incoming, messages)
         return sum(number > before for number in set(ids)), problems
 
     def set_title(self, incoming: IncomingSession) -> str | None:
@@ -180,7 +199,9 @@ class RecordWriter(_SeenSessions):
             # The user renamed it.
             return None
         try:
-            self._store.titles.set_session_title(incoming.id, self._store.titles.get_next_title_in_lineage(wanted))
+            self._store.titles.set_session_title(
+                incoming.id, self._titles_of(incoming).get_next_title_in_lineage(wanted)
+            )
         except SessionError:
             # The title has no visible character, or another process has just used it; a session needs no title.
             return None
@@ -207,6 +228,7 @@ class RecordWriter(_SeenSessions):
             self._create_with_title(incoming, first_timestamp)
         elif model and not incoming.row["model"]:
             self._store.sessions.update_session(incoming.id, model=model)
+        self._update_columns(incoming)
         if incoming.row is not None and not incoming.seen.created:
             self._remember(replace(incoming.seen, created=True))
 
@@ -215,7 +237,9 @@ class RecordWriter(_SeenSessions):
         try:
             # Session and title in one commit, because each commit waits for the disk.
             self._create(
-                incoming, first_timestamp, self._store.titles.get_next_title_in_lineage(wanted) if wanted else None
+                incoming,
+                first_timestamp,
+                self._titles_of(incoming).get_next_title_in_lineage(wanted) if wanted else None,
             )
         except SessionError:
             if wanted is None:
@@ -231,31 +255,55 @@ class RecordWriter(_SeenSessions):
         conversation = incoming.conversation
         self._store.sessions.create_session(
             incoming.id,
-            conversation.source or self._source,
+            conversation.columns.get("source") or conversation.source or self._source,
             model=conversation.model,
             title=title,
             parent_session_id=incoming.parent,
             relation=incoming.relation,
+            user_id=self._user_of(incoming),
             started_at=first_timestamp if conversation.started_at is None else conversation.started_at,
             **_session_facts(conversation, self._source, self._project),
         )
         # It is ended here, so that it can be pruned when it is old; in its own program it may continue.
         self._store.sessions.end_session(incoming.id, "imported")
 
+    def _update_columns(self, incoming: IncomingSession) -> None:
+        """Write the columns of the other program's row, if that row has changed since the last import."""
+        columns, facts = incoming.conversation.columns, _host_facts(incoming.conversation)
+        row_digest = digest(repr((columns, facts)))
+        if columns and (incoming.row is None or incoming.row.get(_ROW_DIGEST) != row_digest):
+            # A store for one user has no other users' sessions.
+            own = {name: value for name, value in columns.items() if name != "user_id" or self._store.scope.all}
+            self._store.imported_rows.set_columns(incoming.id, own, {**facts, _ROW_DIGEST: row_digest})
+
     def _append(
-        self, item: ImportItem, session_id: str, messages: Sequence[ImportedMessage]
+        self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[list[int], list[Problem]]:
         try:
-            return self._store.messages.append_messages(session_id, [imported.message for imported in messages]), []
+            return self._append_all(incoming, messages), []
         except SessionError:
             # One of them cannot be stored; append the others one by one.
             ids, problems = [], []
             for imported in messages:
                 try:
-                    ids += self._store.messages.append_messages(session_id, [imported.message])
+                    ids += self._append_all(incoming, [imported])
                 except SessionError as error:
                     problems.append(Problem(item.file, imported.line, str(error)))
             return ids, problems
+
+    def _append_all(self, incoming: IncomingSession, messages: Sequence[ImportedMessage]) -> list[int]:
+        chat = [imported.message for imported in messages]
+        if not incoming.conversation.columns or _BEFORE_STATES in (incoming.row or ()):
+            return self._store.messages.append_messages(incoming.id, chat)
+        states = [self._state_here(imported.state or MessageState()) for imported in messages]
+        return self._store.imported_rows.append_messages(incoming.id, chat, states)
+
+    def _state_here(self, state: MessageState) -> MessageState:
+        """Return a state that names the session of the original by its id here."""
+        if state.original is None:
+            return state
+        host_id, external_id = state.original
+        return replace(state, original=(session_name(self._source, host_id, self._store.scope.user), external_id))
 
 
 def session_name(source: str, host_id: str, user: str | None = None) -> str:
@@ -269,7 +317,8 @@ def session_name(source: str, host_id: str, user: str | None = None) -> str:
 def is_same_session(row: Row, conversation: ImportedConversation, source: str) -> bool:
     """Whether a session in the record is this one of the other program, and not another one with the same id."""
     # The ids are equal already, so only the programs have to be compared.
-    return row["source"] == (conversation.source or source) and row.get("host") == source
+    has_own_source = "source" in conversation.columns or row["source"] == (conversation.source or source)
+    return has_own_source and row.get("host") == source
 
 
 def clean_title(title: str | None) -> str | None:
@@ -291,9 +340,27 @@ def _session_facts(
         found = project_at(str(conversation.extra.get("git_remote") or "")) or found
     if found:
         facts["project"] = found
-    for name, value in conversation.extra.items():
-        facts[f"host_{name}" if name in _RESERVED_FACTS or name in COLUMNS else name] = value
-    return facts
+    return facts | _host_facts(conversation)
+
+
+def _host_facts(conversation: ImportedConversation) -> dict[str, Any]:
+    """Return what only the other program records, under names that are no columns."""
+    return {
+        f"host_{name}" if name in _RESERVED_FACTS or name in COLUMNS else name: value
+        for name, value in conversation.extra.items()
+    }
+
+
+def _without_unsaid(incoming: IncomingSession, messages: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
+    """Drop rewound and repeated messages for a session that an earlier version imported without them."""
+    if _BEFORE_STATES not in (incoming.row or ()):
+        return messages
+    return [imported for imported in messages if _is_said(imported.state)]
+
+
+def _is_said(state: MessageState | None) -> bool:
+    """Whether a message was said and not rewound, and does not repeat another one."""
+    return state is None or ((state.active or state.compacted) and state.original is None)
 
 
 def _is_same_title(title: str | None, wanted: str) -> bool:

@@ -87,9 +87,13 @@ class Messages(StorePart):
                     added.append(message)
             self._count(connection, session_id, added)
             count_redactions(connection, sum([message.secrets for message in added]))
+        self.notify_appended()
+        return ids
+
+    def notify_appended(self) -> None:
+        """Call `on_append`; for parts of the store that append messages themselves, after their transaction."""
         if self._on_append is not None:
             self._on_append()
-        return ids
 
     def get_messages(
         self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0

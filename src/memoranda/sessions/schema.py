@@ -103,7 +103,8 @@ MESSAGES = Table(
             "rewound",
             "integer",
             "",
-            "The rewind that removed it, counted per session; negative if it was active in an earlier session.",
+            "The rewind that removed it, counted per session; negative if it was active in an earlier session, "
+            "0 if it was rewound in the program it was imported from.",
         ),
         Column("copy_of", "integer", "", "The original of which this message is a copy after compression."),
         Column("is_summary", "integer", "", "1: a summary that compression wrote."),

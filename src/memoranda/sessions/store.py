@@ -9,6 +9,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
 from memoranda.sessions.feed import Feed
+from memoranda.sessions.imported_rows import ImportedRows
 from memoranda.sessions.lifecycle import Sessions
 from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
@@ -58,6 +59,10 @@ class SessionStore:
     @lazy_attribute
     def edits(self) -> MessageEdits:
         return MessageEdits(*self._common, self.messages)
+
+    @lazy_attribute
+    def imported_rows(self) -> ImportedRows:
+        return ImportedRows(*self._common, self.messages)
 
     @lazy_attribute
     def rotation(self) -> Rotation:

@@ -39,8 +39,8 @@ def test_a_session_comes_with_everything_that_matters(home: Home, hermes: Hermes
     hermes.message("s1", "tool", "a.py", tool_call_id="c1", tool_name="ls", effect_disposition="read")
     summary = home.take(Hermes(), hermes.root)
     row = home.everything()["hermes-s1"]
-    assert (row["source"], row["title"], row["model"], row["directory"]) == ("hermes", "Locks", "opus", "/code")
-    assert (row["host_session_id"], row["hermes_source"], row["hermes_git_branch"]) == ("s1", "telegram", "main")
+    assert (row["source"], row["title"], row["model"], row["directory"]) == ("telegram", "Locks", "opus", "/code")
+    assert (row["host_session_id"], row["input_tokens"], row["hermes_git_branch"]) == ("s1", 7, "main")
     asked, called, answered = home.messages("hermes-s1")
     assert (asked["content"], asked["platform_message_id"]) == ([{"type": "text", "text": "look"}], "tg-1")
     assert "SECRET" not in str(row)
@@ -94,22 +94,25 @@ def test_lineage_is_kept(home: Home, hermes: HermesHome) -> None:
 
 
 def test_compression_in_place_adds_nothing_twice(home: Home, hermes: HermesHome) -> None:
-    """Compacted rows are imported; repeated rows are omitted, and the summary is marked as one."""
+    """Compacted rows stay in the record, repeated rows are copies of them, and the summary is marked as one."""
     hermes.session("s1")
     hermes.say("s1", "one", "two", "three", "yes")
     hermes.execute("UPDATE messages SET active = 0, compacted = 1")
     hermes.write_again("s1", ("user", "one"), ("assistant", "[CONTEXT COMPACTION] two and three"), ("assistant", "yes"))
     hermes.say("s1", "four", "yes")
     summary = home.take(Hermes(), hermes.root)
-    assert [(each["content"], each.get("is_summary")) for each in home.messages("hermes-s1")] == [
-        ("one", None), ("two", None), ("three", None), ("yes", None), ("[CONTEXT COMPACTION] two and three", 1),
-        ("four", None), ("yes", None),
+    found = home.store.messages.get_messages("hermes-s1", include_inactive=True)
+    assert [(each["content"], each["active"], each["is_summary"], each["copy_of"]) for each in found] == [
+        ("one", 0, None, None), ("two", 0, None, None), ("three", 0, None, None), ("yes", 0, None, None),
+        ("one", 1, None, found[0]["id"]), ("[CONTEXT COMPACTION] two and three", 1, 1, None),
+        ("yes", 1, None, found[3]["id"]), ("four", 1, None, None), ("yes", 1, None, None),
     ]  # fmt: skip
-    assert summary.skipped == {"message repeated by compression": 2}
+    assert (summary.messages, home.everything()["hermes-s1"]["message_count"]) == (9, 6)
+    assert home.take(Hermes(), hermes.root, rescan=True).messages == 0
 
 
 def test_a_continuation_has_only_its_own_messages(home: Home, hermes: HermesHome) -> None:
-    """The copied beginning stays with the parent, whether or not it kept its times."""
+    """The copied beginning refers to the parent, whether or not it kept its times."""
     hermes.session("s1", end_reason="compression", title="Work")
     hermes.say("s1", "one", "two", "three", "four")
     hermes.session("s2", parent_session_id="s1", title="Work #2")
@@ -118,7 +121,9 @@ def test_a_continuation_has_only_its_own_messages(home: Home, hermes: HermesHome
                    " SELECT 's2', role, content, timestamp FROM messages WHERE content = 'three'")  # fmt: skip
     hermes.say("s2", "five", "four")
     home.take(Hermes(), hermes.root)
-    assert contents(home, "hermes-s2") == ["a summary in other words", "five", "four"]
+    said = [each for each in home.messages("hermes-s2") if "copy_of" not in each]
+    assert [each["content"] for each in said] == ["a summary in other words", "five", "four"]
+    assert contents(home, "hermes-s2") == ["one", "a summary in other words", "four", "three", "five", "four"]
     assert home.everything()["hermes-s2"]["title"] == "Work #2"
 
 
@@ -131,14 +136,19 @@ def test_equal_messages_are_not_taken_for_repetitions(home: Home, hermes: Hermes
     assert home.take(Hermes(), hermes.root).messages == 7
 
 
-def test_rewound_messages_are_skipped_and_counted(home: Home, hermes: HermesHome) -> None:
-    """The user did not want them."""
+def test_rewound_messages_are_recorded_as_rewound(home: Home, hermes: HermesHome) -> None:
+    """No view shows them, whether they were rewound before the import or after it; a restored one is shown again."""
     hermes.session("s1")
     hermes.say("s1", "one", "two", "three")
     hermes.execute("UPDATE messages SET active = 0 WHERE content = 'three'")
-    summary = home.take(Hermes(), hermes.root)
+    assert home.take(Hermes(), hermes.root).messages == 3
     assert contents(home, "hermes-s1") == ["one", "two"]
-    assert summary.skipped == {"message that was rewound": 1}
+    hermes.execute("UPDATE messages SET active = 0 WHERE content = 'two'")
+    assert home.take(Hermes(), hermes.root).messages == 0
+    assert contents(home, "hermes-s1") == ["one"]
+    hermes.execute("UPDATE messages SET active = 1")
+    home.take(Hermes(), hermes.root)
+    assert contents(home, "hermes-s1") == ["one", "two", "three"]
 
 
 def test_only_what_is_new_is_read_the_next_time(home: Home, hermes: HermesHome) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.hosts.hermes_import_check import check
 from memoranda.importers.hermes import Hermes
 from tests.importers.import_home import Home
 
@@ -29,7 +30,7 @@ def test_everything_that_hermes_wrote_is_imported_once_while_it_runs(tmp_path: P
         summary = home.take(Hermes(), where)
         process.communicate("\n")
     assert process.returncode == 0
-    assert (summary.problem_count, summary.count("new")) == (0, 4)
+    assert (summary.problem_count, summary.count("new")) == (0, 5)
     assert home.take(Hermes(), where).messages == 0
     rows = home.everything()
     assert rows["hermes-plain"]["title"] == "Deadlock"
@@ -38,12 +39,21 @@ def test_everything_that_hermes_wrote_is_imported_once_while_it_runs(tmp_path: P
     )  # fmt: skip
     texts = {name: [each.get("content") for each in row["messages"]] for name, row in rows.items()}
     said = [f"{role} {number} in inplace" for number in range(4) for role in ("user", "assistant")]
-    assert [text for text in texts["hermes-inplace"] if "COMPACTION" not in text] == [
-        *said,
-        "after compression in place",
-    ]
-    assert texts["hermes-continued"][1:] == ["after rotation"]
+    summary_text = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted."
+    context = [said[0], summary_text, *said[-2:]]
+    assert texts["hermes-inplace"] == [*said, *context, "after compression in place"]
+    assert len(home.store.messages.get_messages("hermes-inplace")) == 5
+    assert texts["hermes-continued"][1] == summary_text
+    assert texts["hermes-continued"][4:] == ["after rotation"]
+    assert texts["hermes-short"] == []
     called = rows["hermes-plain"]["messages"][1]
     assert called["tool_calls"][0]["function"]["arguments"] == '{"cmd": "ls é"}'
     assert called["reasoning"] == "I look."
     assert "not said" not in str(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PYTHON.exists(), reason="Hermes is not installed in .hermes-venv")
+def test_every_column_of_every_row_is_the_same_here(tmp_path: Path) -> None:
+    """Except ids and what the how-to documents; a second import adds nothing."""
+    assert check(PYTHON, tmp_path) == []

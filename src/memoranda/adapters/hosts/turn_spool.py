@@ -25,6 +25,8 @@ from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.session_writer import session_name
 from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store import SessionStore
 from memoranda.support.durable_files import make_private_directory, read_file
 from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
@@ -150,13 +152,15 @@ def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[
 
 def _missing_messages(memory: Memory, name: str, turn: SpooledTurn) -> list[tuple[int, str, str]]:
     """Returns number, role and text of what the session lacks of a turn; all of a turn whose answer it lacks."""
-    if not turn.messages or memory.sessions.deleted_sessions([name]):
+    store = _store(memory)
+    if not turn.messages or store.deletion.deleted_sessions([name]):
         return []
-    session = memory.sessions.get_session(name)
+    session = store.sessions.get_session(name)
     stored: list[str] = []
     if session is not None:
+        # Copies are not counted, so there may be more messages than the last hundred.
         offset = max(0, session["message_count"] - _MAX_RECENT)
-        recent = memory.sessions.get_messages(name, include_inactive=True, limit=_MAX_RECENT, offset=offset)
+        recent = store.messages.get_messages(name, include_inactive=True, offset=offset)
         stored = [_letters(text_of(message["content"])) for message in recent]
     missing = [
         (number, role, text)
@@ -165,6 +169,11 @@ def _missing_messages(memory: Memory, name: str, turn: SpooledTurn) -> list[tupl
     ]
     # A host may decorate a prompt, but it stores an answer as the model gave it.
     return missing if any(role == "assistant" for _, role, _ in missing) or session is None else []
+
+
+def _store(memory: Memory) -> SessionStore:
+    """Return the store in which the host's sessions are: a gateway's users have their own in the owner's home."""
+    return memory.sessions.scoped(Scope.everyone()) if memory.user is None else memory.sessions
 
 
 def _letters(text: str) -> str:
@@ -191,10 +200,10 @@ def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> Non
     missing = _missing_messages(memory, name, turn)
     if not missing:
         return
-    store = memory.sessions
-    if store.get_session(name) is None:
-        store.create_session(name, host, started_at=turn.at, host=host, host_session_id=turn.session_id)
-        store.end_session(name, "imported")
+    store = _store(memory)
+    if store.sessions.get_session(name) is None:
+        store.sessions.create_session(name, host, started_at=turn.at, host=host, host_session_id=turn.session_id)
+        store.sessions.end_session(name, "imported")
     store.messages.append_messages(
         name,
         [

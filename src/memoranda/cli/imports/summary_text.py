@@ -1,5 +1,6 @@
 """Formats what an import would do or has done as text."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from memoranda.cli.terminal_text import dim, terminal_line
@@ -7,6 +8,7 @@ from memoranda.importers.summary import ImportSummary
 
 _MAX_PROBLEMS = 10
 _MAX_KINDS = 6
+_COUNTED_NOUN = re.compile(r"\b(?:message|node|bubble|part|blob|line)\b")
 
 
 def format_size(number: int) -> str:
@@ -42,10 +44,18 @@ def _skipped_for_people(skipped: Mapping[str, int]) -> str:
     """List what is skipped; a program's own names for its bookkeeping mean little to people and are only counted."""
     phrases = {kind: number for kind, number in skipped.items() if " " in kind and "(" not in kind}
     rest = sum(skipped.values()) - sum(phrases.values())
-    parts = [f"{number:,} {terminal_line(kind)}" for kind, number in [*phrases.items()][:_MAX_KINDS]]
+    parts = [f"{number:,} {terminal_line(_plural(kind, number))}" for kind, number in [*phrases.items()][:_MAX_KINDS]]
     if rest:
         parts.append(f"{rest:,} record{'' if rest == 1 else 's'} without messages (--json lists the kinds)")
     return ", ".join(parts)
+
+
+def _plural(phrase: str, number: int) -> str:
+    """Return a phrase such as "message without text" in the form that fits a number."""
+    if number == 1:
+        return phrase
+    several = _COUNTED_NOUN.sub(lambda noun: f"{noun[0]}s", phrase, count=1)
+    return several.replace(" that was ", " that were ").replace(" that is not a message", " that are not messages")
 
 
 def _exception_lines(summary: ImportSummary) -> list[str]:

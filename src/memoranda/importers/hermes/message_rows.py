@@ -37,11 +37,6 @@ def is_summary(row: Row) -> bool:
     return isinstance(content, str) and content.lstrip().startswith(_SUMMARIES)
 
 
-def was_rewound(row: Row) -> bool:
-    """Whether the user rewound a message: it is neither in the context nor compressed."""
-    return row.get("active") == 0 and not row.get("compacted")
-
-
 def chat_message(row: Row, external_id: str, *, summary: bool) -> dict[str, Any]:
     """Return a row in chat form; columns of newer versions are kept by their names."""
     found: dict[str, Any] = {
@@ -59,8 +54,6 @@ def chat_message(row: Row, external_id: str, *, summary: bool) -> dict[str, Any]
         found["observed"] = True
     if summary:
         found["is_summary"] = True
-        # The call is in the original message; here it would have no result.
-        found.pop("tool_calls", None)
     return found
 
 

@@ -7,12 +7,12 @@ grow, so new messages have larger ids.
 import json
 import shlex
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.hermes.message_rows import Row, chat_message, content_fingerprint, fingerprint, was_rewound
-from memoranda.importers.hermes.repeated_rows import ClassifiedRow, EarlierRows, classify_rows
+from memoranda.importers.hermes.message_rows import Row, chat_message, content_fingerprint
+from memoranda.importers.hermes.repeated_rows import EarlierRows, ExternalIds, classify_rows
 from memoranda.importers.hermes.session_rows import SessionNode, conversation, session_nodes
 from memoranda.importers.reader_protocol import (
     Checkpoint,
@@ -21,13 +21,15 @@ from memoranda.importers.reader_protocol import (
     ImportItem,
     Problem,
     ReadEvent,
-    Skipped,
 )
 from memoranda.importers.source_databases import database_at, open_database, tables
 from memoranda.importers.source_files import item_at
+from memoranda.sessions.imported_rows import MessageState
 from memoranda.support.home import APPLICATION_ID
 
 _FILE_NAME = "state.db"
+# Another label than in earlier versions, which imported fewer columns: the first import reads everything again.
+_LABEL = "sessions with their columns"
 _OWN_APPLICATION_ID = int.from_bytes(APPLICATION_ID, "big")
 _ROWS_PER_QUERY = 200
 # A title is often set after the first messages, so the latest sessions are read again.
@@ -51,14 +53,14 @@ class Hermes:
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the database of a home and those of its profiles, or the database at the path."""
         if path is not None and item_at(path, "") is not None:
-            named = database_at(path, "sessions")
+            named = database_at(path, _LABEL)
             return [named] if named else []
         home = path or Path.home() / ".hermes"
         try:
             profiles = sorted(path for path in (home / "profiles").iterdir() if path.is_dir())
         except OSError:
             profiles = []
-        found = [database_at(root / _FILE_NAME, "sessions") for root in (home, *profiles)]
+        found = [database_at(root / _FILE_NAME, _LABEL) for root in (home, *profiles)]
         return [item for item in found if item is not None]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -79,7 +81,7 @@ class Hermes:
                 wanted = [known[self._session_id]] if self._session_id in known else []
         for node in wanted:
             with open_database(item.file) as connection:
-                yield from _HermesSession(connection, node, state.after).events()
+                yield from _HermesSession(connection, node, known, state).events()
         yield Checkpoint(0, 0, state.serialize())
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -88,12 +90,15 @@ class Hermes:
 
 
 class _State:
-    """How far a database was read: up to which message, and which message is its first."""
+    """How far a database was read: up to which message, which one is its first, and how many left the context."""
 
-    def __init__(self, after: int, last: int, origin: str) -> None:
+    def __init__(self, after: int, last: int, origin: str, inactive: dict[str, int]) -> None:
+        """`inactive` are the numbers of inactive messages by session, as the last import found them."""
         self.after = after
         self._last = last
         self._origin = origin
+        self._inactive_before = inactive
+        self._inactive: dict[str, int] = {}
 
     @classmethod
     def restore(cls, connection: sqlite3.Connection, checkpoint: Checkpoint | None) -> "_State":
@@ -103,10 +108,16 @@ class _State:
         kept = json.loads(checkpoint.state) if checkpoint and checkpoint.state else {}
         # Another database, or a restored older one, is read from its start.
         same = kept.get("origin") == origin and kept.get("last", 0) <= last
-        return cls(kept["last"] if same else 0, last, origin)
+        return cls(kept["last"] if same else 0, last, origin, kept.get("inactive", {}) if same else {})
+
+    def has_other_states(self, session_id: str, inactive: int) -> bool:
+        """Whether messages were rewound, restored or compressed since the last import; remembers the new number."""
+        if inactive:
+            self._inactive[session_id] = inactive
+        return inactive != self._inactive_before.get(session_id, 0)
 
     def serialize(self) -> str:
-        return json.dumps({"last": self._last, "origin": self._origin})
+        return json.dumps({"last": self._last, "origin": self._origin, "inactive": self._inactive})
 
 
 def _sessions_to_read(
@@ -124,44 +135,62 @@ def _sessions_to_read(
 class _HermesSession:
     """One session of the database."""
 
-    def __init__(self, connection: sqlite3.Connection, node: SessionNode, after: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, node: SessionNode, known: Mapping[str, SessionNode], state: _State
+    ) -> None:
         self._connection = connection
         self._node = node
-        self._after = after
-        self._times: dict[bytes, int] = {}
+        self._known = known
+        self._state = state
 
     def events(self) -> Iterator[ReadEvent]:
         row = self._session_row(self._node.id) or {"id": str(self._node.id)}
         parent = self._session_row(self._node.parent) if self._node.parent else None
-        imported = conversation(row, parent)
+        imported = conversation(row, parent, self._user(row))
         yield imported
         message_ids = self._message_ids(self._node.id)
-        if not message_ids or message_ids[-1] <= self._after:
+        # All states are passed on again if one has changed.
+        changed = self._state.has_other_states(imported.host_id, self._inactive_count())
+        after = 0 if changed else self._state.after
+        if not message_ids or message_ids[-1] <= after:
             return
-        for classified in classify_rows(self._message_rows(message_ids), self._earlier_rows(imported)):
-            name = self._external_id(classified, imported)
-            if classified.row["id"] <= self._after:
-                continue
-            if was_rewound(classified.row):
-                yield Skipped("message that was rewound")
-            elif classified.kind == "repetition":
-                yield Skipped("message repeated by compression")
-            else:
-                yield ImportedMessage(chat_message(classified.row, name, summary=classified.kind == "summary"))
+        ids = ExternalIds(imported.host_id)
+        for found in classify_rows(self._message_rows(message_ids), self._earlier_rows(imported), ids):
+            if found.row["id"] > after:
+                message = chat_message(found.row, found.external_id, summary=found.kind == "summary")
+                active, compacted = found.row.get("active") != 0, bool(found.row.get("compacted"))
+                yield ImportedMessage(message, state=MessageState(active, compacted and not active, found.original))
+
+    def _user(self, row: Row) -> str | None:
+        """Return the user of a session; one without a user belongs to the user for whom its parent worked."""
+        seen: set[str] = set()
+        node: SessionNode | None = self._node
+        while node is not None and node.id not in seen:
+            seen.add(node.id)
+            user = (row if node is self._node else self._session_row(node.id) or {}).get("user_id")
+            if isinstance(user, str) and user:
+                return user
+            node = self._known.get(node.parent) if node.parent else None
+        return None
 
     def _earlier_rows(self, imported: ImportedConversation) -> EarlierRows:
         """Return the rows of the session that this one continues or branches from."""
         known = EarlierRows()
         if self._node.parent and imported.relation != "delegation":
+            ids = ExternalIds(self._node.parent)
             for row in self._message_rows(self._message_ids(self._node.parent)):
-                known.learn(row, content_fingerprint(row))
+                content = content_fingerprint(row)
+                known.learn(row, content, ids.name(row, content))
         return known
 
-    def _external_id(self, classified: ClassifiedRow, imported: ImportedConversation) -> str:
-        """Return an id made from a message's content and time, because some versions rewrite rows with other ids."""
-        content_and_time = fingerprint(classified.content, classified.row.get("timestamp"))
-        times = self._times[content_and_time] = self._times.get(content_and_time, 0) + 1
-        return f"{imported.host_id}/{content_and_time.hex()}" + (f"/{times}" if times > 1 else "")
+    def _inactive_count(self) -> int:
+        names = {column[1] for column in self._connection.execute("PRAGMA table_info(messages)")}
+        if "active" not in names:
+            return 0
+        found = self._connection.execute(
+            "SELECT count(*) FROM messages WHERE session_id = ? AND active = 0", (self._node.id,)
+        ).fetchone()
+        return int(found[0])
 
     def _message_ids(self, session_id: Any) -> list[int]:
         found = self._connection.execute("SELECT id FROM messages WHERE session_id = ?", (session_id,))

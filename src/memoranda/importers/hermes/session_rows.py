@@ -11,13 +11,19 @@ from memoranda.importers.reader_protocol import ImportedConversation
 from memoranda.importers.source_databases import rows
 
 _HELPERS = ("subagent", "tool")
-# Columns that the session keeps as facts, if they are set.
-_FACTS = (
-    "source", "user_id", "ended_at", "end_reason", "git_branch", "git_repo_root", "display_name", "chat_id",
-    "chat_type", "thread_id", "profile_name", "archived", "rewind_count", "input_tokens", "output_tokens",
-    "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count", "billing_provider",
-    "estimated_cost_usd", "actual_cost_usd",
+# Columns that the record also has, with the same meaning.
+_TEXTS = (
+    "source", "model", "system_prompt", "end_reason", "billing_provider", "billing_base_url", "billing_mode",
+    "cost_status", "cost_source", "pricing_version",
 )  # fmt: skip
+_NUMBERS = (
+    "ended_at", "archived", "rewind_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens", "api_call_count", "estimated_cost_usd", "actual_cost_usd",
+)  # fmt: skip
+# Columns with a field of their own, and the counts, which the record computes itself.
+_OTHERS = ("id", "user_id", "model_config", "title", "cwd", "started_at", "parent_session_id", "message_count",
+           "tool_call_count")  # fmt: skip
+_WITH_COLUMN = frozenset((*_TEXTS, *_NUMBERS, *_OTHERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,10 @@ def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str
     return ordered_nodes
 
 
-def conversation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> ImportedConversation:
-    """Convert a row of the sessions table."""
+def conversation(
+    row: Mapping[str, Any], parent_row: Mapping[str, Any] | None, user: str | None
+) -> ImportedConversation:
+    """Convert a row of the sessions table; columns that the record does not have become facts of the session."""
     title, directory = row.get("title"), row.get("cwd")
     parent = row.get("parent_session_id")
     return ImportedConversation(
@@ -62,8 +70,23 @@ def conversation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -
         parse_timestamp(row.get("started_at")),
         parent if isinstance(parent, str) else None,
         _relation(row, parent_row),
-        extra={f"hermes_{name}": row[name] for name in _FACTS if row.get(name) and not isinstance(row[name], bytes)},
+        extra={
+            f"hermes_{name}": value
+            for name, value in row.items()
+            if name not in _WITH_COLUMN and value and not isinstance(value, bytes)
+        },
+        columns=_columns(row, user),
     )
+
+
+def _columns(row: Mapping[str, Any], user: str | None) -> dict[str, Any]:
+    """Return the values for columns of the record; values of the wrong type are omitted."""
+    found: dict[str, Any] = {name: row[name] for name in _TEXTS if isinstance(row.get(name), str) and row[name]}
+    found |= {name: row[name] for name in _NUMBERS if isinstance(row.get(name), int | float)}
+    settings = _marks(row.get("model_config"))
+    # A session that only the messages table names has no source.
+    found.setdefault("source", "hermes")
+    return found | ({"model_config": settings} if settings else {}) | ({"user_id": user} if user else {})
 
 
 def _relation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> str | None:
