@@ -1,7 +1,7 @@
-"""Removes what Codex noted about our hooks: the user's review of each, under `[hooks.state]` in its config.toml.
+"""Removes what Codex stored about our hooks: the user's review of each, under `[hooks.state]` in its config.toml.
 
-Codex names a hook by its file, event and position there, such as `/home/ann/.codex/hooks.json:session_start:0:0`. So
-what stands at that position says whether a note is about a hook of ours; the notes about other hooks stay.
+Codex identifies a hook by its file, event and position, such as `/home/ann/.codex/hooks.json:session_start:0:0`. So the
+hook at that position shows whether a review is about a hook of ours; the reviews of other hooks stay.
 """
 
 import os
@@ -19,23 +19,23 @@ _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def remove_our_state(text: str, hooks_file: Path, host: str) -> str:
-    """Returns the text of config.toml without the notes about our hooks; unchanged if that cannot be done safely."""
+    """Returns the text of config.toml without the reviews of our hooks; unchanged if that cannot be done safely."""
     keys = set(_our_keys(hooks_file, host))
     try:
         settings = tomllib.loads(text)
         state = _state_of(settings)
         if not keys & state.keys():
             return text
-        result = _cut_out(text, keys)
-        is_as_wanted = tomllib.loads(result) == _without_state(settings, keys)
+        result = _remove_tables(text, keys)
+        is_as_intended = tomllib.loads(result) == _without_state(settings, keys)
     except (tomllib.TOMLDecodeError, RecursionError):
         # A file that cannot be read is reported by the edit that follows.
         return text
-    return result if is_as_wanted else text
+    return result if is_as_intended else text
 
 
 def _our_keys(hooks_file: Path, host: str) -> Iterator[str]:
-    """Yields the names that Codex gives to our hooks."""
+    """Yields the keys under which Codex stores the reviews of our hooks."""
     try:
         settings = parse((read_settings(hooks_file) or b"{}").decode()).value
     except (SettingsError, JsonTextError, UnicodeDecodeError):
@@ -66,10 +66,10 @@ def _without_state(settings: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     return {**rest, "hooks": hooks} if hooks else rest
 
 
-def _cut_out(text: str, keys: set[str]) -> str:
-    """Removes the tables of these notes, and the table above them when it is empty then."""
+def _remove_tables(text: str, keys: set[str]) -> str:
+    """Removes the tables of these reviews, and then the table above them if it is empty."""
     lines = text.splitlines(keepends=True)
-    headers = [(index, _header(line)) for index, line in enumerate(lines) if line.startswith("[")]
+    headers = [(index, _parse_header(line)) for index, line in enumerate(lines) if line.startswith("[")]
     ends = [index for index, _ in headers[1:]] + [len(lines)]
     ours = [
         (start, end)
@@ -85,14 +85,14 @@ def _cut_out(text: str, keys: set[str]) -> str:
     removed = {index for start, end in ours for index in range(start, end)}
     kept = [line for index, line in enumerate(lines) if index not in removed]
     if len(lines) - 1 in removed:
-        # The blank line before a table at the end of the file goes with it.
+        # Remove the blank lines before a table at the end of the file too.
         while kept and not kept[-1].strip():
             kept.pop()
     return "".join(kept)
 
 
-def _header(line: str) -> tuple[str, ...]:
-    """Returns the path of a table from the line that begins it; an empty one for any other line."""
+def _parse_header(line: str) -> tuple[str, ...]:
+    """Returns the path in the header line of a table; an empty path for any other line."""
     try:
         value = tomllib.loads(line)
     except tomllib.TOMLDecodeError:

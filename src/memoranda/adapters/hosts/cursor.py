@@ -1,7 +1,7 @@
 """Cursor: adds our server to its mcp.json and our commands to its hooks.json; a project gets a rule instead of hooks.
 
 Cursor documents context from `sessionStart`, but some versions drop it; context from `beforeSubmitPrompt` works in some
-and is not documented. The server therefore says what is remembered too.
+versions and is not documented. So the instructions of the server contain the memory too.
 """
 
 from memoranda.adapters.hosts.hook_settings import add_hooks, remove_hooks
@@ -38,7 +38,7 @@ def _files(environment: HostEnvironment) -> list[SettingsFile]:
 
 
 def _add_hooks(settings: Settings, command: LaunchCommand) -> Settings:
-    # Cursor reads only a file that names its version; one that the user wrote has it.
+    # Cursor reads only a file with a format version; a file that the user wrote has one.
     return add_hooks(NAME, {event: {} for event in EVENTS}, grouped=False)(settings or _NEW_HOOKS, command)
 
 

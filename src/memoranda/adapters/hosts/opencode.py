@@ -23,7 +23,7 @@ def _files(environment: HostEnvironment) -> list[SettingsFile]:
 
 def _plugin(environment: HostEnvironment) -> list[OwnedFile]:
     if environment.project is not None:
-        # A plugin calls a program on this machine, and a project shares its plugins.
+        # A plugin calls a program on this machine, and the collaborators of a project share its plugins.
         return []
     path = _directory(environment) / "plugins" / f"{PROGRAM}.js"
     return [OwnedFile(path, _render_plugin, _plugin_commands)]
@@ -73,7 +73,7 @@ def _render_plugin(command: LaunchCommand) -> str:
 
 
 def _plugin_commands(text: str) -> list[list[str]]:
-    """Returns the command in a plugin, as a list of one; none if it was changed by hand so that it cannot be read."""
+    """Returns the command in a plugin as a list of one; an empty list if a manual change made it unreadable."""
     words: list[str] = []
     for start in _COMMAND_LINES.values():
         line = next((line for line in text.splitlines() if line.startswith(start)), "")

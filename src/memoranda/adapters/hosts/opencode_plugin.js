@@ -1,5 +1,5 @@
 // OWNER_MARK: `memoranda install opencode` writes this file, `memoranda uninstall opencode` removes it.
-// It gives the model what is remembered and earlier conversations that are relevant to a prompt, and records sessions.
+// It adds the memory and relevant excerpts of earlier conversations to a prompt, and records sessions.
 import { spawn } from "node:child_process"
 import { homedir } from "node:os"
 import { join, resolve as resolvePath } from "node:path"
@@ -9,14 +9,15 @@ const OPTIONS = []
 // The command answers within two seconds; starting it may take longer on a busy machine.
 const TIMEOUT = 5000
 
+// Resolves to the context for a prompt; to "" when there is none, or when the command failed or was late.
 function askForContext(payload) {
   return new Promise((resolve) => {
-    const finish = (text) => {
+    const finish = (answer) => {
       clearTimeout(timer)
       try {
-        resolve(JSON.parse(text).hookSpecificOutput.additionalContext)
+        resolve(JSON.parse(answer).hookSpecificOutput.additionalContext)
       } catch {
-        resolve("") // No answer: the prompt continues without one.
+        resolve("") // Without an answer, the prompt continues without context.
       }
     }
     let timer, output = ""
@@ -34,23 +35,24 @@ function askForContext(payload) {
 function recordSession(sessionID) {
   const data = join(process.env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "opencode")
   const database = resolvePath(data, process.env.OPENCODE_DB || "opencode.db")
-  // It continues after OpenCode has ended, which `opencode run` does at once.
-  const words = ["capture", "--transcript", database, "--session", sessionID]
-  start(words, { detached: true, stdio: "ignore" }, () => {})?.unref()
+  // The process must outlive OpenCode, because `opencode run` exits at once.
+  const args = ["capture", "--transcript", database, "--session", sessionID]
+  start(args, { detached: true, stdio: "ignore" }, () => {})?.unref()
 }
 
-function start(words, options, fail) {
+// Starts the program, or calls `fail` with "" when it cannot be started.
+function start(args, options, fail) {
   try {
-    const child = spawn(COMMAND[0], [...COMMAND.slice(1), ...words, ...OPTIONS], { windowsHide: true, ...options })
+    const child = spawn(COMMAND[0], [...COMMAND.slice(1), ...args, ...OPTIONS], { windowsHide: true, ...options })
     child.on("error", () => fail(""))
     return child
   } catch {
-    fail("") // A program that was moved: `memoranda doctor` reports it.
+    fail("") // The program was moved or removed; `memoranda doctor` reports that.
   }
 }
 
 function newPartID(parts) {
-  // OpenCode sorts parts by id, which begins with the time: this one comes after the others of its message.
+  // OpenCode sorts parts by id, and an id begins with the time. This id comes after those of the other parts.
   const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
   const random = Array.from({ length: 13 }, () => letters[Math.floor(Math.random() * letters.length)]).join("")
   const last = parts.map((part) => part.id).sort().at(-1)
@@ -69,12 +71,12 @@ export const Memoranda = async () => {
     },
     "chat.message": async (input, output) => {
       const { sessionID } = input
-      const spoken = output.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
-      if (!spoken.length || subAgents.has(sessionID)) return
+      const typed = output.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      if (!typed.length || subAgents.has(sessionID)) return
       const text = await askForContext({
         hook_event_name: "UserPromptSubmit",
         session_id: sessionID,
-        prompt: spoken.map((part) => part.text).join("\n"),
+        prompt: typed.map((part) => part.text).join("\n"),
         source: compacted.delete(sessionID) ? "compact" : "",
       })
       if (!text) return

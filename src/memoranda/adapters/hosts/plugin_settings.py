@@ -20,8 +20,8 @@ _SHARED = "From Memoranda, the memory that all of the user's agents share. "
 def plugin_settings(host: str, command: LaunchCommand, host_directory: Path, replaces: str | None) -> bytes:
     """Returns the content of the file.
 
-    `host_directory` is where the host keeps its state, because a host may run a copy of the plugin in another place;
-    `replaces` is the memory that it used before.
+    `host_directory` is where the host keeps its state; the plugin needs it because a host may run a copy of the plugin
+    elsewhere. `replaces` is the memory that the host used before.
     """
     first, *rest = command.words
     settings = {
@@ -63,7 +63,7 @@ def read_plugin_settings(directory: Path) -> Mapping[str, Any]:
 
 
 def _tool_schemas() -> list[dict[str, Any]]:
-    # The tools bring the stores along, which the other hosts do not need.
+    # Importing the tools loads the stores, which other hosts do not need.
     from memoranda.curated import guidance as memory_guidance  # noqa: PLC0415
     from memoranda.curated.tool import PARAMETERS as MEMORY_PARAMETERS  # noqa: PLC0415
     from memoranda.recall import guidance as search_guidance  # noqa: PLC0415

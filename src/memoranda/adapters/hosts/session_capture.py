@@ -16,8 +16,8 @@ _LOCK_TIMEOUT = 120.0
 def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: str = "") -> ImportSummary | None:
     """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
 
-    Captures wait for each other. While a long import holds the lock, this gives up: the transcript stays, and the next
-    event of the session imports it. `session_id` is the host's.
+    Captures wait for each other. If a long import holds the lock, this gives up: the transcript stays, and the next
+    event of the session imports it. `session_id` is the id that the host uses.
     """
     if not transcript.is_file():
         return None
@@ -37,7 +37,7 @@ def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: 
 def _find_items(
     memory: Memory, host: str, transcript: Path, session_id: str
 ) -> tuple[ConversationReader, Sequence[ImportItem]]:
-    """Returns the reader of a host's transcripts, of which only this one is loaded, and what it has to read."""
+    """Returns the reader of a host's transcripts and the items to import; the readers of other hosts are not loaded."""
     reader: ConversationReader
     if host == "opencode":
         from memoranda.importers.opencode.reader import OpenCode  # noqa: PLC0415
@@ -54,7 +54,7 @@ def _find_items(
     if host == "codex":
         from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
 
-        # Its sub-agents have their own event.
+        # Codex has a separate event for sub-agents.
         reader = Codex()
         return reader, reader.scan(transcript)
     if host == "gemini-cli":

@@ -1,4 +1,4 @@
-"""Copies of a host's settings files: one for each file, with its content before the last change.
+"""Backups of a host's settings files: one copy of each file, from before the last change.
 
 Settings contain account data and keys, so older copies are removed with each change, and the last one when Memoranda is
 uninstalled. Only the owner can read a copy.
@@ -25,7 +25,7 @@ class SettingsBackups:
         self._directory = directory
 
     def add(self, file: Path, content: bytes) -> Path:
-        """Stores a copy instead of the earlier ones of the same file, and returns its path."""
+        """Stores a copy of a file, deletes its earlier copies, and returns the path of the new one."""
         earlier = self.copies(file)
         make_private_directory(self._directory)
         stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
@@ -35,14 +35,14 @@ class SettingsBackups:
         return copy
 
     def remove(self, files: Iterable[Path]) -> None:
-        """Removes the copies of these files, and the directory if it is empty then."""
+        """Removes the copies of these files, and then the directory if it is empty."""
         for file in files:
             _delete(self.copies(file))
         remove_empty([self._directory])
 
     def copies(self, file: Path) -> list[Path]:
-        """Returns the copies of a file, the oldest first; there are several when an earlier version made them."""
-        # Copies of earlier versions have no id of the file in their names.
+        """Returns the copies of a file, the oldest first; earlier versions of Memoranda kept several."""
+        # Earlier versions of Memoranda put no file id into the names of copies.
         name = re.compile(rf"{_STAMP}-(?:{_file_id(file)}-)?{re.escape(file.name.lstrip('.'))}")
         return sorted(path for path in self._directory.glob("*") if name.fullmatch(path.name))
 
@@ -52,9 +52,9 @@ def _delete(copies: Iterable[Path]) -> None:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            _log.warning("%s, a copy of settings, cannot be removed: %s", path, error)
+            _log.warning("the settings backup %s cannot be removed: %s", path, error)
 
 
 def _file_id(file: Path) -> str:
-    """Returns an id of a path: two projects have settings files of the same name."""
+    """Returns an id for a path, because two projects may have settings files of the same name."""
     return digest(str(file))[:8]

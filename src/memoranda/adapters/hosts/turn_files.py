@@ -1,4 +1,4 @@
-"""Where the plugin in a host puts finished turns until they are in the record: `host-turns/<host>/` in the home."""
+"""The spool where the plugin of a host puts turns until they are in the record: `host-turns/<host>/` in the home."""
 
 from pathlib import Path
 

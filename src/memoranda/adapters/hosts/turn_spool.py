@@ -1,10 +1,10 @@
 """Records the turns that a plugin has put into the spool of a home, `host-turns/<host>/`.
 
 A plugin writes a file for each turn, synced to disk, and starts `memoranda hook HOST capture`. So no turn is lost when
-the host is killed, or when Memoranda cannot run just then: the file stays until the turn is in the record.
+the host is killed, or when Memoranda cannot run at that time: the file stays until the turn is in the record.
 
 The turn itself is imported from the host's own database, as `memoranda import` does it, so that tool calls and
-timestamps are complete and a later import adds nothing twice. What the file says is recorded only if the host's
+timestamps are complete and a later import adds nothing twice. The text in the file is recorded only if the host's
 database does not have it.
 """
 
@@ -33,12 +33,12 @@ from memoranda.support.home import Home
 
 _LOCK_TIMEOUT = 120.0
 _MAX_BYTES = 64 * 1024 * 1024
-# How long a turn waits for a database of the host that cannot be read; then it is recorded as the plugin gave it.
+# How long a turn waits while the host's database cannot be read; after that it is recorded as the plugin wrote it.
 _MAX_WAIT_SECONDS = 3600.0
 _MAX_ATTEMPTS = 10
 _ATTEMPT_INTERVAL = 0.5
-# A turn is looked for in this many of the latest messages, by the first letters of its text.
-_MAX_RECENT = 100
+# A turn is compared with this many of the latest messages, by the first letters and digits of its text.
+_MAX_RECENT_MESSAGES = 100
 _COMPARED_CHARS = 400
 _log = logging.getLogger(__name__)
 
@@ -59,18 +59,18 @@ class SpooledTurn:
 def record_turns(home: Home, host: str, user: str | None) -> int:
     """Records every turn in the spool; returns how many files it recorded and deleted.
 
-    `user` is the one to whom turns without a user belong.
+    Turns whose file names no user belong to `user`.
     """
     if not waiting_turns(home.root, host):
         return 0
     directory = spool_directory(home.root, host)
     make_private_directory(directory)
-    done = 0
+    recorded = 0
     with FileLock(directory / ".lock", _LOCK_TIMEOUT):
         turns = list(_read_turns(waiting_turns(home.root, host), user))
-        for owner, of_owner in groupby(sorted(turns, key=lambda turn: (turn.user or "", turn.file.name)), _user_of):
-            done += _record_for_user(home, host, owner, list(of_owner))
-    return done
+        for owner, owned_turns in groupby(sorted(turns, key=lambda turn: (turn.user or "", turn.file.name)), _user_of):
+            recorded += _record_for_user(home, host, owner, list(owned_turns))
+    return recorded
 
 
 def _user_of(turn: SpooledTurn) -> str | None:
@@ -84,8 +84,8 @@ def _read_turns(files: Iterable[Path], user: str | None) -> Iterator[SpooledTurn
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            # Kept under a name that is not read again, because it may be the only copy of a turn.
-            _log.error("%s cannot be read as a turn and was renamed: %s", file, error)
+            # Kept under a name that later runs skip, because it may be the only copy of a turn.
+            _log.error("%s is not a readable turn and was renamed: %s", file, error)
             file.replace(file.with_suffix(".unreadable"))
 
 
@@ -119,10 +119,10 @@ def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[Sp
         if lock_holder:
             _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, lock_holder)
             return 0
-        done = 0
-        for session_id, of_session in groupby(sorted(turns, key=_session_and_time), lambda turn: turn.session_id):
-            done += _record_session(memory, host, session_id, list(of_session))
-        return done
+        recorded = 0
+        for session_id, session_turns in groupby(sorted(turns, key=_session_and_time), lambda turn: turn.session_id):
+            recorded += _record_session(memory, host, session_id, list(session_turns))
+        return recorded
 
 
 def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
@@ -132,16 +132,16 @@ def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
 def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[SpooledTurn]) -> int:
     name = session_name(host, session_id, memory.user)
     database = turns[-1].database
-    is_in_host_record, problem = _import_session(memory, host, session_id, database)
+    is_in_database, problem = _import_session(memory, host, session_id, database)
     for _ in range(_MAX_ATTEMPTS):
-        if not is_in_host_record or not any(_missing_messages(memory, name, turn) for turn in turns):
+        if not is_in_database or not any(_missing_messages(memory, name, turn) for turn in turns):
             break
         # The host may write the answer to its database after it called the plugin.
         time.sleep(_ATTEMPT_INTERVAL)
-        is_in_host_record, problem = _import_session(memory, host, session_id, database)
+        is_in_database, problem = _import_session(memory, host, session_id, database)
     recorded = 0
     for turn in turns:
-        if problem and not is_in_host_record and time.time() - turn.at < _MAX_WAIT_SECONDS:
+        if problem and not is_in_database and time.time() - turn.at < _MAX_WAIT_SECONDS:
             _log.warning("a turn of %s waits, because the database of %s cannot be read: %s", name, host, problem)
             continue
         _append_turn(memory, host, name, turn)
@@ -151,7 +151,7 @@ def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[
 
 
 def _missing_messages(memory: Memory, name: str, turn: SpooledTurn) -> list[tuple[int, str, str]]:
-    """Returns number, role and text of what the session lacks of a turn; all of a turn whose answer it lacks."""
+    """Returns the number, role and text of each missing message; none unless an answer or the session is missing."""
     store = _store(memory)
     if not turn.messages or store.deletion.deleted_sessions([name]):
         return []
@@ -159,29 +159,29 @@ def _missing_messages(memory: Memory, name: str, turn: SpooledTurn) -> list[tupl
     stored: list[str] = []
     if session is not None:
         # Copies are not counted, so there may be more messages than the last hundred.
-        offset = max(0, session["message_count"] - _MAX_RECENT)
+        offset = max(0, session["message_count"] - _MAX_RECENT_MESSAGES)
         recent = store.messages.get_messages(name, include_inactive=True, offset=offset)
-        stored = [_letters(text_of(message["content"])) for message in recent]
+        stored = [_letters_and_digits(text_of(message["content"])) for message in recent]
     missing = [
         (number, role, text)
         for number, (role, text) in enumerate(turn.messages)
-        if not any(_letters(memory.services.redact(text))[:_COMPARED_CHARS] in other for other in stored)
+        if not any(_letters_and_digits(memory.services.redact(text))[:_COMPARED_CHARS] in other for other in stored)
     ]
-    # A host may decorate a prompt, but it stores an answer as the model gave it.
+    # A host may change the text of a prompt, but it stores an answer as the model wrote it.
     return missing if any(role == "assistant" for _, role, _ in missing) or session is None else []
 
 
 def _store(memory: Memory) -> SessionStore:
-    """Return the store in which the host's sessions are: a gateway's users have their own in the owner's home."""
+    """Returns the store in which the host's sessions are: a gateway's users have their own in the owner's home."""
     return memory.sessions.scoped(Scope.everyone()) if memory.user is None else memory.sessions
 
 
-def _letters(text: str) -> str:
+def _letters_and_digits(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
 def _import_session(memory: Memory, host: str, session_id: str, database: Path | None) -> tuple[bool, str]:
-    """Imports a session from the host's database; returns whether it is there, and the first problem."""
+    """Imports a session from the host's database; returns whether the database has it, and the first problem."""
     reader = Hermes(session_id) if host == HERMES else OpenClaw(session_id)
     items = reader.session_items(database) if database else ()
     if not items:
@@ -196,7 +196,7 @@ def _import_session(memory: Memory, host: str, session_id: str, database: Path |
 
 
 def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> None:
-    """Records what the host's database lacks; the id of each message makes a second attempt add nothing."""
+    """Records the messages that the import did not bring; their ids make sure that a second attempt adds nothing."""
     missing = _missing_messages(memory, name, turn)
     if not missing:
         return

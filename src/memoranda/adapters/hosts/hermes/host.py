@@ -55,7 +55,7 @@ def _select(settings: Settings, command: LaunchCommand) -> Settings:
 
 
 def _deselect(root: Path) -> Callable[[Settings], Settings]:
-    """Returns a function that restores the provider from before the installation, or none."""
+    """Returns a function that selects the provider from before the installation again, or none."""
 
     def remove(settings: Settings) -> Settings:
         section = _memory_section(settings)

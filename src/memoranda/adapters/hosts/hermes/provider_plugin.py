@@ -1,4 +1,4 @@
-"""Memoranda as the memory provider of Hermes; a MemoryProvider that calls the installed `memoranda` program.
+"""Memoranda as the memory provider of Hermes: a MemoryProvider that calls the installed `memoranda` program.
 
 `memoranda install hermes` writes this file, and `memoranda uninstall hermes` removes it; changes here are lost.
 
@@ -52,7 +52,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         return "memoranda"
 
     def is_available(self) -> bool:
-        """Whether the program is where it was when this was installed."""
+        """Whether the program is still where it was at the installation."""
         return os.access(self._command[0], os.X_OK)
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
@@ -63,7 +63,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         self._user = None if "--user" in self._command else _find_user(hermes_home, kwargs)
         self._memory_text = self._ask("SessionStart")
         if any(self._spool.glob("*.json")):
-            # Left by a process that was killed, or from a time when the program could not run.
+            # A process was killed, or the program could not run, so earlier turns are not recorded yet.
             self._start_capture()
 
     def system_prompt_block(self) -> str:
@@ -86,8 +86,8 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
     ) -> None:
         """Writes the turn to the spool; it is on disk when this returns."""
         self._has_unsynced_turn = False
-        said = [("user", user_content), ("assistant", assistant_content)]
-        self._spool_turn(session_id or self._session_id, [(role, text) for role, text in said if text])
+        turn = [("user", user_content), ("assistant", assistant_content)]
+        self._spool_turn(session_id or self._session_id, [(role, text) for role, text in turn if text])
 
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
         """Records a turn that was interrupted: Hermes does not sync it, but has it in its database."""
@@ -98,7 +98,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
     def on_session_switch(
         self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, **kwargs: Any
     ) -> None:
-        """Follows the conversation to another id; a new conversation gets the current memory."""
+        """Uses the new session id; a new conversation gets the current memory."""
         self._session_id = new_session_id
         if reset:
             self._memory_text = self._ask("SessionStart")
@@ -117,7 +117,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         self._captures.clear()
 
     def _ask(self, event: str, **fields: str) -> str:
-        """Returns the text that the program has for an event; "" when it has none or is late."""
+        """Returns the text that the program answers to an event; "" when there is none or the answer is late."""
         answer = self._run(event, {"session_id": self._session_id, **fields}, _RECALL_TIMEOUT)
         try:
             text = json.loads(answer)["text"] if answer else ""
@@ -163,7 +163,7 @@ class MemorandaProvider(MemoryProvider):  # type: ignore[misc]
         self._start_capture()
 
     def _start_capture(self) -> None:
-        """Records the spool in a process that outlives Hermes; if it cannot start, the next one records it too."""
+        """Starts a process that records the spool and outlives Hermes; if it cannot start, the next one does it."""
         self._captures = [process for process in self._captures if process.poll() is None]
         nothing = subprocess.DEVNULL
         try:
@@ -197,7 +197,7 @@ def _write_durably(directory: Path, name: str, content: bytes) -> None:
 
 
 def _find_user(hermes_home: str, kwargs: dict[str, Any]) -> str | None:
-    """Returns whose memory a conversation uses: None for the owner's, else a name for a person or a group chat.
+    """Returns whose memory a conversation uses: None for the owner's, else an id of another person or a group chat.
 
     The users of a messaging gateway do not share the owner's memory, unless memory.memoranda.owner in Hermes's
     config.yaml lists them (`- telegram:12345`).

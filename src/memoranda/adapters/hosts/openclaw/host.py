@@ -67,7 +67,7 @@ def _select(settings: Settings, command: LaunchCommand) -> Settings:
     plugins = _map(settings, "plugins")
     entries = _map(plugins, "entries")
     entry = _map(entries, PROGRAM)
-    # Without this permission the plugin sees no prompt and no turn.
+    # Without this permission OpenClaw shows the plugin no prompts and no turns.
     hooks = {**_map(entry, "hooks"), "allowConversationAccess": True}
     changed = {
         **plugins,
@@ -81,7 +81,7 @@ def _select(settings: Settings, command: LaunchCommand) -> Settings:
 
 
 def _deselect(root: Path) -> Callable[[Settings], Settings]:
-    """Returns a function that gives the slot back to the plugin of before the installation, or to the default."""
+    """Returns a function that gives the slot back to the plugin that had it before, or else to the default."""
 
     def remove(settings: Settings) -> Settings:
         plugins = dict(_map(settings, "plugins"))

@@ -23,11 +23,11 @@ const RECALL_MS = 6_000;
 const TOOL_MS = 25_000;
 const MAX_SESSIONS = 500;
 const NO_ANSWER = "Memoranda did not answer. Continue without it; 'memoranda doctor' finds the cause.";
-// Conversations with these words in their key have other people in them.
+// A session key with one of these words belongs to a conversation with other people.
 const SHARED_KEYS = new Set(["group", "channel", "direct", "dm"]);
 
-/** The command with the event behind the name of the host, and with the user if there is one. */
-function eventCommand(event, user) {
+/** Returns the arguments of the program: the event after the name of the host, and the user at the end, if any. */
+function eventArguments(event, user) {
   const index = COMMAND.indexOf(HOST, COMMAND.indexOf("hook")) + 1;
   const options = user ? ["--user", user] : [];
   return [...COMMAND.slice(1, index), event, ...COMMAND.slice(index), ...options];
@@ -38,7 +38,7 @@ function run(event, payload, user, timeoutMs, logger) {
   return new Promise((done) => {
     let child;
     try {
-      child = spawn(COMMAND[0], eventCommand(event, user), {
+      child = spawn(COMMAND[0], eventArguments(event, user), {
         stdio: ["pipe", "pipe", "ignore"],
         cwd: parse(DIRECTORY).root,
         windowsHide: true,
@@ -69,7 +69,7 @@ function run(event, payload, user, timeoutMs, logger) {
   });
 }
 
-/** The text that the program has for an event; "" when it has none. */
+/** Resolves to the text that the program answers to an event; "" when there is none. */
 async function ask(event, payload, user, logger) {
   const answer = await run(event, payload, user, RECALL_MS, logger);
   if (!answer) return "";
@@ -82,17 +82,17 @@ async function ask(event, payload, user, logger) {
   }
 }
 
-/** Whose memory a conversation uses: undefined for the owner's, else a name for a group or another person. */
+/** Returns whose memory a conversation uses: undefined for the owner's, else an id of a group or another person. */
 function findUser(sessionKey, owners) {
   if (COMMAND.includes("--user") || !sessionKey || owners.includes(sessionKey)) return undefined;
   const parts = sessionKey.split(":");
   return parts.some((part) => SHARED_KEYS.has(part)) ? `openclaw:${parts.slice(2).join(":")}` : undefined;
 }
 
-/** Starts the recording of the spool, in a process that outlives OpenClaw. */
+/** Starts a process that records the spool and outlives OpenClaw. */
 function startCapture(user, logger) {
   try {
-    const child = spawn(COMMAND[0], eventCommand("capture", user), {
+    const child = spawn(COMMAND[0], eventArguments("capture", user), {
       stdio: "ignore",
       cwd: parse(DIRECTORY).root,
       detached: true,
@@ -137,13 +137,13 @@ function hasWaitingTurns() {
   }
 }
 
-/** What was said last by a user and then by the assistant, as plain text. */
+/** Returns the last message of the user and the last answer to it, as plain text. */
 function lastTurn(messages) {
-  const said = (messages ?? []).map((message) => ({ role: message?.role, content: textOf(message?.content) }));
-  const user = said.findLastIndex((message) => message.role === "user" && message.content);
+  const spoken = (messages ?? []).map((message) => ({ role: message?.role, content: textOf(message?.content) }));
+  const user = spoken.findLastIndex((message) => message.role === "user" && message.content);
   if (user < 0) return [];
-  const answer = said.slice(user + 1).findLast((message) => message.role === "assistant" && message.content);
-  return answer ? [said[user], answer] : [said[user]];
+  const answer = spoken.slice(user + 1).findLast((message) => message.role === "assistant" && message.content);
+  return answer ? [spoken[user], answer] : [spoken[user]];
 }
 
 function textOf(content) {
@@ -165,7 +165,7 @@ export default {
     const owners = Array.isArray(api.pluginConfig?.owner) ? api.pluginConfig.owner : [];
     const memoryTexts = new Map();
 
-    /** The notes and the profile, read once for each session: its prompt does not change. */
+    /** Resolves to the notes and the profile; read once for each session, because its prompt does not change. */
     function memoryText(sessionId, user) {
       if (!memoryTexts.has(sessionId)) {
         if (memoryTexts.size >= MAX_SESSIONS) memoryTexts.delete(memoryTexts.keys().next().value);
@@ -199,11 +199,11 @@ export default {
         const sessionId = context?.sessionId ?? "";
         const user = findUser(context?.sessionKey, owners);
         const prompt = event.currentUserMessage ?? event.prompt ?? "";
-        // Heartbeats and jobs have prompts that no person wrote.
-        const asked = !context?.trigger || context.trigger === "user";
+        // No person wrote the prompts of heartbeats and jobs.
+        const isFromUser = !context?.trigger || context.trigger === "user";
         const [memory, recalled] = await Promise.all([
           memoryText(sessionId, user),
-          asked ? ask("UserPromptSubmit", { prompt, session_id: sessionId }, user, logger) : "",
+          isFromUser ? ask("UserPromptSubmit", { prompt, session_id: sessionId }, user, logger) : "",
         ]);
         const result = {};
         if (memory) result.appendSystemContext = memory;
@@ -228,7 +228,7 @@ export default {
     });
 
     if (api.registrationMode === "full" && hasWaitingTurns()) {
-      // Left by a process that was killed, or from a time when the program could not run.
+      // A process was killed, or the program could not run, so earlier turns are not recorded yet.
       startCapture(undefined, logger);
     }
   },
