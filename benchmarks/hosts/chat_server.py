@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's chat completions, as OpenCode 1.18 calls a provider of its settings."""
+"""A server that speaks OpenAI's Chat Completions API, as OpenCode 1.18 calls a provider in its settings."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from benchmarks.hosts.model_server import REPLY, ModelServer
 
 
 class ChatServer(ModelServer):
-    """Keeps the requests that offer tools, which are those of the conversation; the others are for titles."""
+    """Stores the requests that offer tools, which belong to the conversation; the others are for titles."""
 
     path = "/v1"
 

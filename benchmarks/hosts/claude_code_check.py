@@ -8,29 +8,25 @@ Claude Code runs in a temporary home against a local server that speaks Anthropi
 needed.
 """
 
-import argparse
 import json
-import shutil
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files
+from benchmarks.hosts.check_command import CheckCounts, create_parser, program_path
+from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, Machine, changed_files, choose_prompts
+from benchmarks.hosts.model_server import REPLY
 from memoranda.llm.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 
-REPLY = "Noted."
-
 
 @dataclass
-class Counts:
+class Counts(CheckCounts):
     """What the requests and the record contained, over all runs."""
 
-    version: str = ""
-    runs: int = 0
     memory: int = 0
     tools: int = 0
     asking: int = 0
@@ -40,12 +36,23 @@ class Counts:
     changed_files_after_uninstall: list[str] = field(default_factory=list)
 
     def is_complete(self) -> bool:
-        """Whether every run had what it should have."""
         return (
             {self.memory, self.tools, self.recorded} == {self.runs}
             and (self.evidence_when_asking, self.evidence_otherwise) == (self.asking, 0)
             and not self.changed_files_after_uninstall
         )
+
+    def format(self) -> str:
+        lines = [
+            f"{self.version}, {self.runs} first requests of claude -p",
+            f"memory                         {self.memory} of {self.runs}",
+            f"tools                          {self.tools} of {self.runs}",
+            f"evidence when it is relevant   {self.evidence_when_asking} of {self.asking}",
+            f"evidence otherwise             {self.evidence_otherwise} of {self.runs - self.asking}",
+            f"sessions recorded              {self.recorded} of {self.runs}",
+            f"files changed after uninstall  {', '.join(self.changed_files_after_uninstall) or 'none'}",
+        ]
+        return "\n".join(lines)
 
 
 class ClaudeCodeMachine(Machine):
@@ -67,7 +74,7 @@ class ClaudeCodeMachine(Machine):
 
     def settings(self) -> dict[str, bytes]:
         """Returns the settings, without the counters that Claude Code keeps in the same file."""
-        return self.read_files([self.user / ".claude" / "settings.json"]) | {"mcpServers": self._servers()}
+        return self.read_files(self.user / ".claude" / "settings.json") | {"mcpServers": self._servers()}
 
     def _servers(self) -> bytes:
         file = self.user / ".claude.json"
@@ -80,8 +87,7 @@ def check(machine: ClaudeCodeMachine, runs: int) -> Counts:
     counts = Counts(machine.version(), runs)
     before = machine.settings()
     machine.memoranda("install", "claude-code", "--yes")
-    for number in range(runs):
-        prompt = OTHERS[number] if number % 2 else ASKING
+    for prompt in choose_prompts(runs):
         request = machine.ask(prompt)
         counts.memory += NOTE in request
         counts.tools += "mcp__memoranda__session_search" in request
@@ -96,32 +102,12 @@ def check(machine: ClaudeCodeMachine, runs: int) -> Counts:
     return counts
 
 
-def _format_counts(counts: Counts) -> str:
-    lines = [
-        f"{counts.version}, {counts.runs} first requests of claude -p",
-        f"memory                         {counts.memory} of {counts.runs}",
-        f"tools                          {counts.tools} of {counts.runs}",
-        f"evidence when it is relevant   {counts.evidence_when_asking} of {counts.asking}",
-        f"evidence otherwise             {counts.evidence_otherwise} of {counts.runs - counts.asking}",
-        f"sessions recorded              {counts.recorded} of {counts.runs}",
-        f"files changed after uninstall  {', '.join(counts.changed_files_after_uninstall) or 'none'}",
-    ]
-    return "\n".join(lines)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--claude", default=shutil.which("claude"), help="the program; the one on the PATH by default")
-    parser.add_argument("--runs", type=int, default=20, help="how many sessions to start")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-    options = parser.parse_args()
-    if not options.claude:
-        raise SystemExit("claude is not on the PATH; install it with npm, or name it with --claude.")
-    claude = str(Path(options.claude).absolute())
+    options = create_parser(__doc__, "claude", 20, "how many sessions to start").parse_args()
+    claude = program_path(options, "claude")
     with TemporaryDirectory() as root, ScriptedServer(lambda request: Reply(REPLY)) as server:
         counts = check(ClaudeCodeMachine(Path(root), claude, server), options.runs)
-    print(json.dumps(asdict(counts), indent=2) if options.json else _format_counts(counts))
-    sys.exit(0 if counts.is_complete() else 1)
+    counts.report(as_json=options.json)
 
 
 if __name__ == "__main__":

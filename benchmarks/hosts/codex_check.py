@@ -9,18 +9,17 @@ first half of the runs no user has reviewed the hooks, so Codex skips them. The 
 (`--dangerously-bypass-hook-trust`), which has the same effect as trusting them in /hooks.
 """
 
-import argparse
 import json
-import shutil
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files
+from benchmarks.hosts.check_command import CheckCounts, create_parser, program_path
+from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files, choose_prompts
 from benchmarks.hosts.model_server import REPLY
 from benchmarks.hosts.responses_server import ResponsesServer
 
@@ -37,11 +36,9 @@ wire_api = "responses"
 
 
 @dataclass
-class Counts:
+class Counts(CheckCounts):
     """What the requests and the record contained, over all runs."""
 
-    version: str = ""
-    runs: int = 0
     memory_before_review: int = 0
     tools_before_review: int = 0
     memory: int = 0
@@ -54,7 +51,7 @@ class Counts:
     changed_files_after_uninstall: list[str] = field(default_factory=list)
 
     def is_complete(self) -> bool:
-        """Whether every run had what it should have; recording and evidence need hooks that run."""
+        """Whether every figure is as it should be; recording and evidence need hooks that run."""
         every_run = (self.memory_before_review, self.tools_before_review, self.memory, self.memory_from_hook)
         return (
             set(every_run) == {self.runs}
@@ -62,6 +59,21 @@ class Counts:
             and (self.evidence_when_asking, self.evidence_otherwise) == (self.asking, 0)
             and not self.changed_files_after_uninstall
         )
+
+    def format(self) -> str:
+        lines = [
+            f"{self.version}, {self.runs} first requests of codex exec before and after the review of the hooks",
+            f"memory before the review       {self.memory_before_review} of {self.runs}",
+            f"tools before the review        {self.tools_before_review} of {self.runs}",
+            f"sessions recorded before it    {self.recorded_before_review} of {self.runs} (Codex runs no hook)",
+            f"memory                         {self.memory} of {self.runs}",
+            f"memory from the hook           {self.memory_from_hook} of {self.runs}",
+            f"evidence when it is relevant   {self.evidence_when_asking} of {self.asking}",
+            f"evidence otherwise             {self.evidence_otherwise} of {self.runs - self.asking}",
+            f"sessions recorded              {self.recorded} of {self.runs}",
+            f"files changed after uninstall  {', '.join(self.changed_files_after_uninstall) or 'none'}",
+        ]
+        return "\n".join(lines)
 
 
 class CodexMachine(Machine):
@@ -84,7 +96,7 @@ class CodexMachine(Machine):
         return self.run([self._codex, "--version"]).strip()
 
     def settings(self) -> dict[str, bytes]:
-        return self.read_files(self._settings)
+        return self.read_files(*self._settings)
 
 
 def check(machine: CodexMachine, runs: int) -> Counts:
@@ -98,8 +110,7 @@ def check(machine: CodexMachine, runs: int) -> Counts:
         counts.memory_before_review += NOTE in json.dumps(request)
         counts.tools_before_review += "session_search" in json.dumps(request["tools"])
     counts.recorded_before_review = machine.wait_for_sessions("codex", 0, REPLY)
-    for number in range(runs):
-        prompt = OTHERS[number] if number % 2 else ASKING
+    for prompt in choose_prompts(runs):
         request = machine.ask(prompt, "--dangerously-bypass-hook-trust")
         context = "\n".join(_developer_texts(request))
         counts.memory += NOTE in json.dumps(request)
@@ -120,35 +131,12 @@ def _developer_texts(request: dict[str, Any]) -> list[str]:
     return [part["text"] for item in items for part in item["content"] if "text" in part]
 
 
-def _format_counts(counts: Counts) -> str:
-    lines = [
-        f"{counts.version}, {counts.runs} first requests of codex exec before and after the review of the hooks",
-        f"memory before the review       {counts.memory_before_review} of {counts.runs}",
-        f"tools before the review        {counts.tools_before_review} of {counts.runs}",
-        f"sessions recorded before it    {counts.recorded_before_review} of {counts.runs} (Codex runs no hook)",
-        f"memory                         {counts.memory} of {counts.runs}",
-        f"memory from the hook           {counts.memory_from_hook} of {counts.runs}",
-        f"evidence when it is relevant   {counts.evidence_when_asking} of {counts.asking}",
-        f"evidence otherwise             {counts.evidence_otherwise} of {counts.runs - counts.asking}",
-        f"sessions recorded              {counts.recorded} of {counts.runs}",
-        f"files changed after uninstall  {', '.join(counts.changed_files_after_uninstall) or 'none'}",
-    ]
-    return "\n".join(lines)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--codex", default=shutil.which("codex"), help="the program; the one on the PATH by default")
-    parser.add_argument("--runs", type=int, default=20, help="first requests for each half")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-    options = parser.parse_args()
-    if not options.codex:
-        raise SystemExit("codex is not on the PATH; install it with npm, or name it with --codex.")
-    codex = str(Path(options.codex).absolute())
+    options = create_parser(__doc__, "codex", 20, "first requests for each half").parse_args()
+    codex = program_path(options, "codex")
     with TemporaryDirectory() as root, ResponsesServer() as server:
         counts = check(CodexMachine(Path(root), codex, server), options.runs)
-    print(json.dumps(asdict(counts), indent=2) if options.json else _format_counts(counts))
-    sys.exit(0 if counts.is_complete() else 1)
+    counts.report(as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,11 @@
     .venv/bin/python benchmarks/hosts/gemini_check.py --gemini /tmp/gemini/node_modules/.bin/gemini    # three minutes
     .venv/bin/python benchmarks/hosts/gemini_check.py --runs 3 --json
 
-Gemini CLI runs in a home of its own, in a folder that it trusts, against a local server that speaks the API of Gemini,
-so no account is needed.
+Gemini CLI runs in a temporary home, in a folder that it trusts, against a local server that speaks the Gemini API, so
+no account is needed.
 """
 
-import argparse
 import json
-import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
+from benchmarks.hosts.check_command import create_parser, program_path
 from benchmarks.hosts.gemini_server import GeminiServer
 from benchmarks.hosts.prompt_check import Counts, PromptMachine, check
 
@@ -32,7 +31,7 @@ _FILES = (".gemini/settings.json",)
 
 
 def check_gemini(root: Path, gemini: str, server: GeminiServer, runs: int) -> Counts:
-    """Checks one installation in a new home directory."""
+    """Checks an installation in a new home directory."""
     machine = PromptMachine(
         root, gemini, server, "gemini-cli", GEMINI_API_KEY="none", GOOGLE_GEMINI_BASE_URL=server.url
     )
@@ -51,15 +50,10 @@ def check_gemini(root: Path, gemini: str, server: GeminiServer, runs: int) -> Co
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gemini", default=shutil.which("gemini"), help="the program; the one on the PATH by default")
-    parser.add_argument("--runs", type=int, default=20, help="first requests")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-    options = parser.parse_args()
-    if not options.gemini:
-        raise SystemExit("gemini is not on the PATH; install it with npm, or name it with --gemini.")
+    options = create_parser(__doc__, "gemini", 20, "first requests").parse_args()
+    gemini = program_path(options, "gemini")
     with TemporaryDirectory(ignore_cleanup_errors=True) as root, GeminiServer() as server:
-        counts = check_gemini(Path(root), str(Path(options.gemini).absolute()), server, options.runs)
+        counts = check_gemini(Path(root), gemini, server, options.runs)
     counts.report(as_json=options.json)
 
 

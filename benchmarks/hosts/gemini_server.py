@@ -1,4 +1,4 @@
-"""A server that speaks the API of Gemini, as Gemini CLI 0.61 calls it."""
+"""A server that speaks the Gemini API, as Gemini CLI 0.61 calls it."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from benchmarks.hosts.model_server import REPLY, ModelServer
 
 
 class GeminiServer(ModelServer):
-    """Keeps the requests for a streamed answer, which are those of the conversation; the others are for titles."""
+    """Stores the requests for a streamed answer, which belong to the conversation; the others are for titles."""
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
         content = {"role": "model", "parts": [{"text": REPLY}]}

@@ -4,20 +4,18 @@
     .venv/bin/python benchmarks/hosts/hermes_check.py --hermes /tmp/hermes/bin/hermes    # about two minutes
     .venv/bin/python benchmarks/hosts/hermes_check.py --runs 4 --json
 
-Hermes runs in a home of its own against a local server that speaks the chat completions API, so no account is needed.
+Hermes runs in a temporary home against a local server that speaks OpenAI's Chat Completions API, so no account is
+needed.
 """
 
-import argparse
-import json
-import shutil
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from benchmarks.hosts.plugin_check import PluginMachine, check, read_files, scripted_model
+from benchmarks.hosts.check_command import create_parser, program_path
+from benchmarks.hosts.plugin_check import PluginMachine, check, scripted_model
 from memoranda.testing.scripted.server import ScriptedServer
 
 CONFIG = """# my settings
@@ -32,19 +30,19 @@ memory:
 
 
 class HermesMachine(PluginMachine):
-    """A user's home directory with Hermes in it."""
+    """A machine with Hermes, which calls the scripted server."""
 
     host, title = "hermes", "Hermes"
 
     @property
-    def root(self) -> Path:
-        return self.user_home / ".hermes"
+    def host_directory(self) -> Path:
+        return self.user / ".hermes"
 
     def prepare(self) -> None:
-        (self.root / "memories").mkdir(parents=True)
-        (self.root / "config.yaml").write_text(CONFIG.format(url=self.server.openai_url))
-        (self.root / "memories" / "MEMORY.md").write_text("The office cat is called Quark.")
-        (self.root / "memories" / "USER.md").write_text("Prefers short answers.")
+        (self.host_directory / "memories").mkdir(parents=True)
+        (self.host_directory / "config.yaml").write_text(CONFIG.format(url=self.server.openai_url))
+        (self.host_directory / "memories" / "MEMORY.md").write_text("The office cat is called Quark.")
+        (self.host_directory / "memories" / "USER.md").write_text("Prefers short answers.")
 
     def ask(self, prompt: str) -> None:
         self.run([*self.program, "-z", prompt])
@@ -53,25 +51,18 @@ class HermesMachine(PluginMachine):
         return self.run([*self.program, "--version"]).splitlines()[0]
 
     def settings(self) -> dict[str, bytes]:
-        return read_files(self.root, "config.yaml", "plugins")
+        return self.read_files(self.host_directory / "config.yaml", self.host_directory / "plugins")
 
     def curated_files(self) -> dict[str, bytes]:
-        return read_files(self.root, "memories/MEMORY.md", "memories/USER.md")
+        return self.read_files(self.host_directory / "memories/MEMORY.md", self.host_directory / "memories/USER.md")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hermes", default=shutil.which("hermes"), help="the program; the one on the PATH by default")
-    parser.add_argument("--runs", type=int, default=10, help="turns, each in a session of its own")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-    options = parser.parse_args()
-    if not options.hermes:
-        raise SystemExit("hermes is not on the PATH; install it with pip, or name it with --hermes.")
+    options = create_parser(__doc__, "hermes", 10, "turns, each in its own session").parse_args()
+    hermes = program_path(options, "hermes", installer="pip")
     with TemporaryDirectory() as root, ScriptedServer(scripted_model) as server:
-        machine = HermesMachine(Path(root), [str(Path(options.hermes).absolute())], server)
-        counts = check(machine, options.runs)
-    print(json.dumps(asdict(counts), indent=2) if options.json else counts.format())
-    sys.exit(0 if counts.is_complete() else 1)
+        counts = check(HermesMachine(Path(root), [hermes], server), options.runs)
+    counts.report(as_json=options.json)
 
 
 if __name__ == "__main__":

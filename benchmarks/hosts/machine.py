@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import memoranda
@@ -23,6 +23,7 @@ CONVERSATIONS = [
     ("Which database does staging use?", ANSWER),
 ]
 TIMEOUT = 120.0
+_RECORDING_TIMEOUT = 60.0
 
 
 class Machine:
@@ -66,22 +67,43 @@ class Machine:
             raise SystemExit(f"{' '.join(command)} failed:\n{completed.stdout}\n{completed.stderr}")
         return completed.stdout
 
-    def wait_for_sessions(self, source: str, count: int, reply: str) -> int:
-        """Returns how many sessions of a host are recorded in full; a separate process records them."""
-        deadline = time.monotonic() + TIMEOUT / 4
-        while (found := self._count_sessions(source, reply)) < count and time.monotonic() < deadline:
-            time.sleep(0.2)
-        return found
+    def wait_for_sessions(self, source: str, minimum: int, reply: str) -> int:
+        """Waits for sessions with one complete turn each, and returns how many there are."""
 
-    def read_files(self, files: Collection[Path]) -> dict[str, bytes]:
-        """Returns the contents of the files that exist, by their path in the user's directory."""
-        return {str(file.relative_to(self.user)): file.read_bytes() for file in files if file.exists()}
+        def count() -> int:
+            prompts, sessions = (ASKING, *OTHERS), self.recorded_messages(source)
+            return sum(
+                len(messages) == 2 and messages[0][1] in prompts and messages[1][1] == reply for messages in sessions
+            )
 
-    def _count_sessions(self, source: str, reply: str) -> int:
+        return wait_for_count(count, minimum)
+
+    def recorded_messages(self, source: str) -> list[list[tuple[str, str]]]:
+        """Returns the role and text of each message, for each recorded session of a host."""
         with memoranda.open(self.home) as memory:
             sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source=source, limit=1000)]
-            contents = [[row["content"] for row in memory.sessions.get_messages(session)] for session in sessions]
-        return sum(len(texts) == 2 and texts[0] in (ASKING, *OTHERS) and texts[1] == reply for texts in contents)
+            return [
+                [(row["role"], row["content"]) for row in memory.sessions.get_messages(session)] for session in sessions
+            ]
+
+    def read_files(self, *paths: Path) -> dict[str, bytes]:
+        """Returns the contents of files, and of all files in directories, by their path in the user's directory."""
+        found = [path for root in paths for path in [root, *sorted(root.rglob("*"))] if path.exists()]
+        return {str(path.relative_to(self.user)): path.read_bytes() if path.is_file() else b"" for path in found}
+
+
+def wait_for_count(count: Callable[[], int], minimum: int) -> int:
+    """Calls `count` until it reaches the minimum or the time is up; a separate process records what is counted."""
+    deadline = time.monotonic() + _RECORDING_TIMEOUT
+    while (found := count()) < minimum and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def choose_prompts(runs: int) -> Iterator[str]:
+    """Yields a prompt for each run; an earlier conversation is relevant to the first one and every second after it."""
+    for number in range(runs):
+        yield OTHERS[number] if number % 2 else ASKING
 
 
 def changed_files(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:

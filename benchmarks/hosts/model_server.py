@@ -1,4 +1,4 @@
-"""A small local server in place of a model vendor: it gives every request the same answer, and keeps the requests."""
+"""A small local server in place of a model vendor: it gives every request the same answer, and stores the requests."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ REPLY = "Noted."
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Keeps the bodies of requests in the order in which they came; a subclass speaks the API of one vendor."""
+    """Stores the bodies of requests in the order in which they arrived; a subclass speaks the API of one vendor."""
 
     daemon_threads = True
     path = ""
@@ -25,7 +25,7 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}{self.path}"
 
     def answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
-        """Returns the content type and the text of an answer, and keeps the request."""
+        """Returns the content type and the text of an answer, and stores the request."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(*self.server.answer(self.path, body))
 
     def do_GET(self) -> None:
-        """Answers the question for the list of models: the program knows its own."""
+        """Answers requests for the list of models with none, because the program knows its own."""
         self._send("application/json", '{"models": []}')
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -4,26 +4,23 @@
     .venv/bin/python benchmarks/hosts/openclaw_check.py --openclaw /tmp/openclaw/node_modules/.bin/openclaw
     .venv/bin/python benchmarks/hosts/openclaw_check.py --runs 4 --json
 
-OpenClaw runs in a home of its own against a local server that speaks the chat completions API, so no account is needed.
-Each turn runs in a process of its own, or with --gateway in one gateway for all. By default OpenClaw offers its tools
-behind a tool search; with --direct-tools it offers them one by one.
+OpenClaw runs in a temporary home against a local server that speaks OpenAI's Chat Completions API, so no account is
+needed. Each turn runs in its own process, or with --gateway in one gateway for all. By default OpenClaw offers its
+tools through a tool search; with --direct-tools it offers each tool directly.
 """
 
-import argparse
-import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from benchmarks.hosts.plugin_check import PluginMachine, check, read_files, scripted_model
+from benchmarks.hosts.check_command import add_program_option, create_parser, program_path
+from benchmarks.hosts.plugin_check import PluginMachine, check, scripted_model
 from memoranda.testing.scripted.server import ScriptedServer
 
 _START_TIMEOUT = 120.0
@@ -44,13 +41,13 @@ CONFIG = """{{
   }},
   gateway: {{ mode: "local", port: {port}, bind: "loopback", auth: {{ mode: "token", token: "check" }} }},
   tools: {{ toolSearch: {tool_search} }},
-  plugins: {{ slots: {{ memory: "memory-core" }} }}, // the memory of before
+  plugins: {{ slots: {{ memory: "memory-core" }} }}, // the memory before the installation
 }}
 """
 
 
 class OpenClawMachine(PluginMachine):
-    """A user's home directory with OpenClaw in it."""
+    """A machine with OpenClaw, which calls the scripted server."""
 
     host, title = "openclaw", "OpenClaw"
     direct_tools = False
@@ -59,29 +56,29 @@ class OpenClawMachine(PluginMachine):
     _gateway: subprocess.Popen[bytes] | None = None
 
     @property
-    def root(self) -> Path:
-        return self.user_home / ".openclaw"
+    def host_directory(self) -> Path:
+        return self.user / ".openclaw"
 
     def variables(self) -> dict[str, str]:
-        """Returns the PATH with Node first, in case another one is on it."""
+        """Returns a PATH on which this Node comes first."""
         return {"PATH": os.pathsep.join([str(Path(self.program[0]).parent), os.environ["PATH"]])}
 
     def prepare(self) -> None:
-        (self.root / "workspace").mkdir(parents=True)
+        (self.host_directory / "workspace").mkdir(parents=True)
         tool_search = "false" if self.direct_tools else '{ mode: "tools" }'
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self._port = listener.getsockname()[1]
         config = CONFIG.format(url=self.server.openai_url, port=self._port, tool_search=tool_search)
-        (self.root / "openclaw.json").write_text(config)
-        (self.root / "workspace" / "MEMORY.md").write_text("The office cat is called Quark.\n")
-        (self.root / "workspace" / "USER.md").write_text("Prefers short answers.\n")
+        (self.host_directory / "openclaw.json").write_text(config)
+        (self.host_directory / "workspace" / "MEMORY.md").write_text("The office cat is called Quark.\n")
+        (self.host_directory / "workspace" / "USER.md").write_text("Prefers short answers.\n")
 
     def ask(self, prompt: str) -> None:
         self._turns += 1
-        where = [] if self.uses_gateway else ["--local"]
+        flags = [] if self.uses_gateway else ["--local"]
         if self.uses_gateway and self._gateway is None:
             self._start_gateway()
-        self.run([*self.program, "agent", *where, "--session-key", f"agent:main:run-{self._turns}", "-m", prompt])
+        self.run([*self.program, "agent", *flags, "--session-key", f"agent:main:run-{self._turns}", "-m", prompt])
 
     def _start_gateway(self) -> None:
         nothing = subprocess.DEVNULL
@@ -97,7 +94,7 @@ class OpenClawMachine(PluginMachine):
         raise SystemExit(f"The gateway did not listen within {_START_TIMEOUT:g} seconds.")
 
     def close(self) -> None:
-        """Stops the gateway, if there is one."""
+        """Stops the gateway, if one was started."""
         if self._gateway is not None:
             self._gateway.terminate()
             self._gateway.wait()
@@ -106,33 +103,28 @@ class OpenClawMachine(PluginMachine):
         return self.run([*self.program, "--version"]).strip().splitlines()[-1]
 
     def settings(self) -> dict[str, bytes]:
-        return read_files(self.root, "openclaw.json", "extensions")
+        return self.read_files(self.host_directory / "openclaw.json", self.host_directory / "extensions")
 
     def curated_files(self) -> dict[str, bytes]:
-        return read_files(self.root, "workspace/MEMORY.md", "workspace/USER.md")
+        return self.read_files(self.host_directory / "workspace/MEMORY.md", self.host_directory / "workspace/USER.md")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--openclaw", default=shutil.which("openclaw"), help="the program; the one on the PATH")
-    parser.add_argument("--node", default=shutil.which("node"), help="the Node to run it with; the one on the PATH")
-    parser.add_argument("--runs", type=int, default=10, help="turns, each in a session of its own")
+    parser = create_parser(__doc__, "openclaw", 10, "turns, each in its own session")
+    add_program_option(parser, "node")
     parser.add_argument("--gateway", action="store_true", help="run the turns in a gateway")
-    parser.add_argument("--direct-tools", action="store_true", help="switch OpenClaw's tool search off")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+    parser.add_argument("--direct-tools", action="store_true", help="turn off OpenClaw's tool search")
     options = parser.parse_args()
-    if not options.openclaw or not options.node:
-        raise SystemExit("openclaw or node is not on the PATH; install it with npm, or name it with --openclaw.")
     OpenClawMachine.direct_tools, OpenClawMachine.uses_gateway = options.direct_tools, options.gateway
-    program = [str(Path(options.node).absolute()), str(Path(options.openclaw).resolve())]
+    node = program_path(options, "node", installer="your package manager")
+    openclaw = Path(program_path(options, "openclaw")).resolve()
     with TemporaryDirectory(ignore_cleanup_errors=True) as root, ScriptedServer(scripted_model) as server:
-        machine = OpenClawMachine(Path(root), program, server)
+        machine = OpenClawMachine(Path(root), [node, str(openclaw)], server)
         try:
             counts = check(machine, options.runs)
         finally:
             machine.close()
-    print(json.dumps(asdict(counts), indent=2) if options.json else counts.format())
-    sys.exit(0 if counts.is_complete() else 1)
+    counts.report(as_json=options.json)
 
 
 if __name__ == "__main__":

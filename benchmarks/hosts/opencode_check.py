@@ -4,13 +4,11 @@
     .venv/bin/python benchmarks/hosts/opencode_check.py --opencode /tmp/opencode/node_modules/.bin/opencode
     .venv/bin/python benchmarks/hosts/opencode_check.py --runs 3 --json
 
-OpenCode runs in a home of its own against a local server that speaks OpenAI's chat completions, so no account is
+OpenCode runs in a temporary home against a local server that speaks OpenAI's Chat Completions API, so no account is
 needed. With its first plugin it installs a package from npm into its settings directory, which needs the network.
 """
 
-import argparse
 import json
-import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from benchmarks.hosts.chat_server import ChatServer
+from benchmarks.hosts.check_command import create_parser, program_path
 from benchmarks.hosts.prompt_check import Counts, PromptMachine, check
 
 _DIRECTORY = ".config/opencode"
@@ -26,7 +25,7 @@ _FILES = (f"{_DIRECTORY}/opencode.jsonc", f"{_DIRECTORY}/plugins")
 
 
 def check_opencode(root: Path, opencode: str, server: ChatServer, runs: int) -> Counts:
-    """Checks one installation in a new home directory."""
+    """Checks an installation in a new home directory."""
     machine = PromptMachine(root, opencode, server, "opencode")
     directory = machine.user / _DIRECTORY
     directory.mkdir(parents=True)
@@ -53,17 +52,10 @@ def check_opencode(root: Path, opencode: str, server: ChatServer, runs: int) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--opencode", default=shutil.which("opencode"), help="the program; the one on the PATH by default"
-    )
-    parser.add_argument("--runs", type=int, default=20, help="first requests")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
-    options = parser.parse_args()
-    if not options.opencode:
-        raise SystemExit("opencode is not on the PATH; install it with npm, or name it with --opencode.")
+    options = create_parser(__doc__, "opencode", 20, "first requests").parse_args()
+    opencode = program_path(options, "opencode")
     with TemporaryDirectory(ignore_cleanup_errors=True) as root, ChatServer() as server:
-        counts = check_opencode(Path(root), str(Path(options.opencode).absolute()), server, options.runs)
+        counts = check_opencode(Path(root), opencode, server, options.runs)
     counts.report(as_json=options.json)
 
 

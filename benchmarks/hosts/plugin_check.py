@@ -1,10 +1,6 @@
-"""What the checks of Hermes and OpenClaw have in common: a scripted model, a Memoranda home, and what is counted."""
+"""What the checks of Hermes and OpenClaw share: a scripted model, a machine, and what is counted."""
 
 import json
-import os
-import subprocess
-import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,42 +8,37 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import memoranda
+from benchmarks.hosts.check_command import CheckCounts
+from benchmarks.hosts.machine import (
+    ANSWER,
+    ASKING,
+    NOTE,
+    TIMEOUT,
+    Machine,
+    changed_files,
+    choose_prompts,
+    wait_for_count,
+)
+from benchmarks.hosts.model_server import REPLY
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 
-NOTE = "The build server runs Debian 12."
-ANSWER = "Staging uses the heron cluster, on port 5433."
 NEW_NOTE = "The release branch is cut on Thursdays."
-REPLY = "Noted."
-ASKING = "Which port did the heron cluster in staging have?"
 SEARCH = "Please look up the heron cluster in your memory with the search tool."
 SAVE = "Please save with your memory tool on which day the release branch is cut."
-_EVERYDAY = Path(__file__).parent.parent / "everyday_prompts.txt"
-# The longest come first: short ones never get evidence.
-OTHERS = sorted(_EVERYDAY.read_text("utf-8").splitlines(), key=len, reverse=True)
-CONVERSATIONS = [
-    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
-    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
-    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
-    ("Which database does staging use?", ANSWER),
-]
 CALLS = {
     SEARCH: ("memoranda_search", {"query": "heron cluster port"}),
     SAVE: ("memoranda_memory", {"target": "memory", "action": "add", "content": NEW_NOTE}),
 }
 _RECALL_MARK = "around_message_id"
 _PROMPT = "UserPromptSubmit"
-_TIMEOUT = 240.0
 
 
 @dataclass
-class Counts:
-    """What was seen over all runs."""
+class Counts(CheckCounts):
+    """What the requests and the record contained, over all runs."""
 
-    version: str = ""
-    runs: int = 0
     memory_in_prompt: int = 0
     tools_offered: int = 0
     asking: int = 0
@@ -94,7 +85,7 @@ class Counts:
 def scripted_model(received: ReceivedRequest) -> Reply:
     """Calls the tool that the last prompt asks for, and says a fixed sentence otherwise."""
     messages = received.json.get("messages") or []
-    last = max((index for index, message in enumerate(messages) if _asks(message)), default=-1)
+    last = max((index for index, message in enumerate(messages) if _asks_for_tool(message)), default=-1)
     if last >= 0 and not any(message.get("role") == "tool" for message in messages[last:]):
         prompt = next(prompt for prompt in CALLS if prompt in _text(messages[last]))
         name, arguments = CALLS[prompt]
@@ -106,7 +97,7 @@ def scripted_model(received: ReceivedRequest) -> Reply:
     return Reply(REPLY)
 
 
-def _asks(message: dict[str, Any]) -> bool:
+def _asks_for_tool(message: dict[str, Any]) -> bool:
     return message.get("role") == "user" and any(prompt in _text(message) for prompt in CALLS)
 
 
@@ -119,23 +110,20 @@ def tool_names(received: ReceivedRequest) -> list[str]:
     return [tool.get("function", {}).get("name", "") for tool in received.json.get("tools") or ()]
 
 
-class PluginMachine(ABC):
-    """A user's home directory with one host in it, a home of Memoranda, and a working directory."""
+class PluginMachine(Machine, ABC):
+    """A machine with a host that runs our plugin and calls the scripted server."""
 
+    timeout = 2 * TIMEOUT
     host: str
     title: str
 
     def __init__(self, root: Path, program: list[str], server: ScriptedServer) -> None:
-        self.user_home, self.home, self._project = root / "user", root / "memory", root / "project"
         self.program, self.server = program, server
-        for directory in (self.user_home, self._project):
-            directory.mkdir(parents=True)
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}
-        self.environment = {**kept, "HOME": str(self.user_home), **self.variables()}
+        super().__init__(root, self.variables())
         self.prepare()
 
     def variables(self) -> dict[str, str]:
-        """Returns further variables of the environment."""
+        """Returns the environment variables that the host needs."""
         return {}
 
     @abstractmethod
@@ -158,19 +146,7 @@ class PluginMachine(ABC):
     def curated_files(self) -> dict[str, bytes]:
         """Returns the host's own memory files."""
 
-    def memoranda(self, *arguments: str) -> str:
-        return self.run([sys.executable, "-P", "-m", "memoranda", *arguments, "--home", str(self.home)])
-
-    def run(self, command: list[str]) -> str:
-        done = subprocess.run(
-            command, cwd=self._project, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=_TIMEOUT, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-        return done.stdout
-
-    def requests(self, prompt: str) -> list[ReceivedRequest]:
+    def run_turn(self, prompt: str) -> list[ReceivedRequest]:
         """Runs one turn; returns its requests to the model, without those for titles and the like."""
         start = len(self.server.received)
         self.ask(prompt)
@@ -181,61 +157,38 @@ class PluginMachine(ABC):
 
     def recorded_turns(self) -> list[tuple[str, str]]:
         """Returns the prompt and the reply of every recorded turn of the host."""
-        with memoranda.open(self.home) as memory:
-            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source=self.host, limit=1000)]
-            turns: list[tuple[str, str]] = []
-            for session in sessions:
-                texts = [
-                    (row["role"], row["content"])
-                    for row in memory.sessions.get_messages(session)
-                    if row["role"] in ("user", "assistant") and row["content"]
-                ]
-                turns += list(_pairs(texts))
-        return turns
-
-    def wait_for_turns(self, count: int) -> int:
-        """Returns how many turns are recorded; a separate process records them."""
-        deadline = time.monotonic() + _TIMEOUT / 4
-        while (found := len(self.recorded_turns())) < count and time.monotonic() < deadline:
-            time.sleep(0.3)
-        return found
+        return [turn for messages in self.recorded_messages(self.host) for turn in _complete_turns(messages)]
 
 
-def _pairs(texts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for (role, prompt), (next_role, reply) in pairwise(texts):
+def _complete_turns(messages: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    spoken = [(role, text) for role, text in messages if role in ("user", "assistant") and text]
+    for (role, prompt), (next_role, reply) in pairwise(spoken):
         if (role, next_role, reply) == ("user", "assistant", REPLY):
             yield prompt, reply
 
 
 def check(machine: PluginMachine, runs: int) -> Counts:
     """Installs, runs the host, uninstalls, and counts what was seen."""
-    with memoranda.open(machine.home) as memory:
-        memory.remember(NOTE)
-        memory.sessions.create_session("earlier", "cli")
-        for prompt, reply in CONVERSATIONS:
-            memory.sessions.append_message("earlier", "user", prompt)
-            memory.sessions.append_message("earlier", "assistant", reply)
+    machine.fill_home()
     counts = Counts(machine.version(), runs)
     before, curated = machine.settings(), machine.curated_files()
     machine.memoranda("install", machine.host, "--yes")
-    for number in range(runs):
-        # No two other prompts are the same, because a recorded session is relevant to its own words.
-        prompt = OTHERS[number] if number % 2 else ASKING
-        _count_request(counts, machine.requests(prompt)[0], prompt)
+    for prompt in choose_prompts(runs):
+        _count_request(counts, machine.run_turn(prompt)[0], prompt)
     for prompt in CALLS:
         counts.tool_calls += 1
-        results = [_text(message) for message in machine.requests(prompt)[-1].json["messages"]]
+        results = [_text(message) for message in machine.run_turn(prompt)[-1].json["messages"]]
         counts.tool_answers += any(_is_answer(prompt, text) for text in results)
     counts.turns = runs + len(CALLS)
     calls = json.loads(machine.memoranda("hook", "status", "--limit", "1000", "--json"))["calls"]
     answered = [call for call in calls if call["event"] == _PROMPT and call["outcome"] in ("given", "nothing")]
     counts.late_answers = counts.turns - len(answered)
-    counts.turns_recorded = machine.wait_for_turns(counts.turns)
+    counts.turns_recorded = wait_for_count(lambda: len(machine.recorded_turns()), counts.turns)
     machine.memoranda("import", machine.host, "--yes")
     counts.turns_recorded_twice_by_import = len(machine.recorded_turns()) - counts.turns_recorded
-    counts.changed_curated_files = _changed(curated, machine.curated_files())
+    counts.changed_curated_files = changed_files(curated, machine.curated_files())
     machine.memoranda("uninstall", machine.host, "--yes")
-    counts.changed_files_after_uninstall = _changed(before, machine.settings())
+    counts.changed_files_after_uninstall = changed_files(before, machine.settings())
     return counts
 
 
@@ -255,15 +208,3 @@ def _count_request(counts: Counts, request: ReceivedRequest, prompt: str) -> Non
 def _is_answer(prompt: str, text: str) -> bool:
     """Whether a message is the result of the tool that the prompt asked for."""
     return ANSWER in text if prompt == SEARCH else NEW_NOTE in text and "Saved" in text
-
-
-def _changed(before: dict[str, bytes], after: dict[str, bytes]) -> list[str]:
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-
-
-def read_files(root: Path, *names: str) -> dict[str, bytes]:
-    """Returns the files at these paths below a directory, those in directories included."""
-    paths = [path for name in names for path in [root / name, *sorted((root / name).rglob("*"))]]
-    return {
-        str(path.relative_to(root)): path.read_bytes() if path.is_file() else b"" for path in paths if path.exists()
-    }

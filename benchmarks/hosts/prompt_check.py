@@ -1,15 +1,23 @@
-"""What is checked in a host that gets memory and evidence with a prompt, and the figures that are printed."""
+"""What the checks of Gemini CLI and OpenCode share: a machine, and figures for hosts that get memory with a prompt."""
 
 import json
-import sys
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import memoranda
-from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, TIMEOUT, Machine, changed_files
+from benchmarks.hosts.check_command import CheckCounts
+from benchmarks.hosts.machine import (
+    ANSWER,
+    ASKING,
+    NOTE,
+    OTHERS,
+    TIMEOUT,
+    Machine,
+    changed_files,
+    choose_prompts,
+    wait_for_count,
+)
 from benchmarks.hosts.model_server import REPLY, ModelServer
 
 Request = dict[str, Any]
@@ -35,26 +43,17 @@ class PromptMachine(Machine):
     def version(self) -> str:
         return self.run([self._program, "--version"]).strip()
 
-    def read_tree(self, names: tuple[str, ...]) -> dict[str, bytes]:
-        """Returns the files of these names in the user's directory; a directory is the list of what is in it."""
-        paths = [self.user / name for name in names]
-        lists = {str(path): repr(sorted(path.iterdir())).encode() for path in paths if path.is_dir()}
-        return lists | self.read_files([path for path in paths if path.is_file()])
-
     def wait_for_turns(self, turns: int) -> int:
-        """Waits until this many turns are recorded, which a separate process does. Returns the complete sessions."""
-        deadline = time.monotonic() + TIMEOUT / 4
-        while True:
-            sessions = [texts for texts in self.recorded_texts() if _is_complete(texts)]
-            if sum(map(len, sessions)) >= 2 * turns or time.monotonic() > deadline:
-                return len(sessions)
-            time.sleep(0.2)
+        """Waits until this many turns are recorded, and returns how many sessions are complete."""
+        wait_for_count(lambda: sum(map(len, self._complete_sessions())), 2 * turns)
+        return len(self._complete_sessions())
 
     def recorded_texts(self) -> list[list[str]]:
         """Returns the texts of each session of the host."""
-        with memoranda.open(self.home) as memory:
-            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source=self.source, limit=1000)]
-            return [[row["content"] for row in memory.sessions.get_messages(session)] for session in sessions]
+        return [[text for _, text in messages] for messages in self.recorded_messages(self.source)]
+
+    def _complete_sessions(self) -> list[list[str]]:
+        return [texts for texts in self.recorded_texts() if _is_complete(texts)]
 
 
 def _is_complete(texts: list[str]) -> bool:
@@ -66,11 +65,9 @@ def _is_complete(texts: list[str]) -> bool:
 
 
 @dataclass
-class Counts:
-    """What was seen over all runs."""
+class Counts(CheckCounts):
+    """What the requests and the record contained, over all runs."""
 
-    version: str = ""
-    runs: int = 0
     memory: int = 0
     asking: int = 0
     evidence_when_asking: int = 0
@@ -82,7 +79,6 @@ class Counts:
     changed_files_after_uninstall: list[str] = field(default_factory=list)
 
     def is_complete(self) -> bool:
-        """Whether every run had what it should have."""
         return (
             (self.memory, self.recorded, self.turns_recorded) == (self.runs, self.runs, self.runs + 1)
             and (self.evidence_when_asking, self.evidence_otherwise) == (self.asking, 0)
@@ -91,12 +87,7 @@ class Counts:
             and not self.changed_files_after_uninstall
         )
 
-    def report(self, *, as_json: bool) -> None:
-        """Prints the figures and ends the program, with an error when one is not as it should be."""
-        print(json.dumps(asdict(self), indent=2) if as_json else self._format())
-        sys.exit(0 if self.is_complete() else 1)
-
-    def _format(self) -> str:
+    def format(self) -> str:
         lines = [
             f"{self.version}, {self.runs} first requests",
             f"memory                         {self.memory} of {self.runs}",
@@ -123,10 +114,10 @@ def check(
     """
     machine.fill_home()
     counts = Counts(machine.version(), runs)
-    before = machine.read_tree(files)
+    paths = [machine.user / name for name in files]
+    before = machine.read_files(*paths)
     machine.memoranda("install", machine.source, "--yes")
-    for number in range(runs):
-        prompt = OTHERS[number] if number % 2 else ASKING
+    for prompt in choose_prompts(runs):
         text = json.dumps(ask(prompt))
         counts.memory += NOTE in text
         if prompt == ASKING:
@@ -142,5 +133,5 @@ def check(
     machine.memoranda("import", machine.source, "--yes")
     counts.messages_added_by_import = sum(map(len, machine.recorded_texts())) - recorded
     machine.memoranda("uninstall", machine.source, "--yes")
-    counts.changed_files_after_uninstall = changed_files(before, machine.read_tree(files))
+    counts.changed_files_after_uninstall = changed_files(before, machine.read_files(*paths))
     return counts

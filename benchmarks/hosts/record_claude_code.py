@@ -24,7 +24,7 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 
 PICTURE = Path(__file__).parent.parent.parent / "docs" / "pictures" / "claude-code.svg"
-# The sessions that the user had before: one of them has the answer.
+# The earlier sessions of the user: one of them has the answer.
 PROBLEM = "The upload test is flaky: it fails about every fifth run. Find out why and fix it."
 OTHER_SESSIONS = [
     ("Rename the parser module to reader", "Renamed it, and fixed eleven imports."),
@@ -40,7 +40,7 @@ _KEY = "none"
 
 
 def answer(request: ReceivedRequest) -> Reply:
-    """Answers the earlier sessions by their first words; later, repeats the fix only if the request has it."""
+    """Answers earlier prompts with their replies, and the question with the fix only if the request contains it."""
     if QUESTION not in request.text:
         replies = dict([*OTHER_SESSIONS, (PROBLEM, EXPLANATION)])
         return Reply(next((reply for prompt, reply in replies.items() if prompt in request.text), "Done."))
@@ -48,7 +48,7 @@ def answer(request: ReceivedRequest) -> Reply:
 
 
 def record(root: Path, claude: str, server: ScriptedServer) -> Recording:
-    """Runs the story on a new machine and returns its screens."""
+    """Has the earlier sessions on a new machine, then records the setup and the question."""
     settings = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": _KEY, "TERM": "xterm-256color", "PS1": "$ "}
     machine = Machine(root, {**settings, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"})
     programs = root / "bin"
@@ -62,11 +62,11 @@ def record(root: Path, claude: str, server: ScriptedServer) -> Recording:
     with Recording(["bash", "--norc", "--noprofile"], machine.project, machine.environment) as terminal:
         terminal.wait_for("$ ")
         terminal.type("memoranda setup --yes")
-        terminal.press_enter(until="resume:", then=4.0)
+        terminal.press_enter(until="resume:", seconds=4.0)
         terminal.type("clear; claude")
-        terminal.press_enter(until="? for shortcuts", then=1.0)
+        terminal.press_enter(until="? for shortcuts", seconds=1.0)
         terminal.type(QUESTION)
-        terminal.press_enter(until="tests/conftest.py)", then=5.0)
+        terminal.press_enter(until="tests/conftest.py)", seconds=5.0)
     return terminal
 
 

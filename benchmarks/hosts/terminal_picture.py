@@ -1,4 +1,4 @@
-"""Runs a program in a terminal of its own, keeps what the screen showed, and draws the screens as an animated SVG."""
+"""Runs a program in a terminal, records what the screen shows, and draws the screens as an animated SVG."""
 
 import fcntl
 import os
@@ -33,7 +33,7 @@ _COLORS = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A character of the screen with its look."""
+    """A character of the screen with its style."""
 
     text: str
     color: str
@@ -50,7 +50,7 @@ class Screen:
 
 
 class Recording:
-    """A program in a terminal; keys are typed as a person would, and each step keeps a screen."""
+    """Types into a program in a terminal as a person would, and records a screen after each step."""
 
     def __init__(self, command: list[str], directory: Path, environment: dict[str, str]) -> None:
         self.screens: list[Screen] = []
@@ -72,19 +72,19 @@ class Recording:
         os.waitpid(self._process, 0)
 
     def type(self, text: str) -> None:
-        """Types a text, two characters a screen."""
+        """Types a text, and records a screen for every two characters."""
         for start in range(0, len(text), 2):
             os.write(self._file, text[start : start + 2].encode())
             self._read(0.15)
-            self._keep(0.06)
-        self._keep(0.6)
+            self._add_screen(0.06)
+        self._add_screen(0.6)
 
-    def press_enter(self, until: str, then: float) -> None:
-        """Presses Enter, waits for a text, and keeps the screen that shows it for `then` seconds."""
+    def press_enter(self, until: str, seconds: float) -> None:
+        """Presses Enter, waits for the text `until`, and shows that screen for so many seconds."""
         os.write(self._file, b"\r")
         self.wait_for(until)
         self._read(1.0)
-        self._keep(then)
+        self._add_screen(seconds)
 
     def wait_for(self, text: str) -> None:
         deadline = time.monotonic() + _TIMEOUT
@@ -92,7 +92,7 @@ class Recording:
             if time.monotonic() > deadline:
                 raise SystemExit(f"{text!r} did not appear:\n" + "\n".join(self._terminal.display))
             self._read(0.2)
-            self._keep(0.2)
+            self._add_screen(0.2)
 
     def _read(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -100,19 +100,22 @@ class Recording:
             if select.select([self._file], [], [], left)[0]:
                 self._stream.feed(os.read(self._file, 65536))
 
-    def _keep(self, seconds: float) -> None:
+    def _add_screen(self, seconds: float) -> None:
         buffer = self._terminal.buffer
-        lines = tuple(tuple(_cell(buffer[row][column]) for column in range(COLUMNS)) for row in range(ROWS))
+        lines = tuple(tuple(_make_cell(buffer[row][column]) for column in range(COLUMNS)) for row in range(ROWS))
         if self.screens and self.screens[-1].lines == lines:
             seconds += self.screens.pop().seconds
         self.screens.append(Screen(lines, seconds))
 
 
-def _cell(character: object) -> Cell:
+def _make_cell(character: object) -> Cell:
     color = getattr(character, "fg", "default")
-    named = _COLORS.get(color.removeprefix("bright"), _FOREGROUND if color == "default" else f"#{color}")
+    hex_color = _COLORS.get(color.removeprefix("bright"), _FOREGROUND if color == "default" else f"#{color}")
     return Cell(
-        getattr(character, "data", " "), named, getattr(character, "bold", False), getattr(character, "reverse", False)
+        getattr(character, "data", " "),
+        hex_color,
+        getattr(character, "bold", False),
+        getattr(character, "reverse", False),
     )
 
 

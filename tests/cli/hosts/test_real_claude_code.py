@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hosts.claude_code_check import REPLY, ClaudeCodeMachine, check
+from benchmarks.hosts.claude_code_check import ClaudeCodeMachine, check
+from benchmarks.hosts.model_server import REPLY
 from memoranda.llm.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 
