@@ -36,7 +36,7 @@ def is_command(line: str) -> bool:
 
 
 def run_command(chat: Chat, line: str) -> bool:
-    """Runs a command; False when the user wants to leave."""
+    """Runs a command; returns False when the user wants to leave."""
     name, _, argument = line.partition(" ")
     if name in ("/quit", "/exit"):
         return False
@@ -128,7 +128,7 @@ def _as_json(change: SavedChange) -> JsonObject:
 
 def _memory(chat: Chat, argument: str) -> None:
     views = [chat.memory.curated.view(target) for target in chat.memory.curated.settings.targets()]
-    text = "\n\n".join(map(format_entries, views)) or "Memory is switched off."
+    text = "\n\n".join(map(format_entries, views)) or "Memory is turned off."
     note = dim("The model sees changes with your next message; 'memoranda memory' edits them.")
     entries = {view.target: [entry.visible_text for entry in view.entries] for view in views}
     chat.output.show_note(f"{text}\n\n{note}" if views else text, {"memory": entries})

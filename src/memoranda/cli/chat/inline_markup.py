@@ -8,12 +8,12 @@ import click
 
 _SPECIAL = re.compile(r"[`*_~\[\\]")
 _RUN = re.compile(r"(.)\1*")
-# Marks behind which another opens, so that they can open nothing themselves.
+# Marks that open nothing, because another pair opens before they could be closed.
 _REOPENED = re.compile(r"\*\*(?!\*).*?\s\*\*\S|\*(?!\*)[^*]*\*\*\S")
 _CODE = re.compile(r"(?P<marks>`+)(?P<text>.+?)(?<!`)(?P=marks)(?!`)")
 _LINK = re.compile(r"\[(?P<text>[^\[\]]+)\]\((?P<address>[^()\s]+)\)")
 _ESCAPE = re.compile(r"\\(?P<text>[!-/:-@\[-`{-~])")
-# A mark without its counterpart delays the text behind it, but not for more than this.
+# A mark without its counterpart delays the text after it, but never more than this.
 _MAX_DELAYED_CHARS = 2_000
 
 
@@ -36,7 +36,7 @@ class Style(NamedTuple):
         return self._replace(strike=True)
 
     def apply(self, text: str) -> str:
-        """Puts the style into escape codes around a text."""
+        """Returns the text with the escape codes of the style around it."""
         if self == Style() or not text:
             return text
         return click.style(
@@ -57,7 +57,7 @@ class Span(NamedTuple):
 
 
 _EMPHASIS = (
-    # Not over the beginning of another one: in "**kwargs and **bold**" only one word is bold.
+    # Not across the beginning of another pair: in "**kwargs and **bold**" only one word is bold.
     (re.compile(r"\*\*(?P<text>[^\s*](?:(?:(?!\s\*\*\S).)*?[^\s])?)\*\*(?!\*)"), Style.with_bold),
     (re.compile(r"(?<!\w)__(?P<text>[^\s_](?:.*?[^\s])?)__(?!\w)"), Style.with_bold),
     (re.compile(r"\*(?P<text>[^\s*](?:[^*]*[^\s*])?)\*(?!\*)"), Style.with_italic),
@@ -70,19 +70,19 @@ LINK_COLOUR = "blue"
 
 
 def parse_inline(text: str, style: Style = PLAIN) -> list[Span]:
-    """The spans of a whole text."""
+    """Returns the spans of a whole text."""
     spans, rest = parse_available(text, style, is_complete=True)
     assert not rest
     return spans
 
 
 def parse_available(text: str, style: Style = PLAIN, *, is_complete: bool, before: str = "") -> tuple[list[Span], str]:
-    """The spans of a text that may continue, and the end of it that cannot be parsed yet.
+    """Returns the spans of a text that may continue, and its last part, which cannot be parsed yet.
 
-    `before` is the character before the text: an underscore inside a word is no markup.
+    `before` is the character before the text, because an underscore inside a word is not markup.
     """
     spans: list[Span] = []
-    # One character of context for the conditions on what is before a mark.
+    # One character of context, for the patterns that look at what precedes a mark.
     whole, position = before + text, len(before)
     while position < len(whole):
         special = _SPECIAL.search(whole, position)
@@ -107,7 +107,7 @@ def parse_available(text: str, style: Style = PLAIN, *, is_complete: bool, befor
 
 
 def _is_literal(text: str, position: int) -> bool:
-    """Whether a mark can open nothing: a space follows it, or it is inside a word."""
+    """Whether a mark cannot open anything, for example because a space follows it or it is inside a word."""
     mark, following = text[position], text[position + 1 : position + 2]
     if mark == "\\":
         return bool(following) and not _ESCAPE.match(text, position)
@@ -119,16 +119,16 @@ def _is_literal(text: str, position: int) -> bool:
 
 
 def _match_markup(text: str, position: int, style: Style) -> tuple[list[Span], int] | None:
-    """The spans of the markup that starts at a position and is complete, and where it ends."""
+    """Returns the spans of complete markup at a position and where it ends; None if there is none."""
     if match := _ESCAPE.match(text, position):
         return [Span(match["text"], style)], match.end()
     if match := _CODE.match(text, position):
         return [Span(match["text"].strip() or match["text"], style._replace(colour=CODE_COLOUR))], match.end()
     if match := _LINK.match(text, position):
         return list(_link_spans(match, style)), match.end()
-    for pattern, added in _EMPHASIS:
+    for pattern, add_style in _EMPHASIS:
         if match := pattern.match(text, position):
-            return parse_inline(match["text"], added(style)), match.end()
+            return parse_inline(match["text"], add_style(style)), match.end()
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Protocol, TextIO
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import is_command, run_command
 
-_BLANK_LINES_AROUND = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
+_SURROUNDING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 
 
 class ChatInput(Protocol):
@@ -22,35 +22,35 @@ class ChatInput(Protocol):
         """Puts a text into the next input line, where that is possible."""
 
     def confirm(self, question: str) -> bool | None:
-        """Asks a question that is answered with yes or no; None where there is no person to ask."""
+        """Asks a yes-or-no question; returns None where there is no person to ask."""
 
     def handle_interrupt(self, chat: Chat) -> None:
         """Handles Ctrl-C outside of a turn; raises to end the chat."""
 
 
-def run_chat(chat: Chat, lines: ChatInput) -> None:
+def run_chat(chat: Chat, chat_input: ChatInput) -> None:
     """Runs the chat until the user leaves or the input ends."""
-    chat.confirm = lines.confirm
+    chat.confirm = chat_input.confirm
     while True:
         # Ctrl-C outside of a turn must not end the chat: users press it twice to stop an answer.
         try:
-            line = lines.read()
+            line = chat_input.read()
             if line is None or not _handle_line(chat, line):
                 return
             if chat.suggestion:
-                lines.suggest(chat.suggestion)
+                chat_input.suggest(chat.suggestion)
                 chat.suggestion = ""
         except KeyboardInterrupt:
-            lines.handle_interrupt(chat)
+            chat_input.handle_interrupt(chat)
 
 
 def _handle_line(chat: Chat, line: str) -> bool:
-    """Runs a command or a turn; False when the user wants to leave."""
+    """Runs a command or a turn; returns False when the user wants to leave."""
     if is_command(line):
         return run_command(chat, line)
     if line.strip():
         # The first line of a pasted text keeps its indentation.
-        chat.say(_BLANK_LINES_AROUND.sub("", line) if "\n" in line.strip() else line.strip())
+        chat.say(_SURROUNDING_BLANK_LINES.sub("", line) if "\n" in line.strip() else line.strip())
     return True
 
 
@@ -75,10 +75,10 @@ class PipeInput:
 
 
 class JsonInput(PipeInput):
-    """Lines of a program that drives the chat; a line may be a JSON object whose `text` has several lines."""
+    """Lines from a program that controls the chat; a line may be a JSON object whose `text` has several lines."""
 
     def read(self) -> str | None:
-        # No turn is running that could be stopped, and an interrupt would lose a line that was read in part.
+        # No turn is in progress, and an interrupt would lose a line that was read in part.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             line = super().read()

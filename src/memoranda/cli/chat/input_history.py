@@ -17,7 +17,7 @@ class InputHistory:
         self._redactor = redactor
 
     def lines(self) -> list[str]:
-        """The earlier lines, the oldest first."""
+        """Returns the earlier lines, the oldest first."""
         try:
             lines = self._path.read_text("utf-8", errors="replace").splitlines()
         except FileNotFoundError:

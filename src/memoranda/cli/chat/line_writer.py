@@ -9,7 +9,7 @@ from prompt_toolkit.utils import get_cwidth
 from memoranda.cli.chat.inline_markup import PLAIN, Span, Style
 
 _JOINER = "\u200d"
-# Where a line may break between wide characters, but not before or after these.
+# A line may break between wide characters, but not before the first set or after the second.
 _NOT_AT_START = set("、。，．：；！？）」』】〉》〕｝”’…‥ー々〜%％")
 _NOT_AT_END = set("（「『【〈《〔｛“‘")
 _HANGUL = range(0x1100, 0x1200), range(0x3130, 0x3190), range(0xA960, 0xA980), range(0xAC00, 0xD800)
@@ -32,7 +32,7 @@ class LineWriter:
         self._last = ""
 
     def write(self, spans: Iterable[Span]) -> str:
-        """Adds text; returns what can be shown, which excludes the last word: it may continue."""
+        """Adds text; returns what can be shown now: all but the last word, which may continue."""
         shown = ""
         for text, style in spans:
             for char in text:
@@ -47,21 +47,21 @@ class LineWriter:
         return shown
 
     def write_verbatim(self, text: str, style: Style = PLAIN) -> str:
-        """Adds text that must not be wrapped, such as the mark of a list item or a line of code."""
+        """Adds text that must not be wrapped, such as a bullet or a line of code; returns what can be shown now."""
         shown = self._end_word() + " " * self._space + style.apply(text)
         self.column += self._space + get_cwidth(text)
         self._space, self._last = 0, text[-1:]
         return shown
 
     def end_line(self) -> str:
-        """Shows the last word and ends the line."""
+        """Returns the last word and the end of the line."""
         shown = self._end_word() + "\n"
         self.column = self._space = 0
         self._last = ""
         return shown
 
     def flush(self) -> str:
-        """Shows the last word."""
+        """Returns the last word."""
         return self._end_word()
 
     def _add(self, char: str, style: Style) -> None:
@@ -85,7 +85,7 @@ class LineWriter:
         self._space = 0
         if self._breaks_words and self.column + size > width:
             return shown + self._break_word(word, width)
-        # The terminal itself continues a longer word on the next line.
+        # The terminal continues a longer word on the next line.
         self.column = (self.column + size - 1) % width + 1
         return shown + "".join(span.style.apply(span.text) for span in word)
 
@@ -124,7 +124,7 @@ def wrap_lines(text: str, width: int) -> str:
 
 
 def display_width(text: str) -> int:
-    """How many columns a text takes that may contain styles."""
+    """Returns how many columns a text takes, without the escape codes of its styles."""
     return int(get_cwidth(click.unstyle(text)))
 
 
@@ -138,5 +138,5 @@ def _may_break(before: str, after: str) -> bool:
 
 
 def _is_breakable(char: str) -> bool:
-    """Whether a character is one of those that are written without spaces between words."""
+    """Whether a character belongs to a script without spaces between words."""
     return get_cwidth(char) == 2 and not any(ord(char) in part for part in _HANGUL)

@@ -1,8 +1,8 @@
 """Renders Markdown for a terminal while a model writes it, and wraps its words.
 
-A word is shown as soon as it is complete. Only what cannot be shown right before its end is known waits for it: the
-beginning of a line until it is clear what the line is, a mark such as ** until its counterpart, and a table until its
-last row. Lines of code are shown as they are, so that they can be copied; the terminal wraps them.
+A word is shown as soon as it is complete. Only text that cannot be rendered yet waits: the beginning of a line until
+its kind is known, a mark such as ** until its counterpart, and a table until its last row. Lines of code are shown as
+they are, so that they can be copied; the terminal wraps them.
 """
 
 import re
@@ -17,9 +17,9 @@ _RULE = re.compile(r"\s{0,3}([-*_])(?:\s*\1){2,}\s*")
 _HEADING = re.compile(r"\s{0,3}(?P<mark>#{1,6})[ \t]+(?=\S)")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _QUOTE = re.compile(r"\s{0,3}>[ \t]?(?=\S)")
-# What a line may begin with before it is clear what kind of line it is.
+# The beginning of a line whose kind is not known yet.
 _UNCLEAR = re.compile(r"\s*(?:#{1,6}|[-+>]|\d{1,9}[.)]?|[-*_ \t]+|`{1,2}|~{1,2})?\s*|\s*(?:`{3}|~{3}|\|).*")
-_MAX_RULE = 40
+_MAX_RULE_WIDTH = 40
 
 _HEADING_STYLE = Style(bold=True)
 _CODE_STYLE = Style(colour=CODE_COLOUR)
@@ -28,21 +28,21 @@ _BULLET, _QUOTE_MARK = "• ", "│ "
 
 
 class MarkdownStream:
-    """One answer: `feed` returns the text for the terminal, `finish` the rest of it.
+    """Renders one answer: `feed` returns text for the terminal, `finish` returns the rest.
 
-    Without `markup` all marks stay as they are, and words are only wrapped.
+    Without `markup` all marks stay as they are, and only words are wrapped.
     """
 
     def __init__(self, width: Callable[[], int], *, markup: bool = True) -> None:
         self._width = width
         self._markup = markup
         self._writer = LineWriter(width)
-        # The line so far while it is unclear what it is; then only `_body`, the part that is not shown yet.
+        # The line so far, while its kind is not known; after that, `_body` has the part that is not shown yet.
         self._line = ""
         self._body: str | None = None
         self._style = PLAIN
         self._before = ""
-        # The marks that began a block of code, and whether the present line of it is being shown.
+        # The marks that began a block of code, and whether its current line is being shown.
         self._fence = ""
         self._shows_code = False
         self._table: list[str] = []
@@ -56,7 +56,7 @@ class MarkdownStream:
         return shown
 
     def finish(self) -> str:
-        """Returns what is left at the end of the answer, and ends its line; then another answer may follow."""
+        """Returns the rest of the answer and ends its line; after that, another answer may follow."""
         shown = self._end_line() if self._line or self._body is not None or self._shows_code else ""
         shown += self._end_table()
         self._fence = ""
@@ -88,7 +88,7 @@ class MarkdownStream:
                 self._fence = fence["marks"]
                 return self._show_whole_line(line, _DIM if self._markup else PLAIN)
             if self._markup and _RULE.fullmatch(line):
-                return self._show_whole_line("─" * min(_MAX_RULE, self._width()), _DIM)
+                return self._show_whole_line("─" * min(_MAX_RULE_WIDTH, self._width()), _DIM)
             if not line.strip():
                 return self._show_whole_line("", PLAIN)
         shown = self._begin_text() if self._body is None else ""
@@ -97,7 +97,7 @@ class MarkdownStream:
         return shown
 
     def _begin_text(self) -> str:
-        """Shows the mark that a line begins with, and leaves the rest of it in `_body`."""
+        """Returns the mark at the beginning of a line, and leaves the rest of the line in `_body`."""
         line, self._line = self._line, ""
         shown, self._style, self._writer.indent = self._end_table(), PLAIN, ""
         mark, start = "", 0
@@ -162,7 +162,7 @@ class MarkdownStream:
 
 
 def _may_close(line: str, fence: str) -> bool:
-    """Whether a line of a block of code may still become the end of the block."""
+    """Whether a line in a block of code may still become the end of the block."""
     return not line.strip().strip(fence[0])
 
 

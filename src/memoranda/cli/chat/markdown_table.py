@@ -1,4 +1,4 @@
-"""Lays out a table of Markdown for a terminal."""
+"""Renders a Markdown table for a terminal."""
 
 import re
 
@@ -8,13 +8,13 @@ from memoranda.cli.chat.line_writer import LineWriter, display_width
 _SEPARATOR_CELL = re.compile(r":?-+:?")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _GAP = "  "
-_MIN_COLUMN = 5
+_MIN_COLUMN_WIDTH = 5
 
 Row = list[str]
 
 
 def split_row(line: str) -> Row:
-    """The cells of a line."""
+    """Returns the cells of a line."""
     cells = _CELL_END.split(line.strip().removeprefix("|"))
     if len(cells) > 1 and not cells[-1].strip():
         cells.pop()
@@ -27,13 +27,15 @@ def is_table(rows: list[Row]) -> bool:
 
 
 def render_table(rows: list[Row], width: int) -> str:
-    """The table in columns that fit the width; when they would be too narrow, each row as a list of its cells."""
+    """Renders columns that fit the width; if they would be too narrow, renders each row as a list of its cells."""
     header, separator, *body = rows
     count = max(map(len, rows))
     table = [row + [""] * (count - len(row)) for row in (header, *body)]
-    widths = _fit([max(display_width(_plain(cell)) for cell in column) for column in zip(*table, strict=True)], width)
+    widths = _fit_widths(
+        [max(display_width(_plain(cell)) for cell in column) for column in zip(*table, strict=True)], width
+    )
     if widths is None:
-        return _as_lists(table[0], table[1:], width)
+        return _render_as_lists(table[0], table[1:], width)
     alignments = [_alignment(cell) for cell in separator] + ["left"] * count
     lines = _render_row(table[0], widths, alignments, Style(bold=True))
     lines.append(Style(dim=True).apply(_GAP.join("─" * size for size in widths)))
@@ -46,13 +48,13 @@ def _plain(cell: str) -> str:
     return "".join(span.text for span in parse_inline(cell))
 
 
-def _fit(widths: list[int], available: int) -> list[int] | None:
-    """The widths of the columns, the widest ones reduced until all fit; None when that is not possible."""
+def _fit_widths(widths: list[int], available: int) -> list[int] | None:
+    """Reduces the widest columns until all of them fit; returns None if that is not possible."""
     widths = [max(1, size) for size in widths]
     available -= len(_GAP) * (len(widths) - 1)
     while sum(widths) > available:
         widest = max(range(len(widths)), key=widths.__getitem__)
-        if widths[widest] <= _MIN_COLUMN:
+        if widths[widest] <= _MIN_COLUMN_WIDTH:
             return None
         widths[widest] -= 1
     return widths
@@ -85,7 +87,7 @@ def _pad(line: str, width: int, alignment: str) -> str:
     return " " * before + line + " " * (missing - before)
 
 
-def _as_lists(header: Row, body: list[Row], width: int) -> str:
+def _render_as_lists(header: Row, body: list[Row], width: int) -> str:
     shown = ""
     for number, row in enumerate(body):
         shown += "\n" if number else ""

@@ -1,4 +1,4 @@
-"""Shows a chat to another program: the answers into a pipe, or one JSON line per event."""
+"""Shows a chat to another program: writes the answers to a pipe, or one JSON line per event."""
 
 import json
 import sys
@@ -58,7 +58,7 @@ class ChatOutput(Protocol):
 
 
 class PipeOutput:
-    """For another program or a file: only the answers and the results of commands."""
+    """Writes only the answers and the results of commands, for another program or a file."""
 
     def __init__(self) -> None:
         self._column = 0
@@ -109,7 +109,7 @@ class PipeOutput:
 
 
 class JsonOutput:
-    """For a program that drives the chat: each event is one line."""
+    """Writes each event as one line of JSON, for a program that controls the chat."""
 
     def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
         messages = [{"role": message["role"], "content": message["content"]} for message in last]
@@ -165,7 +165,7 @@ class JsonOutput:
 
 
 def make_printable(text: str) -> str:
-    """Text of a model without what could control a terminal; its lines and tabs stay."""
+    """Replaces the characters of a model's text that could control a terminal; line breaks and tabs stay."""
     return "".join(char if char in "\n\t" else printable(char) for char in text)
 
 

@@ -9,7 +9,7 @@ from memoranda.tools import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ChatStatus:
-    """The context and cache use of the current conversation."""
+    """How the current conversation uses the context window and the cache."""
 
     session_id: str
     title: str | None

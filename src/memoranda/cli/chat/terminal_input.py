@@ -21,7 +21,7 @@ _PROMPT, _CONTINUATION_PROMPT = "> ", ". "
 
 
 class TerminalInput:
-    """Messages that a person types; pasted text is part of one message, whatever is in it."""
+    """Reads the messages that a person types; pasted text is part of one message, even if it has several lines."""
 
     def __init__(self, history: InputHistory, commands: list[str]) -> None:
         self._history = history
@@ -32,7 +32,7 @@ class TerminalInput:
             completer=WordCompleter(commands, sentence=True),
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
-            key_bindings=_newline_key(),
+            key_bindings=_newline_key_bindings(),
             reserve_space_for_menu=0,
             output=output,
         )
@@ -71,7 +71,7 @@ class TerminalInput:
             mark_pastes()
 
 
-def _newline_key() -> KeyBindings:
+def _newline_key_bindings() -> KeyBindings:
     def insert_newline(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
@@ -81,7 +81,7 @@ def _newline_key() -> KeyBindings:
 
 
 def _create_output() -> Output:
-    """The screen. It is never asked where its cursor is: some terminals answer late, others not at all."""
+    """Returns the screen, without requests for the cursor position: some terminals answer them late or never."""
     output = create_output(sys.stdout)
     if isinstance(output, Vt100_Output):
         output.enable_cpr = False

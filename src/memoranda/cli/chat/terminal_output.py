@@ -31,9 +31,9 @@ _MAX_REPEATED_CHARS = 300
 
 
 class TerminalOutput(PipeOutput):
-    """For a person: renders answers, shows tools and context in grey, and a sign while the model works.
+    """Renders answers for a person, shows tools and context in grey, and a sign while the model works.
 
-    `plain` shows the marks of Markdown as they are, as the output does without colours.
+    With `plain`, or without colours, Markdown is not rendered.
     """
 
     def __init__(self, *, plain: bool = False) -> None:
