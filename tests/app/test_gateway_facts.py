@@ -11,13 +11,11 @@ from memoranda.errors import SessionError
 from tests.providers.diary import diary_home
 
 # Writes down the facts of every start.
-KEEP_FACTS = (
-    "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.jsonl').open('a').write(json.dumps(facts) + chr(10))"
-)
+KEEP_FACTS = "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.json').write_text(json.dumps(facts))"
 
 
 def _facts(home: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((home / "facts.jsonl").read_text().splitlines()[-1])
+    facts: dict[str, Any] = json.loads((home / "facts.json").read_text())
     return facts
 
 

@@ -124,6 +124,9 @@ class TurnSession(Protocol):
     def recorded_message(self, message_id: int) -> Message:
         """One message as it was recorded; empty when it was rewound."""
 
+    def next_turn_number(self) -> int:
+        """The number of the turn whose question was just recorded."""
+
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
 

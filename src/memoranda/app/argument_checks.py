@@ -19,6 +19,12 @@ def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequenc
         raise TypeError(f"{function}() has no option {name!r}.{suggestion}")
 
 
+def require_hook(name: str, value: object, hook: str) -> None:
+    """Raise TypeError unless an object is missing or has a hook: without it, nothing would ever call it."""
+    if value is not None and not callable(getattr(value, hook, None)):
+        raise TypeError(f"{name} must have a method {hook}(), and {_describe(value)} has none.")
+
+
 def require_range(name: str, value: int | None, maximum: int) -> None:
     """Raise unless a number is missing, or from 1 to the maximum."""
     if value is None:

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from memoranda import config
-from memoranda.app.argument_checks import refuse_unknown_options, require_range
+from memoranda.app.argument_checks import refuse_unknown_options, require_hook, require_range
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session import Session
 from memoranda.app.session_options import GATEWAY_FACTS, GatewayFacts, SessionOptions, choose_user, clean_facts
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memoranda.agent.events import Event
     from memoranda.agent.loop import Agent
     from memoranda.app.agents import Agents
+    from memoranda.compression.context_engine import ContextEngine
     from memoranda.llm.model import ChatModel, OnText
     from memoranda.recall.summaries import Summarize
     from memoranda.review.report import ReviewReport
@@ -64,7 +65,7 @@ class Memory:
         directory: str | Path | None = None,
         instructions: str = "",
         parent: str | None = None,
-        platform: str = "",
+        context_engine: "ContextEngine | None" = None,
         **facts: Unpack[GatewayFacts],
     ) -> Session:
         """Start a session, or resume one by its id; its prompt is built now, or restored as it was.
@@ -72,11 +73,12 @@ class Memory:
         A conversation that was compressed meanwhile is resumed in its latest session.
         `user` selects the memory and the conversations of one user of a gateway. `directory` is where the user works:
         its project files (AGENTS.md …) become part of the prompt. `instructions` are your own text for the prompt.
-        With a `parent` the session is work that the parent delegated. `platform` selects its toolsets instead of
-        `source`.
-        `facts` are what a gateway knows about the conversation (chat_id, thread_id, user_name …, see `GatewayFacts`),
-        for the external memory. Raises TypeError for an unknown one.
+        With a `parent` the session is work that the parent delegated.
+        `facts` are what a gateway knows about the conversation (platform, chat_id, user_name …, see `GatewayFacts`),
+        for the external memory; `platform` also selects the toolsets, instead of `source`. `context_engine` is notified
+        of every session that the conversation starts, and why. Raises TypeError for an unknown fact.
         """
+        require_hook("context_engine", context_engine, "on_session_start")
         refuse_unknown_options("session", facts.keys() - set(GATEWAY_FACTS), GATEWAY_FACTS)
         self.services.require_open()
         user = choose_user(user, facts)
@@ -88,9 +90,10 @@ class Memory:
             instructions=instructions,
             parent=parent,
             relation="delegation" if parent else None,
-            platform=platform,
+            platform=facts.get("platform", ""),
             external=parent is None,
             facts=clean_facts(facts),
+            context_engine=context_engine,
         )
         if session_id is None:
             return Session(self.services, new_session_id(), options, is_new=True)

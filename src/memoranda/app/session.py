@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.session_views import Compression, RevertedChange, SavedChange, UndoneTurn
     from memoranda.app.reviewed_session import ReviewedSession
+    from memoranda.compression.context_engine import BoundaryReason
     from memoranda.db.engine import HeldLock
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.types import ChatMessage, MemoryAnswer
@@ -31,10 +32,22 @@ _log = logging.getLogger(__name__)
 class Session:
     """One conversation. After compression it is the same object with another `id` and another prompt."""
 
-    def __init__(self, services: HomeServices, session_id: str, options: SessionOptions, *, is_new: bool) -> None:
+    def __init__(
+        self,
+        services: HomeServices,
+        session_id: str,
+        options: SessionOptions,
+        *,
+        is_new: bool,
+        follows: "Session | None" = None,
+        external: ExternalMemory | None = None,
+    ) -> None:
+        """`follows` is the session that this one branches off or replaces, from which it may get its `external`."""
         self.source, self.user = options.source, options.user
         self._services = services
-        self._state = SessionState(services, session_id, options, is_new=is_new)
+        self._state = SessionState(services, session_id, options, is_new=is_new, external=external)
+        if follows is None:
+            self._state.notify_boundary("resume" if self._state.record.exists else "start")
         self._chat_model: ChatModel | None = None
         # The usage of a call whose answer is not recorded yet.
         self._uncounted: Usage | None = None
@@ -216,9 +229,30 @@ class Session:
             branch.session_id,
             replace(options, model=self.model, parent=None, relation=None, external=True),
             is_new=False,
+            follows=self,
         )
         session.external.switch(session.id, self.id, "branch")
+        session._state.notify_boundary("branch", self.id)
         return session
+
+    def reset(self, title: str = "", *, reason: str = "reset") -> "Session":
+        """End this conversation and return a new one with the same options, for `/reset` and `/new` of a chat.
+
+        The external memory stays attached: it receives the end of this conversation, and then the new id with
+        `reset=True` and the reason. Raises SessionError when another session has the title; nothing has ended then.
+        """
+        session = self._prepare_successor(new_session_id(), is_new=True)
+        if title:
+            session.rename(title)
+        return self._hand_over(session, reason, "reset")
+
+    def switch(self, session_id: str, *, reason: str = "resume") -> "Session":
+        """End this conversation and return another one of the same user, resumed with the same options.
+
+        The external memory stays attached: it receives the end of this conversation, and then the new id.
+        """
+        latest = self._services.latest_session(session_id, self.user)
+        return self._hand_over(self._prepare_successor(latest, is_new=False), reason, "resume")
 
     def for_review(self, model: "ChatModel | None") -> "ReviewedSession":
         """The session as a background review sees it, with the model that is to review it."""
@@ -232,10 +266,7 @@ class Session:
         The provider is notified before the record ends the session: a crash in between repeats the notification
         instead of losing it.
         """
-        if turn := self._latest_turn and self._latest_turn():
-            turn.close()
-        self._state.flush_provider()
-        self._state.record.end(reason)
+        self._end_record(reason)
         self.external.close()
         self._ended = True
 
@@ -244,6 +275,27 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+    def _prepare_successor(self, session_id: str, *, is_new: bool) -> "Session":
+        """A session with the options of this one, and with its external memory while that is active."""
+        options = replace(self._state.options, model=self.model, parent=None, relation=None)
+        external = self.external if self.external.active else None
+        return Session(self._services, session_id, options, is_new=is_new, follows=self, external=external)
+
+    def _hand_over(self, successor: "Session", reason: str, boundary: "BoundaryReason") -> "Session":
+        self._end_record(reason)
+        # This session no longer has the provider; a late turn starts its own.
+        self._state.external = ExternalMemory()
+        self._ended = True
+        successor.external.switch(successor.id, self.id, reason, reset=boundary == "reset")
+        successor._state.notify_boundary(boundary, self.id)
+        return successor
+
+    def _end_record(self, reason: str) -> None:
+        if turn := self._latest_turn and self._latest_turn():
+            turn.close()
+        self._state.flush_provider()
+        self._state.record.end(reason)
 
     def _lock_turn(self, wait: float | None) -> "HeldLock":
         """Wait for the turn of the conversation that is in progress, if any; raises SessionBusy."""

@@ -8,7 +8,7 @@ processes never both compress: one holds the lease, and the other continues in t
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.session_views import CompressibleSession, Compression
 from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
@@ -32,11 +32,15 @@ class ContextUsage:
 
 
 class SessionCompressor:
-    """Compresses one conversation, whichever session it is in now."""
+    """Compresses one conversation, whichever session it is in now: Memoranda's own `ContextEngine`."""
 
     def __init__(self, settings: CompressionSettings, usage: ContextUsage) -> None:
         self.usage = usage
         self._settings = settings
+
+    def on_session_start(self, session_id: str, **facts: Any) -> None:
+        """Forget the last token count: it was of the context of another session."""
+        self.usage.reading = None
 
     def is_due(self, session: CompressibleSession, db: "SessionDB") -> bool:
         """Whether the context is full, and compressing it may help."""
@@ -98,7 +102,6 @@ class SessionCompressor:
         rotated = self._rotate(session, db, result, new_id)
         if isinstance(rotated, NotRotated):
             return _follow_other_process(session, rotated.successor)
-        self.usage.reading = None
         session.continue_as(rotated.session_id)
         tokens_left = self._count_tokens(session, db.live_context(session.id))
         db.note_compression(session.id, progress.after_compression(window, tokens_left).to_json())

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from memoranda.errors import SessionError
+
+if TYPE_CHECKING:
+    from memoranda.compression.context_engine import ContextEngine
 
 
 class GatewayFacts(TypedDict, total=False):
     """What a gateway knows about a conversation; the provider receives it in `initialize`.
 
-    `user_id` is another name for the session's `user`.
+    `platform` also selects the toolsets; `user_id` is another name for the session's `user`.
     """
 
+    platform: str
     agent_context: str
     agent_identity: str
     agent_workspace: str
@@ -48,13 +52,14 @@ class SessionOptions:
     """Whether the session uses the external memory, if one is configured."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """The gateway facts that the caller passed; empty ones are left out."""
+    context_engine: "ContextEngine | None" = None
 
     def provider_facts(self, row: Mapping[str, Any] | None, profile: str) -> dict[str, Any]:
         """The facts with which the provider is started; `row` is that of a resumed session."""
         known = {
             "parent_session_id": self.parent or (row or {}).get("parent_session_id"),
             "session_title": (row or {}).get("title"),
-            **{name: value for name, value in self.facts.items() if name != "user_id"},
+            **{name: value for name, value in self.facts.items() if name not in ("platform", "user_id")},
         }
         return {
             "platform": self.platform or self.source,

@@ -58,6 +58,17 @@ class SessionRecord:
         """The user's messages in the context; a summary has the same role but is not the user's."""
         return _user_messages(self.context())
 
+    def count_turns(self) -> int:
+        """How many questions the user has asked in the whole conversation; copies of a question count once."""
+        return len(
+            {
+                message["copy_of"] or message["id"]
+                for session_id in self.db.get_compression_lineage(self.id)
+                for message in self.db.get_messages(session_id, include_inactive=True)
+                if message["role"] == "user" and not message["is_summary"]
+            }
+        )
+
     def last_undoable(self) -> "LiveMessage | None":
         """The user message that begins the last turn after the latest summary: undoing more would undo the summary."""
         context = self.context()

@@ -12,7 +12,7 @@ from memoranda.app.session_record import SessionRecord
 from memoranda.app.session_tools import SessionTools
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ContinuedError
-from memoranda.providers.external_memory import ExternalMemory
+from memoranda.providers.external_memory import ExternalMemory, guarded
 from memoranda.support.projects import project_of
 from memoranda.tools import Tool
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.session_views import SavedChange
     from memoranda.app.session_compressor import SessionCompressor
+    from memoranda.compression.context_engine import BoundaryReason
     from memoranda.session_db import SessionDB
 
 
@@ -29,7 +30,16 @@ class SessionState:
     Compression sees a session through this class (`agent.session_views.CompressibleSession`), and so does a turn.
     """
 
-    def __init__(self, services: HomeServices, session_id: str, options: SessionOptions, *, is_new: bool) -> None:
+    def __init__(
+        self,
+        services: HomeServices,
+        session_id: str,
+        options: SessionOptions,
+        *,
+        is_new: bool,
+        external: ExternalMemory | None = None,
+    ) -> None:
+        """`external` is the external memory of the session before, which this one takes over."""
         self.services = services
         self.options = options
         self.model = options.model
@@ -37,9 +47,10 @@ class SessionState:
         self.store.written = self._on_memory_write
         self.record = SessionRecord(services, session_id, options.user)
         self.toolbox = SessionTools(services, options, self.store)
-        self.external = self._start_external()
+        self.external = external or self._start_external()
         self.toolbox.bind(session_id)
         self._compressor: SessionCompressor | None = None
+        self._turn_number: int | None = None
         self.frozen = (None if is_new else self._restore_prompt()) or self._build_prompt()
 
     @property
@@ -72,6 +83,11 @@ class SessionState:
     def recorded_message(self, message_id: int) -> dict[str, Any]:
         """One message as it was recorded; empty when it was rewound."""
         return self.record.db.get_message(message_id) or {}
+
+    def next_turn_number(self) -> int:
+        """The number of the turn whose question was just recorded; it continues after a resume and a compression."""
+        self._turn_number = self.record.count_turns() if self._turn_number is None else self._turn_number + 1
+        return self._turn_number
 
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
@@ -135,6 +151,14 @@ class SessionState:
         self.frozen = self._restore_prompt() or self.frozen
         self.external.switch(self.id, reason="undo", rewound=True)
 
+    @guarded(None, "A context engine")
+    def notify_boundary(self, reason: "BoundaryReason", old_session_id: str | None = None) -> None:
+        """Notify the compressor and the developer's context engine that this session has started, and why."""
+        for engine in (self._compressor, self.options.context_engine):
+            if engine is not None:
+                facts = self.options.provider_facts(None, self.services.home.profile)
+                engine.on_session_start(self.id, boundary_reason=reason, old_session_id=old_session_id, **facts)
+
     # What compression needs.
 
     def before_compression(self) -> str:
@@ -152,6 +176,7 @@ class SessionState:
         self.toolbox.bind(session_id)
         self.frozen = self._restore_prompt() or self.frozen
         self.external.switch(session_id, old, "compression")
+        self.notify_boundary("compression", old)
 
     def _provider_messages(self) -> list[dict[str, Any]]:
         return self.record.completed_turns() if self.external.active else []

@@ -43,7 +43,7 @@ class Turn:
         self._question = session.recorded_message(self.message_id).get("content")
         if self._external.active:
             self._query = plain_text(self._question)
-            recalled = self._external.begin_turn(self._query, session.id)
+            recalled = self._external.begin_turn(self._query, session.id, session.next_turn_number)
             self._recalled = "\n\n".join(filter(None, (self._recalled, recalled)))
 
     @property

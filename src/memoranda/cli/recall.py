@@ -105,7 +105,7 @@ def _ask_provider(memory: Memory, question: str) -> str:
     if not memory.config.provider:
         return ""
     session = memory.session(source="cli")
-    block = session.external.begin_turn(question, session.id)
+    block = session.external.begin_turn(question, session.id, lambda: 1)
     session.external.close()
     return block.partition("\n\n")[2].removesuffix("\n</memory-context>").strip()
 

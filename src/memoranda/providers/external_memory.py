@@ -29,7 +29,9 @@ _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
 
-def guarded(instead: _Result) -> Callable[[Callable[_Params, _Result]], Callable[_Params, _Result]]:
+def guarded(
+    instead: _Result, part: str = "External memory"
+) -> Callable[[Callable[_Params, _Result]], Callable[_Params, _Result]]:
     """Log what a method raises and return `instead`, so that the conversation continues."""
 
     def decorate(method: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
@@ -38,7 +40,7 @@ def guarded(instead: _Result) -> Callable[[Callable[_Params, _Result]], Callable
             try:
                 return method(*args, **kwargs)
             except Exception:
-                _log.exception("External memory failed in %s", method.__name__)
+                _log.exception("%s failed in %s", part, method.__name__)
                 return instead
 
         return guarded
@@ -63,7 +65,6 @@ class ExternalMemory:
         self._max_chars = max_chars
         self._record = turns
         self._toolsets = toolsets
-        self._turns = 0
         self._lock = threading.Lock()
         self._on_close: list[Callable[[], None]] = []
 
@@ -98,12 +99,14 @@ class ExternalMemory:
         return self._record.mark(turn, done=done)
 
     @guarded("")
-    def begin_turn(self, text: str, session_id: str) -> str:
-        """Return what the provider remembers about a user message, as a fenced block, within the turn's deadline."""
+    def begin_turn(self, text: str, session_id: str, number: Callable[[], int]) -> str:
+        """Return what the provider remembers about a user message, as a fenced block, within the turn's deadline.
+
+        `number` returns the number of the turn in its conversation, the first being 1.
+        """
         if self._manager is None:
             return ""
-        self._turns += 1
-        recalled = self._manager.before_turn(self._turns, text, session_id)
+        recalled = self._manager.before_turn(number(), text, session_id)
         return (
             build_memory_context_block(recalled, max_chars=self._max_chars, source=self._name)
             if self._max_chars
@@ -127,7 +130,7 @@ class ExternalMemory:
     def switch(
         self, new_id: str, parent: str = "", reason: str = "", *, reset: bool = False, rewound: bool = False
     ) -> None:
-        """Notify the provider of a new session id (compression, branch, resume, new_session), or of a rewind."""
+        """Notify the provider of a new session id (compression, branch, resume, reset, new_session), or of a rewind."""
         if self._manager is not None:
             facts = {"reason": reason} if reason else {}
             self._manager.notify.session_switched(

@@ -54,9 +54,8 @@ class Chat:
             on_review=self._reviews.put,
         )
 
-    def end_and_switch_to(self, session: Session, reason: str) -> None:
-        """Ends the current conversation and continues in another."""
-        self.session.end(reason)
+    def replace_session(self, session: Session) -> None:
+        """Continues in another conversation, after the current one has ended."""
         self._used_before += self.agent.usage
         self.switch_to(session)
 

@@ -8,7 +8,6 @@ from memoranda.agent.events import ContextCompressed
 from memoranda.agent.session_views import SavedChange
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.output import describe_compression, join_lines
-from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import format_tokens
 from memoranda.cli.memory.entries import format_entries
 from memoranda.cli.search import format_search_answer
@@ -65,12 +64,15 @@ def _help(chat: Chat, argument: str) -> None:
 
 
 def _new(chat: Chat, argument: str) -> None:
-    session = start_session(chat.memory, chat.model)
-    if argument:
-        # Before the switch, so that the chat stays where it is if the title is in use.
-        session.rename(argument)
-    chat.end_and_switch_to(session, "new_chat")
+    chat.replace_session(chat.session.reset(argument, reason="new_session"))
     chat.output.show_session(chat.status, "A new conversation.")
+
+
+def _reset(chat: Chat, argument: str) -> None:
+    ended = chat.session.id if chat.is_recorded else ""
+    chat.replace_session(chat.session.reset())
+    hint = f" '/resume {ended}' returns to the one before." if ended else ""
+    chat.output.show_session(chat.status, f"A new conversation.{hint}")
 
 
 def _resume(chat: Chat, argument: str) -> None:
@@ -82,7 +84,7 @@ def _resume(chat: Chat, argument: str) -> None:
         chat.output.show_error(problem, "not_found")
         return
     if chat.memory.sessions.get_compression_tip(found) != chat.session.id:
-        chat.end_and_switch_to(start_session(chat.memory, chat.model, found), "resumed_other")
+        chat.replace_session(chat.session.switch(found))
     show_resumed(chat)
 
 
@@ -91,7 +93,9 @@ def _branch(chat: Chat, argument: str) -> None:
         chat.output.show_error("This conversation has no messages yet, so there is nothing to branch from.", "nothing")
         return
     original = chat.session.id
-    chat.end_and_switch_to(chat.session.branch(argument), "branched")
+    branch = chat.session.branch(argument)
+    chat.session.end("branched")
+    chat.replace_session(branch)
     chat.output.show_session(
         chat.status, f"A branch of the conversation. '/resume {original}' returns to the original."
     )
@@ -188,6 +192,7 @@ def show_resumed(chat: Chat) -> None:
 
 COMMANDS = {
     "/new": ChatCommand("[TITLE]", "Start a new conversation.", _new),
+    "/reset": ChatCommand("", "Start over; this conversation stays in the record.", _reset),
     "/resume": ChatCommand("ID|TITLE", "Resume another conversation.", _resume),
     "/branch": ChatCommand("[TITLE]", "Continue in a copy from here; the original stays as it is.", _branch),
     "/undo": ChatCommand("", "Undo the last turn, so that you can edit it and send it again.", _undo),
