@@ -211,6 +211,33 @@ def test_pruning_takes_ended_sessions_that_are_old(past: Terminal) -> None:
     assert past.ok("sessions", "prune", "--yes") == "There is nothing to prune.\n"
 
 
+def test_conversations_are_archived_and_put_back(past: Terminal) -> None:
+    """By name or by age; nothing is deleted, and searches still find them."""
+    assert past.json("sessions", "archive", "--older-than", "1d", "--title", "nothing")["archived"] == 0
+    assert "Archived 1 conversation." in past.ok("sessions", "archive", "--older-than", "1d", "--max-messages", "5")
+    listed = past.json("sessions", "list", "--archived")["sessions"]
+    assert [row["id"] for row in listed] == ["20250616_b"]
+    assert "plum" in past.ok("search", "plum cake")
+    past.ok("sessions", "unarchive", "20250616_b")
+    assert past.json("sessions", "list", "--archived")["sessions"] == []
+    past.ok("sessions", "archive", "Fix the build")
+    assert [row["id"] for row in past.json("sessions", "list")["sessions"]] == ["20250616_b"]
+
+
+@pytest.mark.parametrize("words", [[], ["Fix the build", "--older-than", "1d"], ["Fix the build", "--model", "m"]])
+def test_archiving_needs_names_or_an_age(past: Terminal, words: list[str]) -> None:
+    """Not both, and not neither."""
+    assert past.run("sessions", "archive", *words).exit_code == 2
+
+
+def test_lists_and_pruning_have_filters(past: Terminal) -> None:
+    """By title, model and size."""
+    assert [row["id"] for row in past.json("sessions", "list", "--model", "M/1")["sessions"]] == ["20250615_a"]
+    assert past.json("sessions", "list", "--min-messages", "9")["sessions"] == []
+    options = ("--older-than", "1d", "--dry-run", "--title")
+    assert past.json("sessions", "prune", *options, "cake")["would_delete"] == []
+
+
 def test_an_export_is_imported_unchanged(past: Terminal, tmp_path: Path) -> None:
     """Into another home, and a second import adds nothing."""
     file = tmp_path / "past.jsonl"

@@ -1,8 +1,8 @@
-"""The options that several commands share to select sessions: time, project and user."""
+"""The options that several commands share to select sessions: time, project, user, title, model, size and cost."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
@@ -38,6 +38,31 @@ project_option = click.option(
     metavar="NAME",
     help="Only this project: this (the repository or directory you are in), owner/name, or a directory.",
 )
+
+_FILTERS = (
+    click.option("--title", metavar="TEXT", help="Only titles that contain this."),
+    click.option("--model", metavar="TEXT", help="Only models whose name contains this."),
+    click.option("--provider", metavar="TEXT", help="Only providers whose name contains this."),
+    click.option("--min-messages", type=click.IntRange(0), help="Only sessions with at least this many messages."),
+    click.option("--max-messages", type=click.IntRange(0), help="Only sessions with at most this many messages."),
+    click.option("--min-tokens", type=click.IntRange(0), help="Only sessions with at least this many tokens."),
+    click.option("--max-tokens", type=click.IntRange(0), help="Only sessions with at most this many tokens."),
+    click.option("--min-cost", type=click.FloatRange(0), help="Only sessions that cost at least this many dollars."),
+    click.option("--max-cost", type=click.FloatRange(0), help="Only sessions that cost at most this many dollars."),
+)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def session_filter_options(command: _Command) -> _Command:
+    """Adds the options that are fields of a `SessionFilter`; the command receives them as keyword arguments."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def current_project() -> str | None:

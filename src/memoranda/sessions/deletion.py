@@ -9,11 +9,13 @@ from memoranda.sessions.copies import promote_copies
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import delete_messages, recount
 from memoranda.sessions.rotation import drop_compression_state
+from memoranda.sessions.session_filter import SessionFilter
 from memoranda.sessions.store_part import StorePart
 
 _DAY = 86_400
 _COLUMNS = ("id", "title", "source", "started_at", "last_active", "message_count", "conversation_id")
 _BATCH_SIZE = 500
+_LAST_PRUNE = "last_auto_prune"
 
 
 class Deletion(StorePart):
@@ -54,27 +56,84 @@ class Deletion(StorePart):
                 found |= {row[0] for row in rows}
         return found
 
-    def list_prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[dict[str, Any]]:
+    def list_prune_candidates(
+        self, /, older_than_days: float = 90, source: str | None = None, **filters: Any
+    ) -> list[dict[str, Any]]:
         """What `prune_sessions` would delete, with delegated work: id, title, source, started_at, message_count."""
         with self._engine.reading() as connection:
-            return self._candidates(connection, older_than_days, source)
+            return self._candidates(connection, older_than_days, source, SessionFilter.of(filters))
 
     def prune_sessions(
-        self, older_than_days: float = 90, source: str | None = None, *, confirmed: Collection[str] | None = None
+        self,
+        /,
+        older_than_days: float = 90,
+        source: str | None = None,
+        *,
+        confirmed: Collection[str] | None = None,
+        **filters: Any,
     ) -> int:
         """Delete ended sessions without a message for this many days, and the work they delegated; return how many.
 
         A session stays if its delegated work was active since, with all of that work. `confirmed` limits pruning to
-        sessions that a person has confirmed; of those, a session that became active since stays.
+        sessions that a person has confirmed; of those, a session that became active since stays. `filters` are the
+        fields of `SessionFilter`.
         """
         with self._engine.writing() as connection:
-            found = [row["id"] for row in self._candidates(connection, older_than_days, source)]
+            candidates = self._candidates(connection, older_than_days, source, SessionFilter.of(filters))
+            found = [row["id"] for row in candidates]
             count = self._delete(
                 connection,
                 found if confirmed is None else [session_id for session_id in found if session_id in confirmed],
             )
         if count:
             self._engine.shrink_log()
+        return count
+
+    def archive_sessions(self, /, older_than_days: float = 90, source: str | None = None, **filters: Any) -> int:
+        """Archive the conversations that `prune_sessions` would delete, with all their messages; return how many.
+
+        Sessions that are archived already do not count.
+        """
+        chosen = SessionFilter.of({"archived": False, **filters})
+        with self._engine.writing() as connection:
+            rows = self._candidates(connection, older_than_days, source, chosen)
+            conversations = {row["conversation_id"] for row in rows}
+            for conversation in conversations:
+                connection.execute(
+                    f"UPDATE sessions SET archived = 1 WHERE conversation_id = ? AND {self._in_scope}",
+                    (conversation, *self._scope.values),
+                )
+                note_change(connection, conversation)
+        return len(conversations)
+
+    def count_empty_sessions(self) -> int:
+        """How many ended sessions have no message and are not archived."""
+        with self._engine.reading() as connection:
+            return len(self._empty(connection))
+
+    def delete_empty_sessions(self) -> int:
+        """Delete the ended sessions without a message that are not archived; return how many."""
+        with self._engine.writing() as connection:
+            return self._delete(connection, self._empty(connection))
+
+    def prune_when_due(self, older_than_days: float, *, interval_hours: float = 24, vacuum: bool = True) -> int | None:
+        """Prune if the last time is long enough ago, and return how many sessions went; None if it is not due.
+
+        The store remembers the time, so that several processes together prune once per interval. The file shrinks
+        afterwards if something was deleted.
+        """
+        with self._engine.writing() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_LAST_PRUNE,)).fetchone()
+            if row is not None and time.time() - float(row[0]) < interval_hours * 3600:
+                return None
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (_LAST_PRUNE, repr(time.time())),
+            )
+        count = self.prune_sessions(older_than_days)
+        if count and vacuum:
+            self.vacuum()
         return count
 
     def empty_log(self) -> bool:
@@ -85,8 +144,21 @@ class Deletion(StorePart):
         """Return the space of deleted messages to the file system."""
         self._engine.vacuum()
 
-    def _candidates(self, connection: Connection, days: float, source: str | None) -> list[dict[str, Any]]:
+    def _empty(self, connection: Connection) -> list[str]:
+        rows = connection.execute(
+            f"SELECT id FROM sessions WHERE {self._in_scope} AND ended_at IS NOT NULL AND archived = 0"
+            " AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = sessions.id)"
+            " AND NOT EXISTS (SELECT 1 FROM sessions child WHERE child.parent_session_id = sessions.id)",
+            self._scope.values,
+        )
+        return [row[0] for row in rows]
+
+    def _candidates(
+        self, connection: Connection, days: float, source: str | None, chosen: SessionFilter
+    ) -> list[dict[str, Any]]:
         condition, values = self._old_condition(days, source)
+        narrowing = chosen.condition(self._dialect)
+        condition, values = f"{condition} AND {narrowing.text}", [*values, *narrowing.values]
         old = dict(connection.execute(f"SELECT id, conversation_id FROM sessions WHERE {condition}", values))
         cutoff = time.time() - days * _DAY
         families = {session_id: self._with_delegates(connection, [session_id]) for session_id in old}

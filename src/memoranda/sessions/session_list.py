@@ -8,6 +8,7 @@ from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
 from memoranda.sessions.lineage import conversation_chain
 from memoranda.sessions.message_rows import decode_content, text_of
+from memoranda.sessions.session_filter import SessionFilter
 from memoranda.sessions.store_part import StorePart
 
 _PREVIEW_CHARS = 60
@@ -20,6 +21,7 @@ class SessionList(StorePart):
 
     def list_sessions_rich(
         self,
+        /,
         source: str | Collection[str] | None = None,
         exclude_sources: Collection[str] = (),
         limit: int = 20,
@@ -32,12 +34,15 @@ class SessionList(StorePart):
         since: float | None = None,
         until: float | None = None,
         projects: Collection[str] | None = None,
+        archived_only: bool = False,
+        **filters: Any,
     ) -> list[Row]:
         """Conversations, newest first, each with `preview` and `last_active`.
 
         A compressed conversation is one row: its latest session, with the start of its first one and
         `_lineage_root_id`. Delegated work is omitted unless `include_children`. `since` and `until` filter by the time
-        of the last activity, `projects` by project.
+        of the last activity, `projects` by project, `filters` are the fields of `SessionFilter`; those about a session
+        mean the one that stands for the conversation.
         """
         conditions: list[str] = [self._in_scope]
         values: list[Any] = [*self._scope.values]
@@ -49,8 +54,10 @@ class SessionList(StorePart):
             condition, names = self._dialect.one_of("sessions.project", projects)
             conditions.append(condition)
             values += names
-        if not include_archived:
-            conditions.append("sessions.archived = 0")
+        archived = True if archived_only else None if include_archived else False
+        narrowing = SessionFilter.of({"archived": archived, **filters}).condition(self._dialect)
+        conditions.append(narrowing.text)
+        values += narrowing.values
         if not include_children:
             conditions.append(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')")
         # The database walks an index from its end, so it reads only a page of rows and those of the same hour.
@@ -98,10 +105,13 @@ class SessionList(StorePart):
             )
             return dict(rows.fetchall())
 
-    def session_count(self) -> int:
+    def session_count(self, /, **filters: Any) -> int:
+        """How many sessions there are, of every kind; `filters` are the fields of `SessionFilter`."""
+        narrowing = SessionFilter.of(filters).condition(self._dialect)
         with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT count(*) FROM sessions WHERE {self._in_scope}", self._scope.values
+                f"SELECT count(*) FROM sessions WHERE {self._in_scope} AND {narrowing.text}",
+                (*self._scope.values, *narrowing.values),
             ).fetchone()
         return int(row[0])
 

@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import list_and_show, rename_and_delete, transfer
+from memoranda.cli.sessions import archive, list_and_show, rename_and_delete, transfer
 
 _EPILOG = """\b
 Examples:
@@ -17,7 +17,7 @@ Examples:
 @click.group(epilog=_EPILOG)
 @memory_options
 def command() -> None:
-    """See, name, export and delete past conversations."""
+    """See, name, archive, export and delete past conversations."""
 
 
 for _subcommand in (
@@ -25,6 +25,8 @@ for _subcommand in (
     list_and_show.show,
     list_and_show.stats,
     rename_and_delete.rename,
+    archive.archive,
+    archive.unarchive,
     rename_and_delete.delete_command,
     rename_and_delete.prune,
     transfer.export,

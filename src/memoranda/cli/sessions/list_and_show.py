@@ -11,8 +11,10 @@ from memoranda.cli.filter_options import (
     describe_known_projects,
     project_option,
     resolve_projects,
+    session_filter_options,
     since_option,
     until_option,
+    without_none,
 )
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.sessions.lookup import find_session
@@ -59,6 +61,8 @@ _JSON_FIELDS = (
 @click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
 @click.option("--everything", is_flag=True, help="Also show archived sessions and delegated work.")
+@click.option("--archived", is_flag=True, default=None, help="Only archived sessions.")
+@session_filter_options
 @project_option
 @since_option
 @until_option
@@ -66,13 +70,13 @@ _JSON_FIELDS = (
 @memory_options
 def list_sessions(
     limit: int, offset: int, source: tuple[str, ...], everything: bool, project: str | None, since: float | None,
-    until: float | None, all_users: bool,
+    until: float | None, all_users: bool, **options: Any,
 ) -> None:  # fmt: skip
     """List conversations, the latest first. A compressed conversation is one entry."""
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         projects = None if project is None else resolve_projects(invocation, db, project)
-        filters = {"source": source or None, "projects": projects, "since": since, "until": until}
+        filters = {"source": source or None, "projects": projects, "since": since, "until": until, **options}
         rows = _rows(db, limit + 1, everything, offset=offset, **filters)
         reason = "" if rows else _explain_empty(db, filters, everything, offset)
     more = len(rows) > limit
@@ -89,13 +93,18 @@ def list_sessions(
 
 def _rows(db: SessionDB, limit: int, everything: bool, **filters: Any) -> list[dict[str, Any]]:
     return db.list_sessions_rich(
-        limit=limit, order_by_last_active=True, include_children=everything, include_archived=everything, **filters
+        limit=limit,
+        order_by_last_active=True,
+        include_children=everything,
+        include_archived=everything,
+        **without_none(filters),
     )
 
 
 def _explain_empty(db: SessionDB, filters: dict[str, Any], everything: bool, offset: int) -> str:
     """Explains why a list is empty: which option excludes the sessions that exist, or that there are none."""
-    options = [f"this --{name.removesuffix('s')}" for name, value in filters.items() if value is not None]
+    names = [name for name, value in filters.items() if value is not None]
+    options = [f"this --{'project' if name == 'projects' else name.replace('_', '-')}" for name in names]
     if filters["projects"] == frozenset():
         return f"{NO_PROJECT} {describe_known_projects(db)}".strip()
     if offset and _rows(db, 1, everything, **filters):

@@ -10,7 +10,7 @@ import click
 
 from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.filter_options import all_users_option, parse_time_option
+from memoranda.cli.filter_options import all_users_option, parse_time_option, session_filter_options, without_none
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
@@ -78,14 +78,16 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
     help="How long ago the last message must be.",
 )
 @click.option("--source", help="Only from this source.")
+@session_filter_options
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted; delete nothing.")
 @_yes_option
 @_export_option
 @all_users_option
 @memory_options
 def prune(
-    older_than: float, source: str | None, dry_run: bool, yes: bool, export_to: Path | None, all_users: bool
-) -> None:
+    older_than: float, source: str | None, dry_run: bool, yes: bool, export_to: Path | None, all_users: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Delete ended conversations that have had no new message for a while, with the work they delegated.
 
     Open conversations always stay, and so does one whose delegated work has newer messages.
@@ -93,7 +95,8 @@ def prune(
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         days = (time.time() - older_than) / 86_400
-        rows = db.list_prune_candidates(days, source)
+        filters = without_none(options)
+        rows = db.list_prune_candidates(days, source, **filters)
         if dry_run or not rows:
             invocation.respond(
                 _describe_sessions(rows) if rows else "There is nothing to prune.",
@@ -106,7 +109,7 @@ def prune(
             rows,
             yes,
             export_to,
-            lambda shown: db.prune_sessions(days, source, confirmed=frozenset(shown)),
+            lambda shown: db.prune_sessions(days, source, confirmed=frozenset(shown), **filters),
         )
 
 

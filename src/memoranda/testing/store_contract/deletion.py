@@ -3,7 +3,7 @@
 import time
 
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, findable, say
+from memoranda.testing.store_contract.assertions import chain, expect_refusal, findable, say
 
 DAY = 86_400.0
 
@@ -132,3 +132,56 @@ class DeletionContract:
         store.sessions.end_session("c", "user_exit")
         assert store.deletion.prune_sessions() == 3
         assert store.listing.session_count() == 0
+
+    def test_pruning_and_archiving_take_only_what_passes_the_filters(self, store: SessionStore) -> None:
+        """Texts anywhere and in any case, sizes, costs and dates; every condition must be met."""
+        for name, model, tokens in (("small", "acme/Fast-1", 10), ("large", "acme/slow-1", 5_000)):
+            old(store, name, 100)
+            store.sessions.update_session(name, model=model)
+            store.titles.set_session_title(name, f"Plan 50% of {name}")
+            store.usage.update_token_counts(name, input_tokens=tokens, estimated_cost_usd=tokens / 1_000)
+        for filters, expected in (
+            ({"model": "FAST"}, ["small"]),
+            ({"title": "50% of l"}, ["large"]),
+            ({"title": "50_ of"}, []),
+            ({"min_tokens": 11}, ["large"]),
+            ({"max_tokens": 10}, ["small"]),
+            ({"min_cost": 1.0}, ["large"]),
+            ({"min_messages": 2}, []),
+            ({"started_before": time.time() - 101 * DAY}, []),
+            ({"end_reason": "user_exit", "max_cost": 1.0}, ["small"]),
+        ):
+            found = [row["id"] for row in store.deletion.list_prune_candidates(90, None, **filters)]
+            assert found == expected, filters
+        assert store.deletion.archive_sessions(90, min_tokens=11) == 1
+        assert store.deletion.archive_sessions(90, min_tokens=11) == 0
+        assert [row["id"] for row in store.listing.list_sessions_rich(archived_only=True)] == ["large"]
+        assert (store.listing.session_count(), store.listing.session_count(archived=False)) == (2, 1)
+        assert store.deletion.prune_sessions(90, archived=False) == 1
+        assert store.sessions.get_session("large") is not None
+        with expect_refusal("cannot be filtered by 'colour'"):
+            store.deletion.prune_sessions(90, colour="red")
+        with expect_refusal("min_tokens must be a number"):
+            store.deletion.prune_sessions(90, min_tokens="many")
+
+    def test_empty_sessions_are_counted_and_deleted(self, store: SessionStore) -> None:
+        """Those that ended, are not archived and have no children."""
+        for name in ("open", "ended", "kept", "parent"):
+            store.sessions.create_session(name, "cli")
+        store.sessions.create_session("child", "cli", parent_session_id="parent", relation="branch")
+        for name in ("ended", "kept", "parent"):
+            store.sessions.end_session(name, "user_exit")
+        store.sessions.set_session_archived("kept", True)
+        old(store, "said", 1)
+        assert store.deletion.count_empty_sessions() == 1
+        assert store.deletion.delete_empty_sessions() == 1
+        assert store.sessions.get_session("ended") is None
+        assert store.listing.session_count() == 5
+
+    def test_pruning_on_an_interval_happens_once_per_interval(self, store: SessionStore) -> None:
+        """The store remembers when it was last pruned."""
+        old(store, "a", 100)
+        assert store.deletion.prune_when_due(90) == 1
+        old(store, "b", 100)
+        assert store.deletion.prune_when_due(90) is None
+        assert store.deletion.prune_when_due(90, interval_hours=0) == 1
