@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import memoranda
+from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles
+from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 from tests.cli.hosts.helper_processes import ANSWER, PROMPT, HookProcesses, copy_program, fill, wait_until
 from tests.cli.terminal import Terminal
@@ -260,6 +262,21 @@ def test_an_idle_helper_ends_and_leaves_nothing(hooks: HookProcesses) -> None:
     helper = hooks.start_process("hook_helper._IDLE_SECONDS = 0.3")
     assert _end_of(helper) == 0
     assert list((hooks.home / "run").iterdir()) == []
+
+
+def test_a_helper_completes_an_index_that_is_behind(hooks: HookProcesses) -> None:
+    """Such as one that an upgrade made useless: hooks only read it, and reading all messages would make them late."""
+    for file in hooks.home.glob("state.index.db.*"):
+        file.unlink()
+    hooks.start_helper("hook_helper._INDEX_STEP = 3")
+
+    def is_complete() -> bool:
+        # A `Memory` would complete the index itself.
+        with PromptStore(hooks.home / "state.db", Scope.everyone()) as store:
+            return store.index.state().complete
+
+    wait_until(is_complete)
+    assert ANSWER in hooks.prompt() and "note" not in hooks.last_call()
 
 
 def test_a_helper_ends_with_its_home(hooks: HookProcesses) -> None:

@@ -21,6 +21,7 @@ from memoranda.adapters.hosts.home_config import HomeConfig
 from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS
 from memoranda.adapters.hosts.hook_log import HookCaller, HookLog
 from memoranda.adapters.hosts.hooks import read_payload
+from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles, remove_stale_files, write_info
 from memoranda.cli.hosts.helper_protocol import ANSWER, FAILED, LEAVING
@@ -29,7 +30,9 @@ from memoranda.cli.hosts.hook_error_log import log_error
 from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.loaded_files import LoadedFiles
 from memoranda.config.environment import locate_home
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import LockTimeoutError, MemorandaError
+from memoranda.sessions.scope import Scope
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
@@ -42,13 +45,15 @@ _MAX_ANSWERS = 2_000
 _MAX_SECONDS_PER_ANSWER = 10
 _CONNECTION_TIMEOUT = 1.0
 _LOCK_TIMEOUT = 0.2
+# A hook that arrives meanwhile waits for one step.
+_INDEX_STEP = 1_000
+_PAUSE = 0.05
 _REQUEST_FIELDS = 8
 # What an answer loads when it needs it.
 _MODULES = (
     "memoranda.adapters.hosts.prompt_evidence",
     "memoranda.cli.log_file",
     "memoranda.curated.store",
-    "memoranda.db.orphaned_wal",
     "memoranda.recall.evidence",
     "memoranda.recall.settings",
     "memoranda.safety.fence",
@@ -86,6 +91,7 @@ class HookHelper:
         self._answers = 0
         self._last_use = time.monotonic()
         self._leaving = False
+        self._index_is_behind = True
 
     def run(self) -> None:
         """Opens the socket, loads everything, and answers."""
@@ -121,15 +127,31 @@ class HookHelper:
 
     def _serve(self, listener: socket.socket) -> None:
         while not self._leaving:
-            listener.settimeout(_SECONDS_BETWEEN_CHECKS)
+            listener.settimeout(_PAUSE if self._index_is_behind else _SECONDS_BETWEEN_CHECKS)
             try:
                 connection, _ = listener.accept()
             except TimeoutError:
+                if self._index_is_behind:
+                    self._index_some()
                 idle = time.monotonic() - self._last_use > _IDLE_SECONDS
                 self._leaving = idle or not self._is_current()
                 continue
             with connection:
                 self._serve_connection(connection)
+
+    def _index_some(self) -> None:
+        """Indexes a part of what is missing, such as everything after an upgrade; hooks only read the index."""
+        self._index_is_behind = False
+        signal.alarm(_MAX_SECONDS_PER_ANSWER)
+        try:
+            if database_exists(self._home.state_db):
+                with PromptStore(self._home.state_db, Scope.everyone()) as store:
+                    progress = store.index.catch_up(limit=_INDEX_STEP)
+                self._index_is_behind = progress.problem is None and not progress.complete
+        except (MemorandaError, OSError, sqlite3.Error) as error:
+            log_error(self._home.root, "the helper could not update the index", error)
+        finally:
+            signal.alarm(0)
 
     def _serve_connection(self, connection: socket.socket) -> None:
         signal.alarm(_MAX_SECONDS_PER_ANSWER)
@@ -151,6 +173,7 @@ class HookHelper:
     def _reply(self, fields: list[bytes]) -> tuple[bytes, bytes]:
         self._last_use = time.monotonic()
         self._answers += 1
+        self._index_is_behind = True
         if not self._is_current():
             self._leaving = True
             return LEAVING, b""
