@@ -144,6 +144,7 @@ def test_an_event_loop_does_not_wait_for_itself(tmp_path: Path) -> None:
     asyncio.run(nested())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_step_leaves_nothing_locked(tmp_path: Path) -> None:
     """Taking and releasing a lock can be interrupted anywhere."""
