@@ -131,7 +131,8 @@ def test_whatever_is_left_of_a_home_makes_a_directory_one(tmp_path: Path) -> Non
     listed = re.findall(r"^  (\S+)", page.partition("```text")[2].partition("```")[0], flags=re.MULTILINE)
     names = {name.split("/")[0].replace("<number>", "1").replace("<time>", "1") for name in listed}
     assert len(names) > 20
-    for name in names:
+    # Many directories of a system have one, and a helper leaves it empty when it ends.
+    for name in names - {"run"}:
         directory = tmp_path / f"with {name.strip('*.')}"
         directory.mkdir()
         (directory / "notes of mine").touch()
