@@ -1,7 +1,7 @@
-"""The shapes of what Memoranda answers with, for type checkers.
+"""The types of Memoranda's answers, for type checkers.
 
-Every answer is a plain dict at run time, ready for `json.dumps`. A key that is marked as not required is only there
-when it has something to say; `docs/reference/session-search-tool.md` and `memory-tool.md` describe each.
+Every answer is a plain dict at run time, ready for `json.dumps`. A key that is not required is present only when it
+applies; `docs/reference/session-search-tool.md` and `memory-tool.md` describe each key.
 """
 
 from typing import Any, Literal, NotRequired, Required, TypedDict
@@ -23,7 +23,7 @@ class ChatToolCall(TypedDict):
 
 
 class ChatMessage(TypedDict, total=False):
-    """One message of a conversation in the form that chat APIs accept; other fields that were recorded stay in it."""
+    """One message of a conversation in the form that chat APIs accept; it keeps other fields that were recorded."""
 
     role: Required[str]
     content: Required[Any]
@@ -36,7 +36,7 @@ class ChatMessage(TypedDict, total=False):
 
 
 class FoundMessage(TypedDict):
-    """One message as a search shows it; `truncated` and `chars` when its text was shortened."""
+    """One message as a search shows it; it has `truncated` and `chars` when its text was shortened."""
 
     id: int
     role: str
@@ -51,7 +51,7 @@ class FoundMessage(TypedDict):
 
 
 class SearchHit(TypedDict):
-    """One conversation of a search. Without a query it has the fields from `started` to `preview`, else the others."""
+    """One hit of a search. Without a query it has the fields from `started` to `preview`, otherwise the later ones."""
 
     session_id: str
     title: str | None

@@ -5,7 +5,7 @@
         "How the weather will be at a place."
 
 The name and the docstring are what the model reads; the annotations become the JSON schema. Arguments are checked
-against it before the function is called, and an error of the function becomes a result that the model can read.
+against it before the function is called, and an error in the function becomes a result that the model can read.
 """
 
 import enum
@@ -22,8 +22,8 @@ from memoranda.tools import JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
-_SIMPLE: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-_LISTS = (list, tuple, set, frozenset, Sequence, AbstractSet)
+_JSON_TYPES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_LIST_TYPES = (list, tuple, set, frozenset, Sequence, AbstractSet)
 _CALLABLE_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -84,7 +84,7 @@ def _make_tool(function: Callable[..., Any], name: str, description: str) -> Too
 
 
 def _default(parameter: inspect.Parameter) -> JsonObject:
-    """The default of a parameter for its schema, if JSON can express it; None is in the type already."""
+    """Return the default of a parameter for its schema, if JSON can express it; the type already includes None."""
     if parameter.default in (inspect.Parameter.empty, None):
         return {}
     try:
@@ -95,15 +95,15 @@ def _default(parameter: inspect.Parameter) -> JsonObject:
 
 
 def _schema(hint: Any, where: str) -> JsonObject:
-    """The JSON schema of an annotation; raises TypeError for a type that JSON cannot express."""
+    """Return the JSON schema of an annotation; raises TypeError for a type that JSON cannot express."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        about = next((each for each in inner[1:] if isinstance(each, str)), "")
-        return _schema(inner[0], where) | ({"description": about} if about else {})
+        description = next((each for each in inner[1:] if isinstance(each, str)), "")
+        return _schema(inner[0], where) | ({"description": description} if description else {})
     if hint is Any:
         return {}
-    if hint in _SIMPLE:
-        return {"type": _SIMPLE[hint]}
+    if hint in _JSON_TYPES:
+        return {"type": _JSON_TYPES[hint]}
     if origin is Literal or _is_enum(hint):
         values = list(inner) if origin is Literal else [member.value for member in hint]
         return {"enum": values} | _common_type(values)
@@ -119,7 +119,7 @@ def _schema(hint: Any, where: str) -> JsonObject:
 
 
 def _container_schema(hint: Any, where: str) -> JsonObject | None:
-    """The JSON schema of a TypedDict, a mapping or a list; None for another type."""
+    """Return the JSON schema of a TypedDict, a mapping or a list; None for any other type."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if is_typeddict(hint):
         fields = get_type_hints(hint)
@@ -131,7 +131,7 @@ def _container_schema(hint: Any, where: str) -> JsonObject | None:
     if kind in (dict, Mapping):
         return {"type": "object"} | ({"additionalProperties": _schema(inner[1], where)} if inner else {})
     items = [each for each in inner if each is not ...]
-    if kind in _LISTS and len(items) <= 1:
+    if kind in _LIST_TYPES and len(items) <= 1:
         return {"type": "array"} | ({"items": _schema(items[0], where)} if items else {})
     return None
 
@@ -141,12 +141,12 @@ def _is_enum(hint: Any) -> bool:
 
 
 def _common_type(values: Sequence[Any]) -> JsonObject:
-    found = {_SIMPLE.get(type(value)) for value in values}
+    found = {_JSON_TYPES.get(type(value)) for value in values}
     return {"type": found.pop()} if len(found) == 1 and None not in found else {}
 
 
 def _convert(value: Any, hint: Any) -> Any:
-    """A value that fits its schema as the function expects it: an Enum member, a set, a tuple, a float."""
+    """Convert a value that fits its schema to the type of the parameter: an Enum member, a set, a tuple, a float."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _convert(value, inner[0])
@@ -160,10 +160,10 @@ def _convert(value: Any, hint: Any) -> Any:
     if origin in (list, Sequence) and inner and isinstance(value, list):
         return [_convert(item, inner[0]) for item in value]
     if origin in (Union, types.UnionType):
-        fitting = [each for each in inner if not describe_problems({"value": value}, _only(each))]
+        fitting = [each for each in inner if not describe_problems({"value": value}, _wrap_schema(each))]
         return _convert(value, fitting[0]) if fitting else value
     return value
 
 
-def _only(hint: Any) -> JsonObject:
+def _wrap_schema(hint: Any) -> JsonObject:
     return {"properties": {"value": _schema(hint, "value")}}

@@ -1,6 +1,6 @@
 """Checks what a developer passes to the API: a mistake raises at once and says what to do instead.
 
-The tools that a model calls are lenient instead, and answer a mistake with a refusal in JSON.
+The tools that a model calls are lenient, and answer a mistake with a refusal in JSON.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ ROLES = ("user", "assistant", "tool", "system", "developer")
 
 
 def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raise TypeError for a keyword that a function does not have."""
+    """Raise TypeError for an option that a function does not have."""
     for name in unknown:
         suggestion = did_you_mean(name, known) or f" There are: {', '.join(known)}."
         raise TypeError(f"{function}() has no option {name!r}.{suggestion}")
@@ -26,7 +26,7 @@ def require_hook(name: str, value: object, hook: str) -> None:
 
 
 def require_range(name: str, value: int | None, maximum: int) -> None:
-    """Raise unless a number is missing, or from 1 to the maximum."""
+    """Raise SessionError unless a number is None or from 1 to the maximum."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
@@ -36,7 +36,7 @@ def require_range(name: str, value: int | None, maximum: int) -> None:
 
 
 def require_question(content: Any) -> None:
-    """Raise unless the content is a user's message: text, or a list of content parts, and not empty."""
+    """Raise SessionError unless the content is a user's message: text or a list of content parts, and not empty."""
     if not isinstance(content, str | Mapping | Sequence):
         raise SessionError(
             f"A turn begins with the user's message, as text or as a list of content parts, not {_describe(content)}."
@@ -46,7 +46,7 @@ def require_question(content: Any) -> None:
 
 
 def require_messages(messages: Any) -> None:
-    """Raise unless every message has a known role, and every result of a tool names its call."""
+    """Raise SessionError unless every message has a known role, and every result of a tool names its call."""
     for message in messages:
         if not isinstance(message, Mapping):
             raise SessionError(f"A message is a dict with a role and content, not {_describe(message)}.")
@@ -62,7 +62,7 @@ def require_messages(messages: Any) -> None:
 
 
 def require_answer(reply: Any) -> None:
-    """Raise unless a reply can end a turn: text, a message, or several messages."""
+    """Raise SessionError unless a reply can end a turn: text, a message, or several messages."""
     if not isinstance(reply, str | Mapping | Sequence) or (not isinstance(reply, str) and not reply):
         found = "nothing" if reply is not None and not reply else _describe(reply)
         raise SessionError(f"done() takes the answer: text, a message, or a list of messages, not {found}.")

@@ -1,9 +1,10 @@
-"""Locks by name between threads and processes; a holder that ends, kill -9 included, no longer holds anything.
+"""Locks by name between threads and processes; the system releases them when their holder ends, even by kill -9.
 
 All names share one lock file: the hash of a name selects a byte of it, and the system locks that byte. Nothing is ever
 written to the file, and it is never deleted. The system's byte locks belong to a process, not to a thread, and closing
-any descriptor of the file drops all of them. So one descriptor serves the whole process, and a registry says which
-names this process holds. A forked process does not inherit these locks, so it cannot keep what its killed parent held.
+any descriptor of the file releases all of them. So one descriptor serves the whole process, and a registry records
+which names this process holds. A forked process does not inherit these locks, so it cannot keep those of a killed
+parent.
 """
 
 import errno
@@ -27,7 +28,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# So many bytes that two names practically never share one; Windows locks only in the first 2 GiB of a file.
+# With so many bytes, two names practically never share one. Windows locks only in the first 2 GiB of a file.
 _SLOT_BITS = 30 if sys.platform == "win32" else 62
 _BUSY = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 _FIRST_PAUSE, _MAX_PAUSE = 0.001, 0.03
@@ -62,7 +63,7 @@ class NamedLock:
             raise
 
     def release(self) -> None:
-        """Release the lock; without one it does nothing."""
+        """Release the lock; does nothing if it is not held."""
         if self._claim is not None:
             _registry.release(self._path, self._slot, self._claim)
             self._claim = None
@@ -71,14 +72,14 @@ class NamedLock:
 
 
 class _Claim:
-    """What a lock holds in the registry, or waits with."""
+    """One attempt to get a lock: in the registry it is the holder of a byte, or waits in the queue for it."""
 
     def __init__(self, thread: int) -> None:
         self.thread = thread
 
 
 class _LockFile:
-    """A lock file in this process: who holds which byte of it, and who waits. Used by one thread at a time."""
+    """A lock file in this process: the holder of each byte and the claims that wait. Used by one thread at a time."""
 
     def __init__(self, path: str) -> None:
         self._descriptor: int | None = None
@@ -87,13 +88,13 @@ class _LockFile:
         self._queues: dict[int, list[_Claim]] = {}
 
     def claim(self, slot: int, claim: _Claim) -> _Claim | None:
-        """Lock a byte if it is free and the claim is first in its queue; the holder, None if it is another process."""
+        """Lock a free byte if the claim is first in the queue; returns the holder, None for another process."""
         queue = self._queues.setdefault(slot, [])
         if claim not in queue:
             queue.append(claim)
         if slot in self._holders or queue[0] is not claim:
             return self._holders.get(slot, queue[0])
-        # Registered before it is locked: after an interrupt in between, `drop` unlocks the byte.
+        # Registered before the byte is locked, so that `drop` unlocks it after an interrupt in between.
         self._holders[slot] = claim
         if not self._lock_byte(slot):
             del self._holders[slot]
@@ -145,7 +146,7 @@ class _LockFile:
     def _unlock_byte(self, slot: int) -> None:
         if self._descriptor is None:
             return
-        # Windows complains about a byte that is not locked: an interrupt came before its lock.
+        # Windows raises an error for a byte that is not locked, which an interrupt before its lock can cause.
         with suppress(OSError):
             if sys.platform == "win32":
                 os.lseek(self._descriptor, slot, os.SEEK_SET)
@@ -159,14 +160,14 @@ class _Registry:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        # The threads that hold the mutex or are about to.
+        # The threads that hold the mutex or wait for it.
         self._threads: set[int] = set()
         self._files: dict[str, _LockFile] = {}
-        # What was released and may still be registered, oldest first.
+        # Released claims that may still be registered, the oldest first.
         self._released: deque[tuple[str, int, _Claim]] = deque()
 
     def claim(self, path: str, slot: int, claim: _Claim) -> _Claim | None:
-        """Lock a byte if it is free; the holder, None if that is another process."""
+        """Lock a byte if it is free; returns the holder, None for another process."""
         self._drop_released()
         with self._exclusive():
             holder = self._file(path).claim(slot, claim)
@@ -176,12 +177,12 @@ class _Registry:
     def release(self, path: str, slot: int, claim: _Claim) -> None:
         """Give up a claim; an interrupted call can be repeated."""
         self._released.append((path, slot, claim))
-        # The garbage collector may call this in a thread that holds the mutex: that one drops the claim afterwards.
+        # The garbage collector may call this in a thread that holds the mutex; that thread drops the claim later.
         if not (self._mutex.locked() and threading.get_ident() in self._threads):
             self._drop_released()
 
     def reset_in_child(self) -> None:
-        """A forked process holds none of its parent's locks."""
+        """Forget every lock in a forked process, which holds none of its parent's locks."""
         self._mutex = threading.Lock()
         for file in self._files.values():
             file.close()
@@ -215,7 +216,7 @@ class _Registry:
 
 
 def _runs_event_loop() -> bool:
-    """Whether this thread runs an event loop; asyncio is loaded if one runs."""
+    """Whether this thread runs an event loop; does not import asyncio, which is loaded if one runs."""
     events = sys.modules.get("asyncio.events")
     return events is not None and events._get_running_loop() is not None
 
