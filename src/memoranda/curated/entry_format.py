@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, digest, unify_newlines
 
-DELIMITER = "\n§\n"
+ENTRY_DELIMITER = "\n§\n"
 _DELIMITER_LINE = re.compile(r"^§$", re.MULTILINE)
 _HANDLE = re.compile(r"entry:([0-9a-f]{8,64})")
 
@@ -26,17 +26,17 @@ def parse(text: str) -> list[str]:
 
 def serialise(entries: Sequence[str]) -> str:
     """The text of a file with these entries."""
-    return DELIMITER.join(entries)
+    return ENTRY_DELIMITER.join(entries)
 
 
 def serialise_to_bytes(entries: Sequence[str]) -> bytes:
     """The same in UTF-8. Encoding entry by entry is much faster, because most are ASCII and the delimiter is not."""
-    return DELIMITER.encode().join(map(str.encode, entries))
+    return ENTRY_DELIMITER.encode().join(map(str.encode, entries))
 
 
 def size(entries: Sequence[str]) -> int:
     """How much of the limit these entries use: code points of the whole text, delimiters included."""
-    return sum(map(len, entries)) + len(DELIMITER) * max(0, len(entries) - 1)
+    return sum(map(len, entries)) + len(ENTRY_DELIMITER) * max(0, len(entries) - 1)
 
 
 def reads_back_as_itself(entry: str) -> bool:

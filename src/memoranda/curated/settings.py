@@ -7,6 +7,9 @@ Target = Literal["memory", "user"]
 TARGETS: tuple[Target, ...] = ("memory", "user")
 FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 
+DEFAULT_MEMORY_CHAR_LIMIT = 2200
+DEFAULT_USER_CHAR_LIMIT = 1375
+
 WriteApproval = Literal["off", "propose", "explicit-only"]
 
 
@@ -16,8 +19,8 @@ class CuratedSettings:
 
     memory_enabled: bool = True
     user_profile_enabled: bool = True
-    memory_char_limit: int = 2200
-    user_char_limit: int = 1375
+    memory_char_limit: int = DEFAULT_MEMORY_CHAR_LIMIT
+    user_char_limit: int = DEFAULT_USER_CHAR_LIMIT
     write_approval: WriteApproval = "off"
     lock_timeout: float = 10.0
 

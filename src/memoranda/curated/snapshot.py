@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memoranda.curated.entry_format import DELIMITER
+from memoranda.curated.entry_format import ENTRY_DELIMITER
 from memoranda.curated.entry_scanner import ScannedEntry
 from memoranda.curated.settings import Target
 
@@ -23,7 +23,7 @@ def render(target: Target, entries: Sequence[ScannedEntry], used: int, limit: in
     """The block for these entries, or None when there are none."""
     if not entries:
         return None
-    return _block(target, usage(used, limit), DELIMITER.join(entry.visible_text for entry in entries))
+    return _block(target, usage(used, limit), ENTRY_DELIMITER.join(entry.visible_text for entry in entries))
 
 
 def render_problem(target: Target, file_name: str, problem: str) -> str:

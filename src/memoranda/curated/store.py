@@ -14,7 +14,8 @@ from pathlib import Path
 
 from memoranda.curated import refusals
 from memoranda.curated.approval_queue import ApprovalQueue, Proposal
-from memoranda.curated.entry_format import size
+from memoranda.curated.entry_fields import EntryFields
+from memoranda.curated.entry_format import ENTRY_DELIMITER, size
 from memoranda.curated.entry_scanner import EntryScanner, ScannedEntry
 from memoranda.curated.journal import MemoryAction, MemoryJournal, next_change
 from memoranda.curated.memory_file import (
@@ -33,7 +34,14 @@ from memoranda.curated.operations import (
     plan,
     rewrite_edits,
 )
-from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.curated.settings import (
+    DEFAULT_MEMORY_CHAR_LIMIT,
+    DEFAULT_USER_CHAR_LIMIT,
+    FILE_NAMES,
+    TARGETS,
+    CuratedSettings,
+    Target,
+)
 from memoranda.curated.snapshot import render, render_problem, usage
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import AwaitsApproval, MemoryReceipt, MemoryRefusal, MemoryWriteResult, Origin
@@ -41,6 +49,9 @@ from memoranda.curated.writer import MemoryWriter
 from memoranda.errors import StorageError
 from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.journaled_writer import WriteFailure
+
+# The constants are here too, because programs written for Hermes import them together with the store.
+__all__ = ["DEFAULT_MEMORY_CHAR_LIMIT", "DEFAULT_USER_CHAR_LIMIT", "ENTRY_DELIMITER", "MemoryStore", "MemoryView"]
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +77,7 @@ class MemoryView:
         return usage(self.used, self.limit)
 
 
-class MemoryStore:
+class MemoryStore(EntryFields):
     """Curated memory in one directory, which stays the same for the lifetime of the store."""
 
     def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:

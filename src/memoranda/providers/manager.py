@@ -20,6 +20,7 @@ from memoranda.providers.active_provider import accept_provider
 from memoranda.providers.delivery import Delivery
 from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.health import HealthTracker, ProviderHealth
+from memoranda.providers.hook_names import HookNames
 from memoranda.providers.jobs import Backlog
 from memoranda.providers.message_text import replace_surrogates
 from memoranda.providers.notifications import ProviderNotifier
@@ -50,7 +51,7 @@ class ProviderStatus:
     backlog: Backlog
 
 
-class MemoryManager:
+class MemoryManager(HookNames):
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
@@ -244,8 +245,11 @@ class MemoryManager:
             return {"success": False, "error": f"No memory provider has a tool {name!r}."}
         return active.tools.call(name, args, self._queue.session_id)
 
-    def handle_tool_call(self, tool_name: str, args: Mapping[str, Any]) -> str:
-        """Call a tool of the provider, and return its answer as JSON text."""
+    def handle_tool_call(self, tool_name: str, args: Mapping[str, Any], **facts: Any) -> str:
+        """Call a tool of the provider, and return its answer as JSON text.
+
+        Callers may pass facts; the provider gets the session of this manager and no others.
+        """
         return json.dumps(self.call_tool(tool_name, args), ensure_ascii=False)
 
     # Status

@@ -40,7 +40,7 @@ class ProviderNotifier:
             return
         self._queue.turn_recorded()
         self._state.wake_delivery()
-        self._prefetch_next(self._clean(question), session_id or self._queue.session_id)
+        self.prefetch_next(question, session_id)
 
     def turn_finished(
         self,
@@ -50,14 +50,19 @@ class ProviderNotifier:
         messages: list[Message] | None = None,
         *,
         key: str = "",
+        prefetch: bool = True,
     ) -> bool:
-        """Queue a completed turn that is in no record; without a question or an answer it must have messages."""
+        """Queue a completed turn that is in no record; without a question or an answer it must have messages.
+
+        With `prefetch` the provider also prepares recall for the next turn.
+        """
         question, answer = self._clean(plain_text(user)).strip(), self._clean(plain_text(assistant)).strip()
         if not (question and answer) and not messages:
             return False
         session_id = session_id or self._queue.session_id
         queued = self._put(turn_job(session_id, question, answer, messages, key))
-        self._prefetch_next(question, session_id)
+        if prefetch:
+            self.prefetch_next(question, session_id)
         return queued
 
     def memory_written(
@@ -103,10 +108,11 @@ class ProviderNotifier:
         facts |= {"child_session_id": child_session_id, "session_id": session_id}
         return self._put(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))
 
-    def _prefetch_next(self, question: str, session_id: str) -> None:
+    def prefetch_next(self, question: str, session_id: str = "") -> None:
+        """Have the provider prepare recall for the next turn, without waiting."""
         provider = self._state.ready
         if provider is not None and provider.implements("queue_prefetch"):
-            provider.recall.warm_up(question, session_id)
+            provider.recall.warm_up(self._clean(question), session_id or self._queue.session_id)
 
     def _put(self, job: NewJob) -> bool:
         hook = HOOKS[job.kind]

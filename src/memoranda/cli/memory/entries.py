@@ -13,7 +13,7 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.config import editor_is_set
-from memoranda.curated.entry_format import DELIMITER, parse
+from memoranda.curated.entry_format import ENTRY_DELIMITER, parse
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore, MemoryView
@@ -110,7 +110,7 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
         invocation.fail("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
     store = open_curated_memory(invocation)
     view = store.view(target)
-    before = DELIMITER.join(entry.text for entry in view.entries) + "\n"
+    before = ENTRY_DELIMITER.join(entry.text for entry in view.entries) + "\n"
     # The draft is our file and not the editor's, so that typed text is kept until it is saved.
     with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
         draft.write(before.encode())
