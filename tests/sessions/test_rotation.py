@@ -199,51 +199,67 @@ def test_an_older_store_is_upgraded(path: Path) -> None:
     assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
 
 
-def test_lost_copies_are_reported_and_replaced_with_a_note(tmp_path: Path) -> None:
-    """The doctor finds copies without an original; after the repair they say so, and nothing else changes."""
+# An original that another program deleted: its copies have the text, unless an earlier version wrote them.
+_lost_originals = pytest.mark.parametrize(
+    ("statement", "remaining"),
+    [("SELECT 1", "1"), ("UPDATE messages SET content = NULL WHERE content = '1'", LOST)],
+    ids=["with text", "without text"],
+)
+
+
+def _delete_original(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM messages WHERE content = '1' AND copy_of IS NULL")
+        connection.execute(statement)
+        connection.execute("UPDATE sessions SET message_count = 1 WHERE id = 'a'")
+        connection.commit()
+
+
+@_lost_originals
+def test_copies_without_an_original_are_reported_and_repaired(tmp_path: Path, statement: str, remaining: str) -> None:
+    """The repair makes them originals, or says that the message is lost, and nothing else changes."""
     home = Home.at(tmp_path / "home")
     with open_store(home.state_db) as store:
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
-    with closing(sqlite3.connect(home.state_db)) as connection:
-        connection.execute("DELETE FROM messages WHERE content = '1'")
-        connection.execute("UPDATE sessions SET message_count = 1 WHERE id = 'a'")
-        connection.commit()
+    _delete_original(home.state_db, statement)
     (finding,) = [each for each in examine(home) if "copies" in each.problem]
     assert finding.repair is not None
     finding.repair()
     assert [each.problem for each in examine(home) if each.path == home.state_db] == []
     with open_store(home.state_db) as store:
-        assert contents(store, "b") == ["In short.", LOST, "2"]
+        assert contents(store, "b") == ["In short.", remaining, "2"]
         rotate(store, "b", "c", 2)
-        assert contents(store, "c") == ["In short.", LOST, "2"]
+        assert contents(store, "c") == ["In short.", remaining, "2"]
         assert store.maintenance.miscounted_sessions() == []
 
 
-def test_a_continuation_of_a_lost_message_says_so(store: SessionStore, path: Path) -> None:
-    """A continuation and a branch of a session whose origin another program has deleted have a word in its place."""
+@_lost_originals
+def test_a_continuation_keeps_what_remains_of_a_lost_message(
+    store: SessionStore, path: Path, statement: str, remaining: str
+) -> None:
+    """A continuation and a branch of a session whose original another program has deleted have its text, or a note."""
     begin(store, "a", "1", "2")
     rotate(store, "a", "b")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM messages WHERE content = '1'")
-        connection.commit()
+    _delete_original(path, statement)
     store.rotation.branch_session("b", "c")
     rotate(store, "b", "d", 2)
-    assert contents(store, "c")[1:] == contents(store, "d")[1:] == [LOST, "2"]
+    assert contents(store, "c")[1:] == contents(store, "d")[1:] == [remaining, "2"]
     store.maintenance.recount_sessions(["a"])
     assert store.maintenance.miscounted_sessions() == []
 
 
-def test_salvaging_keeps_rows_that_refer(store: SessionStore, path: Path, tmp_path: Path) -> None:
-    """With what they refer to, or with a word in place of what is lost."""
+@_lost_originals
+def test_salvaging_keeps_rows_that_refer(
+    store: SessionStore, path: Path, tmp_path: Path, statement: str, remaining: str
+) -> None:
+    """With what they refer to, with their own text, or with a note in place of what is lost."""
     begin(store, "a", "1", "2")
     rotate(store, "a", "b")
     store.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM messages WHERE content = '1'")
-        connection.commit()
+    _delete_original(path, statement)
     salvage(path, tmp_path / "damaged")
     with open_store(path) as saved:
-        assert contents(saved, "b") == ["In short.", LOST, "2"]
+        assert contents(saved, "b") == ["In short.", remaining, "2"]
         assert saved.maintenance.lost_repetitions() == []
         assert saved.maintenance.miscounted_sessions() == []

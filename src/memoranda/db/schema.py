@@ -65,12 +65,29 @@ class ChangeTrigger:
 
 
 @dataclass(frozen=True, slots=True)
+class RowTrigger:
+    """Executes statements after another program inserted or updated a row, to fill the columns that only we know."""
+
+    name: str
+    event: str
+    table: str
+    condition: str
+    statements: tuple[str, ...]
+
+    def create(self) -> str:
+        return (
+            f"CREATE TRIGGER IF NOT EXISTS {self.name} AFTER {self.event} ON {self.table} WHEN {self.condition}"
+            f" BEGIN {'; '.join(self.statements)}; END"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     version: int
     tables: tuple[Table, ...]
     indexes: tuple[str, ...]
     migrations: tuple[Migration, ...] = ()
-    triggers: tuple[ChangeTrigger, ...] = ()
+    triggers: tuple[ChangeTrigger | RowTrigger, ...] = ()
 
     @property
     def all_tables(self) -> tuple[Table, ...]:

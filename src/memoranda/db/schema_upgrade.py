@@ -11,6 +11,8 @@ from memoranda.db.schema import Migration, Schema
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 
+_VERSION_KEY = "memoranda_schema_version"
+
 
 def open_database(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> Database:
     """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it."""
@@ -55,8 +57,7 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
         _apply(database, migration)
     with database.writing() as connection:
         if _stored_version(connection) < schema.version:
-            connection.execute("DELETE FROM schema_version")
-            connection.execute("INSERT INTO schema_version (version) VALUES (?)", (schema.version,))
+            _store_version(connection, schema.version)
 
 
 def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
@@ -86,7 +87,32 @@ def _version(database: Database) -> int:
         return _stored_version(connection)
 
 
+def _store_version(connection: Connection, version: int) -> None:
+    """Record the version twice: Hermes, which reads and writes the same tables, puts its own into `schema_version`."""
+    if not _was_opened_by_hermes(connection):
+        connection.execute("DELETE FROM schema_version")
+        connection.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (_VERSION_KEY, str(version)),
+    )
+
+
+def _was_opened_by_hermes(connection: Connection) -> bool:
+    """Whether Hermes has added its tables, so that the number in `schema_version` is the version of Hermes's tables."""
+    tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('compression_locks', 'state_meta')"
+    return bool(connection.execute(tables).fetchone()[0] == 2)
+
+
+def _version_beside_hermes(connection: Connection) -> int:
+    """Our version in a file that Hermes has opened; 1 if we recorded none, because every upgrade can be repeated."""
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
+    return int(row[0]) if row and str(row[0]).isdecimal() else 1
+
+
 def _stored_version(connection: Connection) -> int:
+    if _was_opened_by_hermes(connection):
+        return _version_beside_hermes(connection)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
         return 0
     (found,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()

@@ -1,8 +1,8 @@
 """Copies: messages that compression repeats in a new context, and what happens to them when the original is deleted.
 
-A copy has `copy_of` and usually no text: its `content_format` is "same", and its content is read from the original,
-which is a message of the same user. A copy with its own text repeats the original in another form, such as a shortened
-tool result.
+A copy has `copy_of`, and usually the content of the original, which is a message of the same user: then its
+`content_format` is "same", which stands for the format of the original. The text is stored again, so that plain SQL and
+Hermes read it. Any other copy repeats the original in another form, such as a shortened tool result.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,8 @@ _COPIED = tuple(
     name for name in WRITTEN
     if name not in ("role", "content_format", "timestamp", "external_id", "copy_of", "is_summary")
 )  # fmt: skip
+# Those of them that other programs read, too.
+SHARED = tuple(name for name in _COPIED if name not in ("token_count", "extra"))
 # The provider's count of tokens is not part of the message.
 _CONTENT = ("role", "content_format", *(name for name in _COPIED if name != "token_count"))
 _INDEX = {name: index for index, name in enumerate(WRITTEN)}
@@ -40,20 +42,29 @@ def _field(name: str) -> str:
 
 
 def as_copy(connection: Connection, session_id: str, row: Sequence[Any]) -> list[Any]:
-    """Turn a row with `copy_of` into a copy, without the text that it shares with the original.
+    """Turn a row with `copy_of` into a copy, with the text that it shares with the original.
 
     A copy of a copy refers to the first original. A copy of a message that does not exist becomes an original.
     """
     original = original_of(connection, row[_INDEX["copy_of"]])
     copy = list(row)
     copy[_INDEX["copy_of"]] = original
-    if original is not None and _has_same_content(connection, session_id, original, row):
-        for name in _COPIED:
-            copy[_INDEX[name]] = None
+    if original is not None and row[_INDEX["content_format"]] == SAME:
+        _fill(connection, copy, original)
+    elif original is not None and _has_same_content(connection, session_id, original, row):
         copy[_INDEX["content_format"]] = SAME
+        copy[_INDEX["extra"]] = copy[_INDEX["token_count"]] = None
     elif original is None and row[_INDEX["content_format"]] == SAME:
-        copy[_INDEX["content"]], copy[_INDEX["content_format"]] = LOST, None
+        copy[_INDEX["content_format"]] = None
+        if copy[_INDEX["content"]] is None and copy[_INDEX["tool_calls"]] is None:
+            copy[_INDEX["content"]] = LOST
     return copy
+
+
+def _fill(connection: Connection, copy: list[Any], original: int) -> None:
+    values = connection.execute(f"SELECT {', '.join(SHARED)} FROM messages WHERE id = ?", (original,)).fetchone()
+    for name, value in zip(SHARED, values, strict=True):
+        copy[_INDEX[name]] = value
 
 
 def original_of(connection: Connection, message_id: int) -> int | None:
@@ -131,11 +142,12 @@ def find_lost_copies(connection: Connection) -> list[int]:
 
 
 def mark_lost_copies(connection: Connection) -> list[str]:
-    """Replace each lost message with a note that it is lost; return the sessions that changed."""
+    """Make copies without an original originals; one without content says that it is lost. Return their sessions."""
     changed = []
     for number in find_lost_copies(connection):
         (owner,) = connection.execute(
-            "UPDATE messages SET content = ?, content_format = NULL, copy_of = NULL WHERE id = ? RETURNING session_id",
+            "UPDATE messages SET content = CASE WHEN content IS NULL AND tool_calls IS NULL THEN ? ELSE content END,"
+            " content_format = NULL, copy_of = NULL WHERE id = ? RETURNING session_id",
             (LOST, number),
         ).fetchone()
         note_change(connection, owner, number)

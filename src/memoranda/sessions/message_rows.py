@@ -17,6 +17,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.schema import MESSAGES, hour_of
 
 _BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+_HERMES_JSON = "\x00json:"
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
@@ -129,6 +130,9 @@ def encode_content(content: Any) -> tuple[str | None, str | None]:
         return None, None
     if not isinstance(content, str):
         return dump_json(content), "json"
+    if content.startswith(_HERMES_JSON):
+        # Without the mark it would be read as structured content of Hermes.
+        return dump_json(content), "json"
     if _storable(content):
         return content, None
     # Two adjacent halves would come back as one character.
@@ -168,6 +172,9 @@ def require_storable(name: str, text: Any) -> None:
 
 def decode_content(stored: str | None, content_format: str | None) -> Any:
     if content_format is None or stored is None:
+        if stored is not None and stored.startswith(_HERMES_JSON):
+            # Hermes has written to this store; it marks structured content in the text itself.
+            return decode_json(stored.removeprefix(_HERMES_JSON))
         return stored
     value = decode_json(stored)
     return "".join(value) if content_format == "pieces" else value

@@ -4,10 +4,10 @@ import secrets
 from typing import Any
 
 from memoranda.db.connection import Connection
-from memoranda.db.schema import ChangeTrigger, Column, Migration, Schema, Table
+from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, Table
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 6
+VERSION = 7
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -112,7 +112,7 @@ MESSAGES = Table(
             "content_format",
             "text",
             "",
-            "null: text; json: JSON; pieces: a JSON list of text pieces; same: the content of copy_of.",
+            "null: text; json: JSON; pieces: a JSON list of text pieces; same: as in copy_of.",
         ),
         Column("extra", "text", "", "Fields without a column, as JSON."),
     ),
@@ -153,6 +153,32 @@ def _fill_hours(connection: Connection) -> None:
     rows = connection.execute("SELECT id, last_active FROM sessions WHERE last_active IS NOT NULL").fetchall()
     hours = [(hour_of(last_active), session_id) for session_id, last_active in rows]
     connection.executemany("UPDATE sessions SET active_hour = ? WHERE id = ?", hours)
+
+
+def _fill_copies(connection: Connection) -> None:
+    """Store the content of messages that compression kept, which earlier versions read only from the original."""
+    names = ("content", "tool_call_id", "tool_calls", "tool_name", "finish_reason", "reasoning", "reasoning_content",
+             "reasoning_details", "codex_reasoning_items", "codex_message_items")  # fmt: skip
+    # For the index nothing changes, so the trigger would only make it read these sessions again.
+    connection.execute(f"DROP TRIGGER IF EXISTS {_TRIGGERS[0].name}")
+    connection.execute(
+        f"UPDATE messages SET ({', '.join(names)}) = (SELECT {', '.join(f'original.{name}' for name in names)}"
+        " FROM messages original WHERE original.id = messages.copy_of)"
+        " WHERE content_format = 'same' AND content IS NULL AND copy_of IN (SELECT id FROM messages)"
+    )
+    connection.execute(_TRIGGERS[0].create())
+
+
+def _complete_sessions(connection: Connection) -> None:
+    """Fill what the triggers fill, for sessions that another program inserted before there were triggers."""
+    connection.execute(
+        "UPDATE sessions SET conversation_id = id, last_active = COALESCE((SELECT max(timestamp) FROM messages"
+        " WHERE session_id = sessions.id), started_at) WHERE conversation_id IS NULL"
+    )
+    rows = connection.execute("SELECT id, last_active FROM sessions WHERE active_hour IS NULL").fetchall()
+    connection.executemany(
+        "UPDATE sessions SET active_hour = ? WHERE id = ?", [(hour_of(last_active), name) for name, last_active in rows]
+    )
 
 
 def _name_store(connection: Connection) -> None:
@@ -200,6 +226,39 @@ _TRIGGERS = (
     ),
 )
 
+# Hermes and other programs insert sessions and messages without the columns that only this store has.
+_CONTINUES = "id = NEW.parent_session_id AND successor_id = NEW.id"
+_LATEST = "(SELECT timestamp FROM messages WHERE session_id = NEW.id ORDER BY id DESC LIMIT 1)"
+_ROW_TRIGGERS = (
+    RowTrigger(
+        "complete_inserted_session",
+        "INSERT",
+        "sessions",
+        "NEW.conversation_id IS NULL",
+        (
+            "UPDATE sessions SET successor_id = NEW.id WHERE id = NEW.parent_session_id AND successor_id IS NULL"
+            " AND end_reason = 'compression' AND NEW.source NOT IN ('tool', 'subagent')",
+            "UPDATE sessions SET last_active = COALESCE(last_active, started_at),"
+            " active_hour = CAST(COALESCE(last_active, started_at) / 3600 AS INTEGER),"
+            f" conversation_id = COALESCE((SELECT conversation_id FROM sessions WHERE {_CONTINUES}), NEW.id),"
+            f" relation = CASE WHEN parent_session_id IS NULL THEN NULL"
+            f"  WHEN EXISTS (SELECT 1 FROM sessions WHERE {_CONTINUES}) THEN 'compression'"
+            "  WHEN source IN ('tool', 'subagent') OR model_config LIKE '%\"_delegate_from\"%' THEN 'delegation'"
+            "  ELSE 'branch' END WHERE id = NEW.id",
+        ),
+    ),
+    RowTrigger(
+        "complete_counted_session",
+        "UPDATE OF message_count",
+        "sessions",
+        "NEW.message_count > OLD.message_count AND NEW.last_active IS OLD.last_active",
+        (
+            f"UPDATE sessions SET last_active = {_LATEST}, active_hour = CAST({_LATEST} / 3600 AS INTEGER)"
+            f" WHERE id = NEW.id AND last_active < {_LATEST}",
+        ),
+    ),
+)
+
 SCHEMA = Schema(
     version=VERSION,
     tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
@@ -207,6 +266,8 @@ SCHEMA = Schema(
         Migration("names-of-deleted-sessions", _name_deleted),
         Migration("hours-of-activity", _fill_hours),
         Migration("name-of-the-store", _name_store),
+        Migration("content-of-copies", _fill_copies),
+        Migration("sessions-of-other-programs", _complete_sessions),
     ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
@@ -226,5 +287,5 @@ SCHEMA = Schema(
         # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
     ),
-    triggers=_TRIGGERS,
+    triggers=(*_TRIGGERS, *_ROW_TRIGGERS),
 )
