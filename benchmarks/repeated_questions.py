@@ -2,7 +2,8 @@
 
 Four searches are checked, each in a throw-away home: the `session_search` tool, `memoranda search`, the hook that a
 host runs on every prompt, and the turn of an agent. The question is asked with the same words, reworded, in Chinese and
-in Japanese; each repetition gets no answer, or one that repeats what was recalled.
+in Japanese; each repetition gets no answer, or one that repeats what was recalled. Then the question is never repeated,
+but turns about other things search for it and quote the original in their answers.
 
     python benchmarks/repeated_questions.py                    # 20 repetitions
     python benchmarks/repeated_questions.py --repetitions 200
@@ -101,7 +102,16 @@ OTHERS = (
 )
 
 
-def prepare(home: Path, case: Case, repetitions: int, *, repeating: bool) -> None:
+PROMPTS = (
+    "What should I watch for when two threads take locks?",
+    "Which tests would you add?",
+    "Explain the order to a new colleague.",
+    "请给新同事解释一下。",
+)
+NO_ANSWER, REPEATED, QUOTED = "no answer", "repeat the answer", "quoted in other turns"
+
+
+def prepare(home: Path, case: Case, repetitions: int, replies: str) -> None:
     """Record the original, other conversations, and then the repetitions of the question, a day apart."""
     with memoranda.open(home) as memory:
         _record(memory, ORIGINAL, case.original, BEGIN)
@@ -109,8 +119,12 @@ def prepare(home: Path, case: Case, repetitions: int, *, repeating: bool) -> Non
             _record(memory, f"other-{number}", messages, BEGIN + number * DAY)
         for number in range(repetitions):
             question = case.questions[number % len(case.questions)]
-            reply = f"{case.answer}." if repeating else case.no_answer
-            _record(memory, f"asking-{number}", (question, reply), BEGIN + (10 + number) * DAY)
+            time = BEGIN + (10 + number) * DAY
+            if replies == QUOTED:
+                _record_recalling(memory, f"recalling-{number}", PROMPTS[number % len(PROMPTS)], question, case, time)
+                continue
+            reply = f"{case.answer}." if replies == REPEATED else case.no_answer
+            _record(memory, f"asking-{number}", (question, reply), time)
         memory.sessions.index.catch_up()
 
 
@@ -121,6 +135,22 @@ def _record(memory: memoranda.Memory, session_id: str, messages: Sequence[str], 
         for number, text in enumerate(messages)
     ]
     memory.sessions.append_messages(session_id, rows)
+
+
+def _record_recalling(
+    memory: memoranda.Memory, session_id: str, prompt: str, query: str, case: Case, time: float
+) -> None:
+    """Record a turn that searches, and quotes the answer of the original."""
+    call = {"id": "call_1", "function": {"name": "session_search", "arguments": json.dumps({"query": query})}}
+    answer = case.original[-1]
+    rows: list[dict[str, Any]] = [
+        {"role": "user", "content": prompt},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": answer, "tool_name": "session_search", "tool_call_id": "call_1"},
+        {"role": "assistant", "content": f"From an earlier conversation: {answer}"},
+    ]
+    memory.sessions.create_session(session_id, "cli", started_at=time)
+    memory.sessions.append_messages(session_id, [row | {"timestamp": time} for row in rows])
 
 
 def find_with_tool(home: Path, question: str) -> list[str]:
@@ -176,12 +206,12 @@ def _run(home: Path, *arguments: str, stdin: str = "") -> str:
     return completed.stdout
 
 
-def measure(case: Case, repetitions: int, *, repeating: bool) -> dict[str, str]:
+def measure(case: Case, repetitions: int, replies: str) -> dict[str, str]:
     """Count, for each search, the wordings for which the original comes first, and the repetitions shown at most."""
     cells = {}
     with TemporaryDirectory(prefix="memoranda-questions-", ignore_cleanup_errors=True) as root:
         home = Path(root)
-        prepare(home, case, repetitions, repeating=repeating)
+        prepare(home, case, repetitions, replies)
         for name, find in SEARCHES.items():
             answers = [find(home, question) for question in case.questions]
             first = sum(found[:1] == [ORIGINAL] for found in answers)
@@ -198,12 +228,8 @@ def main() -> None:
     print(f"| {options.repetitions} repetitions | replies | {' | '.join(SEARCHES)} |")
     print("|---|---|" + "---|" * len(SEARCHES))
     for case in CASES:
-        for repetitions, repeating, replies in (
-            (0, False, "not asked yet"),
-            (options.repetitions, False, "no answer"),
-            (options.repetitions, True, "repeat the answer"),
-        ):
-            cells = measure(case, repetitions, repeating=repeating)
+        for replies in ("not asked yet", NO_ANSWER, REPEATED, QUOTED):
+            cells = measure(case, 0 if replies == "not asked yet" else options.repetitions, replies)
             print(f"| {case.name} | {replies} | {' | '.join(cells.values())} |", flush=True)
 
 

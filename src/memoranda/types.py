@@ -67,6 +67,7 @@ class SearchHit(TypedDict):
     match_message_id: NotRequired[int | None]
     matches: NotRequired[int]
     asked: NotRequired[int]
+    repeated: NotRequired[int]
     snippet: NotRequired[str]
     summary: NotRequired[str]
     messages: NotRequired[list[FoundMessage]]

@@ -1,11 +1,14 @@
 """A repeated question does not answer itself, however often and in whatever words it was asked."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import memoranda
+from memoranda.index.postings import Filters
+from memoranda.recall.relevance import relevant_hits
 from memoranda.recall.repeated_questions import content_words, is_answer, is_asking
 from memoranda.session_db import SessionDB
 from tests.recall.conftest import Call
@@ -72,6 +75,77 @@ def test_keywords_find_the_original_too(db: SessionDB, call: Call) -> None:
     _ask_often(db, (_QUESTION,), "I do not know.")
     assert call(query="import worker deadlock fix")["results"][0]["session_id"] == "original"
     assert call(query="fix deadlock worker")["results"][0]["session_id"] == "original"
+
+
+_ANSWERS = {
+    "English": (
+        ["It hangs once a day.", "The worker takes the ledger lock before the queue lock; take both in one order."],
+        "From an earlier conversation: {} Shall I go on?",
+        ("Which tests would you add?", "Explain it to a colleague.", "What is dangerous about threads?"),
+        ("ledger lock queue lock order", "ledger lock before queue lock", "How was the order of the locks settled?"),
+    ),
+    "Chinese": (
+        ["每天都会卡住一次。", "导入进程先拿账本锁再拿队列锁，两把锁要按同一个顺序拿。"],
+        "以前的对话里说：{}",
+        ("要加什么测试？", "请给新同事解释一下。", "多线程有什么危险？"),
+        ("账本锁 队列锁 顺序", "账本锁和队列锁的顺序"),
+    ),
+}
+
+
+def _recall_often(db: SessionDB, kind: str, count: int = 20) -> tuple[str, ...]:
+    """Record an original, and later turns that ask other things, search, and answer with the words of the original."""
+    original, form, prompts, queries = _ANSWERS[kind]
+    tell(db, "original", original)
+    for number in range(count):
+        query = queries[number % len(queries)]
+        call = {"id": "call_1", "function": {"name": "session_search", "arguments": json.dumps({"query": query})}}
+        messages = [
+            prompts[number % len(prompts)],
+            ("assistant", "", {"tool_calls": [call]}),
+            ("tool", original[1], {"tool_name": "session_search", "tool_call_id": "call_1"}),
+            ("assistant", form.format(original[1])),
+        ]
+        tell(db, f"recalling-{number}", messages, at=BEGIN + (number + 1) * _DAY)
+    return queries
+
+
+@pytest.mark.parametrize("kind", _ANSWERS)
+def test_what_was_recalled_often_comes_before_what_repeats_it(db: SessionDB, call: Call, kind: str) -> None:
+    """And the result says how many conversations repeat it."""
+    for query in _recall_often(db, kind):
+        results = call(query=query)["results"]
+        assert (results[0]["session_id"], results[0]["repeated"]) == ("original", 20)
+        assert len(results) == 1 or "repeated" not in results[1] or results[1]["matched_role"] == "user"
+
+
+@pytest.mark.parametrize("kind", _ANSWERS)
+def test_what_was_recalled_often_stays_evidence(db: SessionDB, kind: str) -> None:
+    """The words that were repeated do not become common."""
+    for number in range(20):
+        tell(db, f"other-{number}", [f"Where is checklist {number}?", f"In docs/release-{number}.md."])
+    query = _recall_often(db, kind)[0]
+    assert [hit.session_id for hit in relevant_hits(db, query, Filters(db.scope), limit=3)] == ["original"]
+
+
+def test_a_recalling_turn_can_be_read(db: SessionDB, call: Call) -> None:
+    """With the query and the results, which no search finds."""
+    _recall_often(db, "English", 1)
+    read = json.dumps(call(session_id="recalling-0"))
+    assert "session_search" in read and "take both in one order" in read
+
+
+def test_by_time_every_repetition_is_listed(db: SessionDB, call: Call) -> None:
+    """Nothing becomes unreachable."""
+    _recall_often(db, "English", 5)
+    assert len(call(query="ledger lock before queue lock", sort="newest", limit=10)["results"]) == 6
+
+
+def test_answers_that_share_few_words_stay_different_results(db: SessionDB, call: Call) -> None:
+    """A common beginning does not make one the repetition of the other."""
+    tell(db, "first", ["Port?", "The staging database listens on port 5433, behind the new VPN in Frankfurt."])
+    tell(db, "second", ["Size?", "The staging database listens to nothing today; its disk of 40 GB is full."])
+    assert {hit["session_id"] for hit in call(query="staging database listens")["results"]} == {"first", "second"}
 
 
 def test_by_time_every_asking_is_listed(db: SessionDB, call: Call) -> None:

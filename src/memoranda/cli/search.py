@@ -178,6 +178,8 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
     ]
     if result.get("asked"):
         lines.append(dim(f"   asked in {result['asked']:,} conversations, shown as one"))
+    if result.get("repeated"):
+        lines.append(dim(f"   repeated in {result['repeated']:,} later conversation{'s'[: result['repeated'] > 1]}"))
     for message in result.get("messages", []):
         lines += _format_message(message)
     if result.get("summary"):

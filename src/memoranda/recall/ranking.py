@@ -89,6 +89,8 @@ class SessionScore(NamedTuple):
     signals: Mapping[str, float]
     asked: int = 0
     """If the session only repeats the question: how many sessions do."""
+    repeated: int = 0
+    """How many later sessions repeat one of its messages."""
 
 
 class _MessageScore(NamedTuple):

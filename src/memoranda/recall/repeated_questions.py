@@ -8,10 +8,11 @@ other messages.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from memoranda.index.message_text import searchable_text
@@ -22,6 +23,7 @@ from memoranda.index.tokenizer import is_single_character, is_unspaced, tokenize
 from memoranda.recall import ranking
 from memoranda.recall.query import FRAMING, Query, Term, is_question
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
+from memoranda.recall.repeated_texts import count_sessions, find_repetitions, sequences
 from memoranda.sessions.feed import FeedMessage
 
 # A repeated question is not much longer than the query, and shares this many words.
@@ -111,12 +113,6 @@ def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | N
     return None
 
 
-def _sequences(text: str) -> Iterator[tuple[str, ...]]:
-    """All runs of three tokens; texts that share many of them repeat each other."""
-    tokens = tokenize(text)
-    return zip(tokens, tokens[1:], tokens[2:], strict=False)
-
-
 @lru_cache(maxsize=2_000)
 def _read_question(text: str) -> tuple[frozenset[str], bool]:
     """The words of a short text, and whether it asks something: the same questions are met by search after search."""
@@ -171,7 +167,7 @@ class RepeatedQuestions:
         terms: Sequence[Term] = (),
         every: bool = False,
     ) -> RankedSessions:
-        """Like `ranking.rank`, with one session for all repetitions of a question.
+        """Like `ranking.rank`, with one session for all repetitions of a question, and without repeated texts.
 
         `terms` are those of the matches. Without them, every match has all of the query.
         """
@@ -179,13 +175,18 @@ class RepeatedQuestions:
         rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
         found = rank(asking, copies)
         if len({row.session for row in asking}) == 1 and self._says_new(asking[-1], found.scores):
-            found = rank([], copies)
-        return found
+            asking = []
+            found = rank(asking, copies)
+        if not self.enabled or len(found.scores) < 2:
+            return found
+        repeated = find_repetitions(self.reader, found.scores, matches, {row.session for row in copies})
+        return rank(asking, copies, repeated) if repeated else found
 
     def _rank_without(
         self,
         asking: Sequence[Posting],
         copies: Sequence[Posting],
+        repeated: Mapping[Posting, Posting] = MappingProxyType({}),
         *,
         matches: Sequence[TermMatches],
         pairs: Sequence[AdjacentTerms],
@@ -193,14 +194,14 @@ class RepeatedQuestions:
         context: RankingContext,
         every: bool,
     ) -> RankedSessions:
-        """Ranks without the turns of these questions, then adds one of the sessions that only ask."""
+        """Ranks without the turns of these questions and repetitions, then adds one of the sessions that only ask."""
         questions = [*asking, *copies]
-        if not questions:
+        if not questions and not repeated:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
         sessions = {row.session for row in questions}
         beside = [_only(match, sessions) for match in matches]
-        turns = _turns(beside, questions)
-        kept, asked = _remove(matches, sessions, turns)
+        turns = _turns(beside, questions) | {(row.session, row.ordinal) for row in repeated}
+        kept, asked = _remove(matches, sessions | {row.session for row in repeated}, turns)
         numbers = [number for number, match in enumerate(kept) if match.postings]
         left = [kept[number] for number in numbers]
         scores = ranking.rank(left, _renumber(pairs, numbers, turns), size, context, every=every)
@@ -208,7 +209,12 @@ class RepeatedQuestions:
             scores = _restore_terms(scores, numbers)
         answering = {score.session for score in scores if _answers(score)}
         only_asking = sessions - answering
-        scores = [score for score in scores if score.session not in only_asking]
+        counts = count_sessions(repeated) if repeated else {}
+        scores = [
+            score._replace(repeated=counts.get(score.session, 0))
+            for score in scores
+            if score.session not in only_asking
+        ]
         if first := {row.session: row for row in asking if row.session in only_asking}:
             self._insert(scores, sorted(first.values(), key=_by_time), beside, size, context)
         return RankedSessions(scores, asked)
@@ -259,12 +265,12 @@ class RepeatedQuestions:
         text = searchable_text(answer).text
         if len(content_words(text) - self._words) < _MIN_LONG_ANSWER:
             return False
-        new = set(_sequences(text))
+        new = set(sequences(text))
         minimum = _MIN_NEW_SHARE * len(new)
         older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
         for message in self.reader.messages(older[:_MAX_OLDER]).values():
             for near in self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN):
-                new.difference_update(_sequences(searchable_text(near).text))
+                new.difference_update(sequences(searchable_text(near).text))
                 if len(new) < minimum:
                     return False
         return True

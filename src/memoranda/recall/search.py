@@ -44,6 +44,8 @@ class Hit:
     """How many messages of the conversation match, as far as the legs looked."""
     asked: int = 0
     """If the conversation only repeats the question: how many do. This one represents all of them."""
+    repeated: int = 0
+    """How many later sessions repeat what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ def fold(candidates: Candidates, sort: Sort | None, limit: int) -> list[Hit]:
 
 def _count_sessions(candidates: Candidates) -> int:
     """How many sessions the candidates represent."""
-    return sum(candidate.asked or 1 for candidate in candidates.found)
+    return sum((candidate.asked or 1) + candidate.repeated for candidate in candidates.found)
 
 
 def _hit(candidate: Candidate, matches: int) -> Hit:
@@ -208,6 +210,7 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
         candidate.signals,
         matches,
         candidate.asked,
+        candidate.repeated,
     )
 
 

@@ -298,6 +298,8 @@ def _result(
         return _title_result(db, hit, session, result, room)
     if hit.asked > 1:
         result["asked"] = hit.asked
+    if hit.repeated:
+        result["repeated"] = hit.repeated
     # A search limited to roles wants the matching message itself, not the answer to it.
     matched = evidence.find_answer(hit.message_id) if request.roles is None else evidence.find(hit.message_id)
     if matched is None:

@@ -29,6 +29,8 @@ class Candidate(NamedTuple):
     """How many messages of the session match, as far as the leg looked."""
     asked: int = 0
     """If the session only repeats the question of the query: how many sessions do. One represents all of them."""
+    repeated: int = 0
+    """How many later sessions repeat one of its messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,6 @@ class _Ranked:
     share: float
     """How much of the query's weight occurs anywhere."""
     complete: bool
-    asked: Mapping[str, int]
 
     @property
     def full(self) -> int:
@@ -98,6 +97,7 @@ class _WordSearch:
         self._size = context.reader.size()
         ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
         self._ranking = RankingContext(find_perspective(query.text), ranges, context.now)
+        self._asked: Counter[str] = Counter()
         self._questions = RepeatedQuestions(query, context.reader, context.sort is None and not query.exact)
 
     def candidates(self, limit: int) -> Candidates:
@@ -106,9 +106,9 @@ class _WordSearch:
             found = self._any_word()
         elif not self._query.question or self._query.exact:
             found = self._strict(limit)
-            if found is not None and all(candidate.asked for candidate in found.found):
-                # Only repeated questions contain all of it; their answers may contain less.
-                found = None
+            few = len(found.found) < _ENOUGH if found else False
+            if found and all(candidate.asked or (few and candidate.repeated) for candidate in found.found):
+                found = None  # What repeated questions and answers repeat may contain less.
         return found or self._relax(limit)
 
     def messages(self, limit: int) -> list[Posting]:
@@ -164,10 +164,9 @@ class _WordSearch:
         seen = {score.session for score in scores}
         if rows:
             scores += [score for score in self._rank_rows(rows) if score.session not in seen]
-        if not scores:
-            return None
         how = self._how_strict if rows else guidance.NEARBY
-        return self._candidates(ranking.keep_well_matching(scores, self._sort), how, (), len(scores))
+        kept = ranking.keep_well_matching(scores, self._sort) if scores else []
+        return self._candidates(kept, how, (), len(scores)) if kept else None
 
     def _with_exact_parts(self, ranked: _Ranked) -> Candidates | None:
         """For a sentence: the sessions that have at least its quoted, starred and grouped parts."""
@@ -176,10 +175,8 @@ class _WordSearch:
         if needed.bit_count() < len(exact):
             return None
         kept = [score for score in ranked.scores if score.near & needed == needed]
-        if not kept:
-            return None
-        how = self._describe(ranked, kept)
-        return self._candidates(ranking.keep_well_matching(kept, self._sort), how, ranked.missing, len(kept))
+        best = ranking.keep_well_matching(kept, self._sort) if kept else []
+        return self._candidates(best, self._describe(ranked, kept), ranked.missing, len(kept)) if best else None
 
     def _any_word(self) -> Candidates | None:
         ranked = self._rank_parts(self._query.leaves)
@@ -198,7 +195,7 @@ class _WordSearch:
         kept = ranking.keep_well_matching(found, self._sort)
         if self._sort == "newest" and fetcher.truncated:
             kept = self._with_later_sessions(fetcher, found, kept[: limit + _SPARE])
-        return replace(self._candidates(kept, how, ranked.missing, ranked.sessions), asked=ranked.asked)
+        return self._candidates(kept, how, ranked.missing, ranked.sessions)
 
     def _with_later_sessions(
         self, fetcher: "_Fetcher", found: list[SessionScore], newest: list[SessionScore]
@@ -230,9 +227,10 @@ class _WordSearch:
                         signals=score.signals,
                         matches=score.matches,
                         asked=score.asked,
+                        repeated=score.repeated,
                     )
                 )
-        return Candidates(found, how, missing, total, truncated)
+        return Candidates(found, how, missing, total, truncated, self._asked)
 
     def _describe(self, ranked: _Ranked, kept: Sequence[SessionScore]) -> str:
         best = max(kept, key=lambda score: score.score)
@@ -250,7 +248,9 @@ class _WordSearch:
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
     def _rank_rows(self, rows: list[Posting], *, every: bool = False) -> list[SessionScore]:
-        return self._questions.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every).scores
+        ranked = self._questions.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every)
+        self._asked |= Counter({term.text: count for term in self._query.terms for count in ranked.asked})
+        return ranked.scores
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
         """Ranks sessions by whole parts, each fetched by itself."""
@@ -278,8 +278,8 @@ class _WordSearch:
         sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
         share = self._share(found.values(), absent)
         texts = tuple(term.text for term in kept)
-        asked = dict(zip(texts, ranked.asked, strict=False))
-        return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms), asked)
+        self._asked |= Counter(dict(zip(texts, ranked.asked, strict=False)))
+        return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms))
 
     def _share(self, matches: Iterable[TermMatches], absent: Sequence[Term]) -> float:
         """How much of the weight of the terms occurs anywhere."""
