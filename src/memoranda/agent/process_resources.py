@@ -1,5 +1,6 @@
-"""Logs at intervals how much memory and how many threads and open files a long-running process uses."""
+"""Logs at intervals what a long-running process uses: memory, threads, open files and garbage collections."""
 
+import gc
 import logging
 import os
 import sys
@@ -18,22 +19,30 @@ class ProcessResources:
     resident_bytes: int | None
     threads: int
     open_files: int | None
+    collections: tuple[int, ...]
+    """How often the garbage collector has run in each generation, the youngest first."""
 
     def __str__(self) -> str:
         memory = "?" if self.resident_bytes is None else f"{self.resident_bytes / 2**20:.0f}"
         files = "?" if self.open_files is None else str(self.open_files)
-        return f"{memory} MiB of memory, {self.threads} threads, {files} open files"
+        collections = "/".join(map(str, self.collections))
+        return f"{memory} MiB of memory, {self.threads} threads, {files} open files, {collections} garbage collections"
 
 
 def measure_resources() -> ProcessResources:
     """Measure this process now."""
-    return ProcessResources(_resident_bytes(), threading.active_count(), _open_files())
+    collections = tuple(generation["collections"] for generation in gc.get_stats())
+    return ProcessResources(_resident_bytes(), threading.active_count(), _open_files(), collections)
 
 
 class ResourceLogger:
-    """Logs the resources of the process when it starts, at intervals, and once more when it stops."""
+    """Logs the resources of the process when it starts, at intervals, and once more when it stops.
 
-    def __init__(self, interval_seconds: float = 600.0) -> None:
+    A process that stops within `start_delay_seconds` logs nothing.
+    """
+
+    def __init__(self, interval_seconds: float = 600.0, *, start_delay_seconds: float = 0.0) -> None:
+        self._start_delay = start_delay_seconds
         self._interval = interval_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memoranda-resources", daemon=True)
@@ -47,6 +56,8 @@ class ResourceLogger:
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
+        if self._start_delay and self._stopped.wait(self._start_delay):
+            return
         while True:
             _log.info("This process uses %s.", measure_resources())
             if self._stopped.wait(self._interval):

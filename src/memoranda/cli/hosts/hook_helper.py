@@ -29,6 +29,7 @@ from memoranda.cli.hosts.hook_call import answer_and_log
 from memoranda.cli.hosts.hook_error_log import log_error
 from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.loaded_files import LoadedFiles
+from memoranda.cli.resource_log import log_resources
 from memoranda.config.environment import locate_home
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import LockTimeoutError, MemorandaError
@@ -107,7 +108,7 @@ class HookHelper:
             # Until it listens, hooks are refused at once instead of waiting for what is loaded here.
             self._prepare()
             listener.listen()
-            with suppress(SystemExit):
+            with suppress(SystemExit), log_resources(self._home.root, "hook-helper"):
                 self._serve(listener)
 
     def _prepare(self) -> None:
