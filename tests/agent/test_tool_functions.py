@@ -71,7 +71,7 @@ def test_the_schema_is_that_of_the_annotations() -> None:
 
 
 def test_the_function_is_called_with_values_of_its_types() -> None:
-    """An Enum member for its value, and a whole number where the model wrote 2.0."""
+    """It gets an Enum member for a value, and a whole number where the model wrote 2.0."""
     answer = order.call({"item": "rye", "count": 2.0, "colour": "blue", "tags": ["a"], "address": {"street": "Elm"}})
     assert answer == {
         "success": True, "item": "rye", "count": 2, "size": "small", "colour": "BLUE", "tags": ["a"], "options": None,
@@ -89,7 +89,7 @@ def test_wrong_arguments_are_answered_and_nothing_is_called(arguments: Any) -> N
     assert (answer["success"], answer["reason"]) == (False, "invalid")
 
 
-def test_an_error_of_the_function_is_an_answer(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_in_the_function_becomes_a_result(caplog: pytest.LogCaptureFixture) -> None:
     """The developer finds the traceback in the log."""
 
     @tool(name="divide", description="Divide by a number.")
@@ -103,7 +103,7 @@ def test_an_error_of_the_function_is_an_answer(caplog: pytest.LogCaptureFixture)
 
 
 def test_results_of_any_kind_become_json_objects() -> None:
-    """Nothing, a value, and an object with or without success."""
+    """This includes None, a value, and an object with or without `success`."""
 
     def answer(what: Literal["none", "text", "object", "failure"]) -> Any:
         """Answer."""
@@ -159,6 +159,6 @@ async def _later(x: int) -> None:
     ],
 )
 def test_a_function_that_no_model_could_call_is_refused_at_once(function: Callable[..., Any], problem: str) -> None:
-    """When the tool is made, not when it is called."""
+    """It is refused when the tool is made, not when it is called."""
     with pytest.raises(TypeError, match=problem):
         memoranda.tool(function)

@@ -40,7 +40,7 @@ def test_an_unknown_option_of_search_is_refused_with_a_suggestion(memory: Any) -
     ],
 )
 def test_a_value_that_cannot_be_used_raises_a_value_error(memory: Any, options: dict[str, Any], message: str) -> None:
-    """The same error that every other problem of the record has."""
+    """It is the same error as for every other problem of the record."""
     with pytest.raises(SessionError, match=message) as caught:
         memory.search(**options)
     assert isinstance(caught.value, ValueError)
@@ -67,7 +67,7 @@ def test_a_turn_needs_a_message_of_the_user(memory: Any, content: Any) -> None:
 
 @pytest.mark.parametrize("content", ["Hello", [{"type": "text", "text": "Hello"}]])
 def test_a_turn_takes_text_and_content_parts(memory: Any, content: Any) -> None:
-    """As chat APIs do."""
+    """Chat APIs accept both too."""
     assert memory.session().turn(content).messages == [{"role": "user", "content": content}]
 
 
@@ -80,7 +80,7 @@ MISTAKES: dict[str, tuple[Callable[[Any], object], str]] = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_message_that_no_chat_api_accepts_is_refused(memory: Any, mistake: str) -> None:
-    """In a session and in a turn; the turn stays open."""
+    """This is true in a session and in a turn; the turn stays open."""
     record, message = MISTAKES[mistake]
     session = memory.session()
     turn = session.turn("Hello")
@@ -131,7 +131,7 @@ def test_a_closed_memory_stays_closed(tmp_path: Path) -> None:
 
 
 def test_a_directory_with_other_files_is_not_opened(tmp_path: Path) -> None:
-    """A home is named by mistake more easily than files get lost in it."""
+    """It was probably named by mistake."""
     (tmp_path / "passwd").touch()
     with pytest.raises(HomeError, match="not a home of Memoranda"):
         memoranda.open(tmp_path)

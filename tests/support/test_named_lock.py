@@ -1,4 +1,4 @@
-"""Locks by name: one holder at a time over threads and processes, and none that is gone."""
+"""A named lock has one holder at a time among threads and processes, and none after its holder ended."""
 
 import asyncio
 import gc
@@ -100,7 +100,7 @@ def test_releasing_one_name_keeps_the_others(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_is_dropped_is_released(tmp_path: Path) -> None:
-    """Also when the garbage collector drops it in the middle of another use of the locks."""
+    """This is true even when the garbage collector drops it during another use of the locks."""
     path = tmp_path / "lock"
     dropped = NamedLock(path, "a")
     dropped.acquire(0)

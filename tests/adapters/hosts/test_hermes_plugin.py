@@ -1,4 +1,4 @@
-"""The provider in Hermes: it needs no package of ours, never fails the host, and has a turn on disk at once."""
+"""The provider in Hermes needs no package of ours, never makes the host fail, and has a turn on disk at once."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def _program(root: Path, script: str) -> str:
 
 
 def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
-    """And what the program says reaches Hermes: the notes once, recall for a prompt, the answer of a tool as it is."""
+    """What the program answers reaches Hermes: the notes once, recall for a prompt, the answer of a tool unchanged."""
     machine = Machine(tmp_path, _program(tmp_path, 'cat | tee -a "$0.in" > /dev/null; echo \'{"text": "told"}\''))
     tools, available, _, block, recalled, answer = machine.call(
         ("get_tool_schemas", [], {}),
@@ -80,7 +80,7 @@ def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, 
 
 
 def test_a_program_that_is_gone_is_not_available_but_loses_no_turn(tmp_path: Path) -> None:
-    """Such as after Memoranda was moved while Hermes runs."""
+    """This happens when Memoranda is moved while Hermes runs."""
     machine = Machine(tmp_path, str(tmp_path / "gone" / "memoranda"))
     available, _, _, answer = machine.call(
         ("is_available", [], {}), START, TURN, ("handle_tool_call", ["memoranda_search", {}], {})
@@ -98,8 +98,8 @@ def test_a_program_that_is_gone_is_not_available_but_loses_no_turn(tmp_path: Pat
         ({"platform": "discord", "user_id": "7", "chat_id": "42", "chat_type": "group"}, "discord:chat:42"),
     ],
 )
-def test_users_of_a_gateway_have_memories_of_their_own(facts: dict[str, str], user: str | None, tmp_path: Path) -> None:
-    """Neither another person nor a group is given the owner's memory."""
+def test_users_of_a_gateway_have_separate_memories(facts: dict[str, str], user: str | None, tmp_path: Path) -> None:
+    """Neither another person nor a group gets the owner's memory."""
     machine = Machine(tmp_path, _program(tmp_path, ""))
     machine.call(("initialize", ["s1"], {"hermes_home": str(machine.hermes_home), **facts}), TURN)
     assert machine.waiting()[0]["user"] == user
@@ -108,7 +108,7 @@ def test_users_of_a_gateway_have_memories_of_their_own(facts: dict[str, str], us
 
 
 def test_an_account_that_is_named_as_the_owner_s_uses_the_owner_s_memory(tmp_path: Path) -> None:
-    """Named in Hermes's own settings; other accounts still have their own."""
+    """Hermes's own settings name it; other accounts still have separate memories."""
     machine = Machine(tmp_path, _program(tmp_path, ""))
     settings = {"memory": {"provider": "memoranda", "memoranda": {"owner": ["telegram:7"]}}}
     (machine.hermes_home / "config.yaml").write_text(json.dumps(settings))

@@ -1,4 +1,4 @@
-"""The plugin in OpenClaw: it needs no package, never fails the host, and has a turn on disk at once."""
+"""The plugin in OpenClaw needs no package, never makes the host fail, and has a turn on disk at once."""
 
 import json
 import shutil
@@ -70,7 +70,7 @@ def _program(root: Path, script: str) -> str:
 
 
 def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
-    """The notes are read once for a session, recall for each prompt; the answer of a tool arrives as it is."""
+    """The notes are read once for a session, recall for each prompt; the answer of a tool arrives unchanged."""
     machine = Machine(tmp_path, _program(tmp_path, 'cat | tee -a "$0.in" > /dev/null; echo \'{"text": "told"}\''))
     search = ["tool", "memoranda_search", {"query": "port"}, OWN]
     first, second, answer, tools = machine.call(PROMPT, PROMPT, search)
@@ -91,7 +91,7 @@ def test_a_prompt_that_no_person_wrote_gets_no_recall(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["exit 1", "echo '{ broken'", "echo '[1]'", f"exec sleep {HANG}"])
 def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, tmp_path: Path) -> None:
-    """Recall is empty after a deadline, and the turn is on disk: what was said last, without thoughts and tools."""
+    """Recall is empty after a deadline, and the turn is on disk, without reasoning and tool calls."""
     machine = Machine(tmp_path, _program(tmp_path, f'[ "$3" = UserPromptSubmit ] || exit 0\n{script}'))
     with without_waiting():
         answer, _, _ = machine.call(PROMPT, TURN)
@@ -103,7 +103,7 @@ def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, 
 
 
 def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
-    """Such as after Memoranda was moved while OpenClaw runs."""
+    """This happens when Memoranda is moved while OpenClaw runs."""
     machine = Machine(tmp_path, str(tmp_path / "gone" / "memoranda"))
     prompt, _, answer, _ = machine.call(PROMPT, TURN, ["tool", "memoranda_search", {}, OWN])
     assert prompt == {}
@@ -121,8 +121,8 @@ def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
         ("agent:main:telegram:direct:1", None),
     ],
 )
-def test_groups_and_other_people_have_memories_of_their_own(key: str, user: str | None, tmp_path: Path) -> None:
-    """In hooks and tools; a session that is named as the owner's uses the owner's memory."""
+def test_groups_and_other_people_have_separate_memories(key: str, user: str | None, tmp_path: Path) -> None:
+    """This is true for hooks and tools; a session that the settings name as the owner's uses the owner's memory."""
     machine = Machine(tmp_path, _program(tmp_path, "cat > /dev/null"))
     context = {**OWN, "sessionKey": key}
     calls = [[*call[:3], context] for call in (PROMPT, TURN, ["tool", "memoranda_search", {}, OWN])]
@@ -135,7 +135,7 @@ def test_groups_and_other_people_have_memories_of_their_own(key: str, user: str 
 
 @pytest.mark.slow
 def test_with_the_real_program_a_turn_is_recorded_and_recalled_elsewhere(tmp_path: Path) -> None:
-    """Fenced, and not in the conversation in which it was said."""
+    """The recalled text is fenced, and the conversation that it comes from does not get it."""
     machine = Machine(tmp_path, sys.executable, "-P", "-m", "memoranda")
     said = "The heron cluster in staging listens on port 5433."
     messages = [{"role": "user", "content": "Where is the heron cluster?"}, {"role": "assistant", "content": said}]

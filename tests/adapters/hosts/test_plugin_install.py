@@ -1,4 +1,4 @@
-"""A host with a plugin of ours selects it, and has after uninstalling every byte that it had before."""
+"""Installing selects our plugin in a host, and uninstalling restores every byte that the host had before."""
 
 from pathlib import Path
 
@@ -50,8 +50,8 @@ def _files(root: Path) -> dict[str, bytes]:
 
 
 @_each
-def test_a_host_without_settings_has_none_again(name: str, environment: HostEnvironment) -> None:
-    """What it compiled beside the plugin is gone too; a second installation has nothing to do."""
+def test_a_host_without_settings_has_none_after_uninstalling(name: str, environment: HostEnvironment) -> None:
+    """The bytecode beside the plugin is removed too; a second installation has nothing to do."""
     assert _install(name, environment) > 2
     assert plan_install(HOSTS[name], environment, PROGRAM) == []
     cache = environment.user_home / PLUGINS[name] / "__pycache__"
@@ -63,7 +63,7 @@ def test_a_host_without_settings_has_none_again(name: str, environment: HostEnvi
 
 @_each_text
 def test_uninstalling_restores_every_byte(name: str, text: str, environment: HostEnvironment) -> None:
-    """Also the memory that the host used before; also after the program moved."""
+    """This includes the memory that the host used before, and is true even after the program was moved."""
     config = environment.user_home / CONFIGS[name]
     config.parent.mkdir(parents=True)
     config.write_bytes(text.encode())
@@ -85,8 +85,8 @@ def test_uninstalling_restores_every_byte(name: str, text: str, environment: Hos
         ),
     ],
 )
-def test_what_the_user_changed_meanwhile_stays(name: str, before: str, environment: HostEnvironment) -> None:
-    """And the memory of before is selected again."""
+def test_what_the_user_changed_since_stays(name: str, before: str, environment: HostEnvironment) -> None:
+    """The memory that the host used before is selected again."""
     config = environment.user_home / CONFIGS[name]
     config.parent.mkdir(parents=True)
     config.write_text(before)

@@ -1,4 +1,4 @@
-"""Turns in the spool of a home get into the record once, whatever happened to the process that wrote them."""
+"""Each turn in the spool of a home is recorded once, whatever happened to the process that wrote it."""
 
 import json
 import time
@@ -38,7 +38,7 @@ def _texts(home: Home, session: str, user: str | None = None) -> list[str]:
 
 
 def test_a_session_is_imported_from_the_host_s_own_database(home: Home, tmp_path: Path) -> None:
-    """Complete, and only this session; an import adds nothing twice, and the next turn adds only itself."""
+    """Only that session is imported, completely; an import adds nothing twice, and the next turn adds only itself."""
     hermes = HermesHome(tmp_path / "hermes")
     for name in ("mine", "other"):
         hermes.say(hermes.session(name), f"question of {name}", f"answer of {name}")
@@ -57,7 +57,7 @@ def test_a_session_is_imported_from_the_host_s_own_database(home: Home, tmp_path
 
 
 def test_a_session_in_openclaw_s_database_is_imported(home: Home, tmp_path: Path) -> None:
-    """One session of the database, with its tool calls."""
+    """Only that session is imported, with its tool calls."""
     database = write_database(tmp_path / "openclaw", EVENTS)
     _spool(home, SESSION, "Where is the anchor?", host="openclaw", database=str(database))
     assert record_turns(home, "openclaw", None) == 1
@@ -66,10 +66,10 @@ def test_a_session_in_openclaw_s_database_is_imported(home: Home, tmp_path: Path
 
 
 @pytest.mark.parametrize("database", [None, "missing", "without the session"])
-def test_a_turn_that_the_host_does_not_keep_is_recorded_as_it_was_given(
+def test_a_turn_that_the_host_does_not_store_is_recorded_as_the_plugin_wrote_it(
     database: str | None, home: Home, tmp_path: Path
 ) -> None:
-    """Once, also when the process was killed before it could delete the file."""
+    """It is recorded once, even when the process was killed before it could delete the file."""
     path = str(tmp_path / "missing.db")
     if database == "without the session":
         path = str(HermesHome(tmp_path / "hermes").database)
@@ -82,7 +82,7 @@ def test_a_turn_that_the_host_does_not_keep_is_recorded_as_it_was_given(
 
 
 def test_a_database_that_cannot_be_read_makes_the_turn_wait(home: Home, tmp_path: Path) -> None:
-    """For an hour; then what the plugin gave is recorded."""
+    """It waits for an hour; then the text that the plugin wrote is recorded."""
     broken = tmp_path / "state.db"
     broken.write_bytes(b"no database" * 100)
     _spool(home, "s1", "Which port?", "5433.", database=str(broken))
@@ -93,8 +93,10 @@ def test_a_database_that_cannot_be_read_makes_the_turn_wait(home: Home, tmp_path
     assert _texts(home, "hermes-s2") == ["Which port?", "5433."]
 
 
-def test_a_file_that_is_no_turn_is_renamed_and_stops_no_other(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    """It stays under another name."""
+def test_a_file_that_is_not_a_turn_is_renamed_and_does_not_stop_others(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its content stays under another name."""
     for text in ("{", "[]", '{"session_id": 3}'):
         _spool(home, "x").write_text(text)
     _spool(home, "s1", "Which port?", "5433.")

@@ -1,4 +1,4 @@
-"""A scripted service that answers every chat, and the settings by which one reaches it."""
+"""A scripted service that answers every chat, and the settings with which a chat reaches it."""
 
 import json
 from collections.abc import Iterator

@@ -50,7 +50,7 @@ class Person:
 
     @property
     def screen(self) -> str:
-        """Everything that was sent to the terminal, without what only steers it."""
+        """Everything that was sent to the terminal, without control codes."""
         sent = _STEERING.sub("", self._raw.decode("utf-8", "replace")).replace("\r\n", "\n")
         # The line editor sets the cursor behind the prompt instead of writing the space.
         return sent.replace(">\b", "> ").replace("\r\n", "\n")
@@ -69,7 +69,7 @@ class Person:
         return self._raw.decode("utf-8", "replace")
 
     def pastes(self, text: str) -> None:
-        """Paste a text, as a terminal passes it on that was asked to mark pastes; Enter is not pressed."""
+        """Paste a text as a terminal that marks pastes sends it, without Enter."""
         assert self.raw.rfind("\x1b[?2004h") > self.raw.rfind("\x1b[?2004l"), "The terminal marks no pastes now."
         self.presses("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
 
@@ -78,7 +78,7 @@ class Person:
         self.presses(text + "\r")
 
     def says(self, text: str, *answers: str) -> None:
-        """Type a line, see what is to come of it, and wait until the next one is asked for."""
+        """Type a line, wait for the expected text, and wait for the next prompt."""
         self.types(text)
         for answer in answers:
             self.sees(answer)
@@ -95,7 +95,7 @@ class Person:
         os.write(self._terminal, keys.encode())
 
     def sees(self, text: str) -> str:
-        """Wait until a text appears behind what was seen before; what was on the screen up to there."""
+        """Wait until a text appears after what was seen before; returns the screen up to there."""
         deadline = time.monotonic() + GIVE_UP
         while (place := self.screen.find(text, self._seen)) < 0:
             assert time.monotonic() < deadline, f"{text!r} never appeared. The screen:\n{self.screen}"
@@ -109,12 +109,12 @@ class Person:
         return self.sees("\n> ")
 
     def kills(self) -> None:
-        """End the process without any warning."""
+        """Kill the process without warning."""
         os.kill(self._pid, signal.SIGKILL)
         self.leaves()
 
     def leaves(self) -> int:
-        """Wait for the end; the exit code."""
+        """Wait for the end; returns the exit code."""
         deadline = time.monotonic() + GIVE_UP
         while self._read():
             assert time.monotonic() < deadline, f"The chat does not end. The screen:\n{self.screen}"
@@ -123,7 +123,7 @@ class Person:
         return self._status
 
     def _read(self) -> bool:
-        """Read what there is; False at the end."""
+        """Read what is available; returns False at the end."""
         if not select.select([self._terminal], [], [], 0.1)[0]:
             return True
         try:

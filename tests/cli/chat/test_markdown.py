@@ -44,18 +44,18 @@ def _show(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True)
     ],
 )
 def test_marks_become_styles_and_other_signs_stay(text: str, shown: str) -> None:
-    """What only looks like a mark is shown as it is."""
+    """Text that only looks like a mark is shown as it is."""
     assert _show(text) == shown
 
 
 def test_styles_are_those_of_the_marks() -> None:
-    """Bold, italic, code in colour, and what they enclose in both."""
+    """Bold and italic text and coloured code; nested marks combine their styles."""
     assert _render("**a** *b* `c`") == "\x1b[1ma\x1b[0m \x1b[3mb\x1b[0m \x1b[36mc\x1b[0m\n"
     assert _render("**a `b`**") == "\x1b[1ma\x1b[0m \x1b[36m\x1b[1mb\x1b[0m\n"
 
 
 def test_words_are_shown_as_soon_as_they_are_complete() -> None:
-    """Only a mark without its counterpart, and the last word, are held back."""
+    """Only the last word, and text after a mark without its counterpart, waits."""
     stream = MarkdownStream(lambda: 80)
     assert stream.feed("One two thr") == "One two"
     assert stream.feed("ee **bo") == " three"
@@ -65,7 +65,7 @@ def test_words_are_shown_as_soon_as_they_are_complete() -> None:
 
 
 def test_words_and_characters_are_wrapped_where_their_language_allows() -> None:
-    """Chinese and Japanese between characters, but no line begins with a full stop; Korean only at spaces."""
+    """Chinese and Japanese break between characters, but no line begins with a full stop; Korean breaks at spaces."""
     assert _show("喜欢数据库，迁移。", 8) == "喜欢数据\n库，迁\n移。\n"
     assert _show("한국어 문장은", 8) == "한국어\n문장은\n"
     assert _show("use 数据库 now", 9) == "use 数据\n库 now\n"
@@ -74,7 +74,7 @@ def test_words_and_characters_are_wrapped_where_their_language_allows() -> None:
 
 
 def test_what_does_not_fit_is_left_whole() -> None:
-    """An address and a line of code can be copied: no line end of ours is in them."""
+    """An address and a line of code can be copied, because we add no line breaks to them."""
     assert _show("see http://example.com/a/b/c now", 10) == "see\nhttp://example.com/a/b/c now\n"
     code = "x = " + "1 + " * 20 + "1"
     assert _show(f"```\n{code}\n\ty\n```", 10) == f"```\n{code}\n\ty\n```\n"
@@ -88,7 +88,7 @@ def test_a_table_fits_its_columns_into_the_width() -> None:
 
 
 def test_without_markup_only_words_are_wrapped() -> None:
-    """For NO_COLOR and --plain."""
+    """This is the output for NO_COLOR and --plain."""
     text = "# A **title**\n- one item that wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
     shown = "# A **title**\n- one item that\n  wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
     assert _render(text, 16, markup=False) == shown
@@ -96,7 +96,7 @@ def test_without_markup_only_words_are_wrapped() -> None:
 
 @given(st.text("ab *_`~#->|[]()1.\\\n\t喜，", max_size=60), st.integers(1, 7), st.integers(4, 30), st.booleans())
 def test_pieces_of_any_size_give_the_same_text(text: str, size: int, width: int, markup: bool) -> None:
-    """Wherever a stream is split; and no letter is lost."""
+    """It does not matter where a stream is split, and no letter is lost."""
     whole = _show(text, width, markup=markup)
     assert _show(text, width, size, markup=markup) == whole
     for letter in "ab喜，":
@@ -104,7 +104,7 @@ def test_pieces_of_any_size_give_the_same_text(text: str, size: int, width: int,
 
 
 def test_notes_are_wrapped_with_their_indentation_and_colours() -> None:
-    """Codes take no room."""
+    """Escape codes take no columns."""
     assert wrap_lines("  one two three", 10) == "  one two\n  three"
     styled = wrap_lines(click.style("one two three", dim=True), 8)
     assert click.unstyle(styled) == "one two\nthree"

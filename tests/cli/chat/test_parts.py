@@ -1,4 +1,4 @@
-"""The parts of the chat that need no terminal: status, commands, history, log, and what the guide says of them."""
+"""The parts of the chat that need no terminal: status, commands, history and log; the guide describes each."""
 
 import json
 import logging
@@ -63,13 +63,13 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
         (2_000_000, "2M"),
     ],
 )
-def test_numbers_of_tokens_are_short(number: int, words: str) -> None:
-    """Without zeros that mean nothing."""
+def test_token_counts_are_short(number: int, words: str) -> None:
+    """They have no insignificant zeros."""
     assert format_tokens(number) == words
 
 
 def test_the_status_line_says_how_full_the_context_is_and_what_the_cache_gave() -> None:
-    """In numbers and in percent."""
+    """It shows numbers and percentages."""
     assert STATUS.line() == "context 12.3k of 200k tokens (6 %) · 87 % from cache · any-1 · Build"
 
 
@@ -78,13 +78,13 @@ def test_the_status_line_says_how_full_the_context_is_and_what_the_cache_gave() 
     [("/help", True), ("/search a b", True), ("/foo", True), ("/etc/hosts", False), (" /help", False), ("a /b", False),
      ("/", False), ("//", False), ("/Users", False)],
 )  # fmt: skip
-def test_a_line_that_begins_with_a_command_is_one(line: str, meant: bool) -> None:
-    """Paths, and what has a space before it, go to the model."""
+def test_a_line_that_begins_with_a_command_is_a_command(line: str, meant: bool) -> None:
+    """Paths, and lines that begin with a space, go to the model."""
     assert is_command(line) is meant
 
 
 def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> None:
-    """In a file that only its owner can read, which appears with the first line."""
+    """Only its owner can read the file, which is created with the first line."""
     path = tmp_path / "home" / "chat_history"
     history = InputHistory(path, Redactor(["hunter2hunter2"]))
     history.add("   ")
@@ -96,7 +96,7 @@ def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> N
 
 
 def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It appears with its first line, readable only by its owner; afterwards everything is as before."""
+    """The file is created with its first line, readable only by its owner; afterwards logging is as before."""
     path = tmp_path / "home" / "logs" / "chat.log"
     logger = logging.getLogger("memoranda")
     before = (list(logger.handlers), logger.level, logger.propagate)
@@ -110,7 +110,7 @@ def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: py
 
 
 def test_a_log_that_is_full_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old lines move on to a second and third file; the present one stays private."""
+    """Old lines move to a second and a third file; the current file stays private."""
     monkeypatch.setattr("memoranda.cli.log_file._MAX_BYTES", 200)
     path = tmp_path / "logs" / "chat.log"
     with log_to_file(path):
@@ -122,7 +122,7 @@ def test_a_log_that_is_full_starts_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    """Signs that steer a terminal are replaced, line ends and tabs stay; each answer ends its line."""
+    """Control characters are replaced, line breaks and tabs stay; each answer ends its line."""
     output = PipeOutput()
     output.show_session(STATUS, "Begun.")
     output.show_waiting()
@@ -141,7 +141,7 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
 def test_a_terminal_shows_the_arguments_and_results_of_tools(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line each, whatever their content."""
+    """Each takes one line, whatever it contains."""
     monkeypatch.setenv("COLUMNS", "200")
     output = TerminalOutput()
     output.show_event(ToolCalled(CALL))
@@ -168,8 +168,8 @@ def test_a_terminal_shows_the_arguments_and_results_of_tools(
     ]
 
 
-def test_lines_come_as_they_are_or_as_json() -> None:
-    """Only an object with a text is unpacked; the end is the end."""
+def test_lines_are_read_as_they_are_or_as_json() -> None:
+    """Only an object with a text is unpacked; the end of the input ends the chat."""
     lines = 'Hello\n{"text": "a\\nb"}\n{"text": 3}\n[1]\n'
     plain, as_json = PipeInput(StringIO(lines)), JsonInput(StringIO(lines))
     assert [plain.read() for _ in range(5)] == ["Hello", '{"text": "a\\nb"}', '{"text": 3}', "[1]", None]

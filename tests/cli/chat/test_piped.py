@@ -1,4 +1,4 @@
-"""The chat without a terminal: lines in, answers out; or every event as JSON."""
+"""Without a terminal the chat reads lines and writes answers, or every event as JSON."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def test_each_line_is_a_message_and_only_answers_are_printed(home: Path, service
 
 
 def test_one_question_gets_one_answer(home: Path, service: ScriptedServer) -> None:
-    """From the command line, or all of a pipe as one message."""
+    """The question comes from the command line, or is everything in a pipe."""
     assert _run(home, "--query", "Hello").stdout == "You said: Hello.\n"
     assert _run(home, "--query", "-", said="One\nTwo\n").stdout == "You said: One\nTwo.\n"
     assert _said(service) == ["One\nTwo"]
@@ -67,7 +67,7 @@ def test_a_failure_is_in_the_exit_code(home: Path, service: ScriptedServer) -> N
 
 @pytest.mark.usefixtures("no_key")
 def test_without_a_key_it_says_how_to_set_one(home: Path) -> None:
-    """And names the demo command; nothing is asked, nothing is written."""
+    """It also names the demo command; nothing is asked, and nothing is written."""
     done = _run(home, said="Hello\n")
     assert done.returncode == 2
     assert "memoranda secret set" in done.stderr and "memoranda demo" in done.stderr
@@ -85,7 +85,7 @@ def test_the_removed_demo_flag_says_what_to_run_instead(home: Path) -> None:
 
 
 def test_every_event_is_a_line_of_json(home: Path, service: ScriptedServer) -> None:
-    """In the order in which things happen; the text of the pieces is the text of the answer."""
+    """The events are in order, and the pieces of text make up the answer."""
     events = _events(home, said="Hello\nPlease remember tabs\n/memory\n")
     kinds = [each["event"] for each in events if each["event"] != "text"]
     assert kinds == ["session", "usage", "answer", "usage", "tool_call", "tool_result", "usage", "answer", "note"]
@@ -98,14 +98,14 @@ def test_every_event_is_a_line_of_json(home: Path, service: ScriptedServer) -> N
     assert events[-1]["memory"]["memory"] == ["Ana uses tabs."]
 
 
-def test_a_message_of_many_lines_comes_as_json(home: Path, service: ScriptedServer) -> None:
-    """An object with a text; other lines are sent unchanged."""
+def test_a_message_of_several_lines_is_sent_as_json(home: Path, service: ScriptedServer) -> None:
+    """It is an object with a text; other lines are sent unchanged."""
     _events(home, said='{"text": "One\\nTwo"}\n{"not": "it"}\n')
     assert _said(service) == ["One\nTwo", "You said: One\nTwo.", '{"not": "it"}']
 
 
-def test_an_interrupt_ends_the_answer_and_not_the_program_that_drives_it(home: Path, service: ScriptedServer) -> None:
-    """With --json the next line is answered; without, the chat ends as a shell expects."""
+def test_an_interrupt_ends_the_answer_but_not_a_chat_with_json(home: Path, service: ScriptedServer) -> None:
+    """With --json the next line is answered; without it, the chat ends as a shell expects."""
     words = [*PROGRAM, "--home", str(home), "chat"]
     for as_json in (True, False):
         with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The chat as a person has it: in a terminal, with a service behind it that answers over HTTP."""
+"""The chat as a person uses it: in a terminal, with a service that answers over HTTP."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.slow
 
 
 def _recorded(home: Path) -> list[tuple[str, str]]:
-    """Role and text of everything in the latest conversation."""
+    """Returns the role and text of each message in the latest conversation."""
     with open_memory(home) as memory:
         latest = memory.sessions.list_sessions_rich(limit=1, order_by_last_active=True)[0]
         return [(each["role"], each["content"]) for each in memory.sessions.get_messages(latest["id"])]
 
 
 def _asked(service: ScriptedServer) -> list[str]:
-    """What the service was sent with the last request, without the prompt."""
+    """Returns the messages of the last request to the service, without the prompt."""
     return [str(message["content"]) for message in service.received[-1].conversation[1]]
 
 
@@ -39,7 +39,7 @@ def test_an_answer_appears_while_it_is_written(person: Person) -> None:
 def test_an_interrupted_answer_is_kept_and_the_chat_continues(
     home: Path, service: ScriptedServer, person: Person
 ) -> None:
-    """The record has the question and what was shown, marked as interrupted; the model sees both, in turns."""
+    """The record has the question and the shown text, marked as interrupted; the model sees both, in order."""
     person.types("Tell me a story")
     person.sees("and then")
     person.presses(CTRL_C)
@@ -55,7 +55,7 @@ def test_an_interrupted_answer_is_kept_and_the_chat_continues(
     assert _recorded(home)[2:] == [("user", "Hello"), ("assistant", "You said: Hello.")]
 
 
-def test_an_interrupted_answer_is_dropped_if_one_chooses_so(home: Path, service: ScriptedServer) -> None:
+def test_an_interrupted_answer_is_dropped_if_the_user_chooses_so(home: Path, service: ScriptedServer) -> None:
     """The record has the question, and the model sees that there was no answer."""
     with Person(home, env={"MEMORANDA_AGENT_KEEP_INTERRUPTED": "false"}) as person:
         person.is_asked()
@@ -146,7 +146,7 @@ def test_a_conversation_is_resumed_by_title_after_a_kill(home: Path, service: Sc
 
 
 def test_the_latest_chat_is_resumed_without_a_name(home: Path, service: ScriptedServer) -> None:
-    """`--resume` without a name."""
+    """`--resume` needs no name."""
     for number, arguments in enumerate(([], ["--resume"])):
         with Person(home, *arguments) as person:
             person.is_asked()
@@ -178,7 +178,7 @@ def test_a_chat_without_a_message_writes_nothing(home: Path, service: ScriptedSe
 
 
 def test_what_was_typed_comes_back_with_the_arrow_key(home: Path, person: Person) -> None:
-    """Also in the next chat; keys that were typed are not kept in it."""
+    """It does so in the next chat too; API keys are not stored in the history."""
     secret = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
     person.says(f"My key is {secret}")
     person.says("Hello again")
@@ -213,8 +213,8 @@ def test_several_lines_can_be_one_message(service: ScriptedServer, person: Perso
     assert _asked(service) == ["First\nsecond"]
 
 
-def test_what_a_model_says_cannot_steer_the_terminal(person: Person) -> None:
-    """Signs that a terminal would obey are replaced."""
+def test_what_a_model_says_cannot_control_the_terminal(person: Person) -> None:
+    """Control characters are replaced."""
     person.types("Please escape")
     shown = person.sees("red.")
     assert "\x1b]0;owned" not in shown

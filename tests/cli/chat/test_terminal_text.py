@@ -25,7 +25,7 @@ def _entries(home: Path) -> tuple[str, ...]:
 
 
 def test_pasted_text_is_one_message(service: ScriptedServer, person: Person) -> None:
-    """With its tabs, blank lines and wide characters; it is sent when Enter is pressed, and not before."""
+    """It keeps its tabs, blank lines and wide characters, and is sent only when Enter is pressed."""
     person.pastes(_PASTE)
     person.sees("line 96")
     assert not service.received
@@ -37,7 +37,7 @@ def test_pasted_text_is_one_message(service: ScriptedServer, person: Person) -> 
 
 
 def test_text_that_is_pasted_during_an_answer_is_one_message(service: ScriptedServer, person: Person) -> None:
-    """It waits for the prompt, and nothing of it appears in the answer."""
+    """It waits for the prompt, and none of it appears in the answer."""
     person.types("Tell me a story")
     person.sees("and then")
     person.pastes("first\n\nthird")
@@ -50,7 +50,7 @@ def test_text_that_is_pasted_during_an_answer_is_one_message(service: ScriptedSe
 
 
 def test_keys_that_are_typed_early_are_shown_once(home: Path, service: ScriptedServer) -> None:
-    """Before the program runs, before the prompt is up, and while the model answers."""
+    """This is true before the program runs, before the prompt appears, and while the model answers."""
     with Person(home, early="Zebra") as person:
         person.sees("A new conversation")
         person.sees("> Zebra")
@@ -68,7 +68,7 @@ def test_keys_that_are_typed_early_are_shown_once(home: Path, service: ScriptedS
 
 
 def test_markdown_is_rendered_and_wrapped_at_forty_columns(home: Path, service: ScriptedServer) -> None:
-    """No word is broken, marks become styles, and a line of code has no breaks of ours in it."""
+    """No word is broken, marks become styles, and no line breaks are added to a line of code."""
     with Person(home, columns=40) as person:
         person.is_asked()
         person.says("markdown please", "迁移工作")
@@ -84,7 +84,7 @@ def test_markdown_is_rendered_and_wrapped_at_forty_columns(home: Path, service: 
 
 
 def _without_fillers(shown: str) -> str:
-    """The emulator fills the second column of a wide character with nothing."""
+    """Removes the empty cell that the emulator puts after each wide character."""
     return shown.replace("\x00", "")
 
 
@@ -92,7 +92,7 @@ def _without_fillers(shown: str) -> str:
 def test_plain_answers_keep_their_marks(
     home: Path, service: ScriptedServer, arguments: list[str], env: dict[str, str]
 ) -> None:
-    """With --plain or NO_COLOR; words are still not broken."""
+    """This is so with --plain and NO_COLOR; words are still not broken."""
     with Person(home, *arguments, env=env, columns=40) as person:
         person.is_asked()
         person.says("markdown please", "迁移工作")
@@ -103,7 +103,7 @@ def test_plain_answers_keep_their_marks(
 
 
 def test_a_pipe_gets_the_text_of_the_model(home: Path, service: ScriptedServer) -> None:
-    """Not a byte is rendered or wrapped."""
+    """Nothing is rendered or wrapped."""
     words = [*PROGRAM, "--home", str(home), "chat", "--query", "markdown please"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == MARKDOWN
@@ -113,7 +113,7 @@ def test_a_pipe_gets_the_text_of_the_model(home: Path, service: ScriptedServer) 
 def test_undo_offers_to_revert_what_the_turn_saved(
     home: Path, person: Person, answer: str, entries: tuple[str, ...]
 ) -> None:
-    """The user decides; without a yes it stays, and the command that reverts it is named."""
+    """The user decides; without a yes the change stays, and the chat names the command that reverts it."""
     person.says("Please remember that I use tabs", "It is noted.")
     person.types("/undo")
     person.sees("MEMORY.md: + Ana uses tabs.")
@@ -126,7 +126,7 @@ def test_undo_offers_to_revert_what_the_turn_saved(
     assert _entries(home) == entries
 
 
-def test_a_message_that_could_not_be_sent_is_put_back_into_the_line(home: Path, service: ScriptedServer) -> None:
+def test_a_message_that_could_not_be_sent_is_put_back_into_the_input_line(home: Path, service: ScriptedServer) -> None:
     """Another program is in a turn of the same conversation; nothing was recorded, and nothing is lost."""
     with Person(home, env={"MEMORANDA_SESSIONS_TURN_WAIT": "0.2"}) as person, open_memory(home) as memory:
         person.is_asked()

@@ -70,7 +70,7 @@ def test_codex_gets_memory_and_evidence_and_its_sessions_are_recorded(tmp_path: 
 
 @pytest.mark.slow
 def test_a_sub_agent_is_recorded_when_it_stops(tmp_path: Path) -> None:
-    """From its own rollout, as a delegated session; the command prints nothing."""
+    """It is recorded from its own rollout, as a delegated session; the command prints nothing."""
     parent = _rollout(tmp_path, _ID, _TURNS[:1])
     source = {"subagent": {"thread_spawn": {"parent_thread_id": _ID, "depth": 1}}}
     agent = _rollout(tmp_path, _AGENT, [("Look for callers", "There are two callers.")], source=source)

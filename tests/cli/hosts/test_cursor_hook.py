@@ -34,7 +34,7 @@ def _transcript(user: Path, talk: list[tuple[str, str]] = _TALK) -> Path:
 
 
 def _import(memory: memoranda.Memory) -> ImportSummary:
-    """An import of everything that the user has in Cursor."""
+    """Imports everything that the user has in Cursor."""
     importer = Importer(memory.home.root, memory.sessions)
     try:
         return importer.apply(Cursor(), Cursor().scan(None))
@@ -43,7 +43,7 @@ def _import(memory: memoranda.Memory) -> ImportSummary:
 
 
 def test_cursor_gets_memory_at_the_start_and_evidence_with_a_prompt(tmp_path: Path) -> None:
-    """In the form that it documents, and without stopping the prompt."""
+    """The hooks answer in the documented form, and do not stop the prompt."""
     with memoranda.open(tmp_path / "home") as memory:
         memory.remember("Project uses pytest with xdist.")
         memory.sessions.create_session("earlier", "cli")
@@ -79,7 +79,7 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_conversation_of_the_editor_is_recorded_once(user: Path, tmp_path: Path) -> None:
-    """From its transcript after each answer; an import that finds it in the editor's database adds nothing."""
+    """Its transcript is recorded after each answer; an import that finds it in the editor's database adds nothing."""
     transcript = _transcript(user)
     with memoranda.open(tmp_path / "home") as memory:
         summary = capture_transcript(memory, transcript, "cursor", _ID)

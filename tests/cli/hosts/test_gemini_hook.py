@@ -57,7 +57,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 
 def _ask(terminal: Terminal, prompt: str, host: str = "gemini-cli", event: str = "BeforeAgent", **fields: Any) -> str:
-    """The context that a prompt is given."""
+    """Returns the context that a prompt receives."""
     output = terminal.ok("hook", host, event, "--wait", input=_payload(event, prompt=prompt, **fields))
     if not output:
         return ""
@@ -67,8 +67,8 @@ def _ask(terminal: Terminal, prompt: str, host: str = "gemini-cli", event: str =
     return str(answer["additionalContext"])
 
 
-def test_the_first_prompt_of_a_session_is_given_the_memory_and_every_prompt_its_evidence(terminal: Terminal) -> None:
-    """The memory once for each session, however many prompts follow."""
+def test_the_first_prompt_of_a_session_gets_the_memory_and_every_prompt_its_evidence(terminal: Terminal) -> None:
+    """The memory is added once for each session, however many prompts follow."""
     first = _ask(terminal, "Please rewrite the changelog of the last release")
     assert _NOTE in first and "5433" not in first
     second = _ask(terminal, _ASKING)
@@ -82,7 +82,7 @@ def test_the_first_prompt_of_a_session_is_given_the_memory_and_every_prompt_its_
     assert calls[0]["reason"] == "the notes and the profile; 1 conversation cleared the floor"
 
 
-def test_opencode_is_given_the_memory_again_after_a_compaction(terminal: Terminal) -> None:
+def test_opencode_gets_the_memory_again_after_a_compaction(terminal: Terminal) -> None:
     """The summary may have dropped it."""
     prompt = "Please rewrite the changelog of the last release"
     given = [
@@ -92,7 +92,7 @@ def test_opencode_is_given_the_memory_again_after_a_compaction(terminal: Termina
     assert given == [True, False, True, False]
 
 
-def test_a_memory_that_came_too_late_is_given_with_the_next_prompt(terminal: Terminal) -> None:
+def test_a_memory_that_was_late_is_added_to_the_next_prompt(terminal: Terminal) -> None:
     """The host continued without the first answer."""
     lines = [
         {"id": "a", "at": 1.0, "host": "gemini-cli", "event": "UserPromptSubmit", "session_id": _ID, "prompt": "x"},
@@ -106,14 +106,14 @@ def test_a_memory_that_came_too_late_is_given_with_the_next_prompt(terminal: Ter
     assert _ask(terminal, "Please rewrite the changelog") == ""
 
 
-def test_what_another_hook_put_before_the_prompt_is_no_part_of_it() -> None:
+def test_what_another_hook_put_before_the_prompt_is_not_part_of_it() -> None:
     """`gemini -p` joins the context of a SessionStart hook and the prompt."""
     payload = read_payload(_payload("BeforeAgent", prompt="<hook_context>a b</hook_context>\n\nFix it").encode())
     assert (payload.event, payload.event_name, payload.prompt) == ("UserPromptSubmit", "BeforeAgent", "Fix it")
 
 
 def test_a_session_is_recorded_without_what_hooks_added(tmp_path: Path) -> None:
-    """Before the prompt, or as a part of its own; a message of nothing else is left out; an import adds nothing."""
+    """Hooks add text before the prompt or as a separate part; a message without other text is skipped."""
     prompt = "<hook_context>theirs &lt;x&gt;</hook_context>\n\nFix the build"
     transcript = _recording(tmp_path / "chats", [prompt, "<hook_context>ours\n\n5433</hook_context>"])
     _recording(tmp_path / "chats" / _ID, ["Look for callers"], _AGENT, kind="subagent")

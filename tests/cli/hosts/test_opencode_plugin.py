@@ -70,7 +70,7 @@ def _run(tmp_path: Path, command: LaunchCommand) -> list[list[dict[str, Any]]]:
 
 
 def _wait_for_lines(file: Path, count: int) -> list[str]:
-    """The lines of a file to which a process that nothing waits for adds the last one."""
+    """Waits until a detached process has written the last line of a file; returns the lines."""
     deadline = time.monotonic() + GIVE_UP
     while len(lines := file.read_text().splitlines()) < count and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -79,8 +79,8 @@ def _wait_for_lines(file: Path, count: int) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(_NODE is None, reason="Node is not installed")
-def test_a_prompt_is_given_context_and_a_session_is_recorded_when_it_is_idle(tmp_path: Path) -> None:
-    """Not the prompts that the model writes for its sub-agents, and not what the program adds to a message."""
+def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_path: Path) -> None:
+    """Prompts that the model writes for sub-agents, and parts that OpenCode adds to a message, get no context."""
     program, calls = tmp_path / "program.py", tmp_path / "calls"
     program.write_text(_PROGRAM)
     command = LaunchCommand((sys.executable, str(program), str(calls)), ("--home", "/my home"))
@@ -112,7 +112,7 @@ def test_a_program_that_is_gone_does_not_stop_a_prompt(tmp_path: Path) -> None:
 
 
 def test_one_session_of_the_database_is_recorded_with_its_sub_agents(tmp_path: Path) -> None:
-    """Other sessions are left to an import, which adds nothing to this one; what a plugin added is left out."""
+    """Other sessions are left to an import, which adds nothing to this one; what a plugin added is skipped."""
     talk = [(info, [*parts, {"type": "text", "text": "ours", "synthetic": True}]) for info, parts in TALK]
     with closing(begin_database(tmp_path / "opencode")) as connection:
         add_session(connection, talk)
@@ -135,7 +135,7 @@ def test_one_session_of_the_database_is_recorded_with_its_sub_agents(tmp_path: P
 
 
 def test_a_database_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    """So that the log of hooks names it."""
+    """The log of hooks can then name it."""
     database = tmp_path / "opencode.db"
     database.write_bytes(b"no database")
     with memoranda.open(tmp_path / "home") as memory:

@@ -16,7 +16,7 @@ _CLAUDE = shutil.which("claude")
 @pytest.mark.slow
 @pytest.mark.skipif(_CLAUDE is None, reason="Claude Code is not installed")
 def test_the_real_claude_code_gets_memory_and_evidence_and_is_recorded(tmp_path: Path) -> None:
-    """From its first request on; uninstalling restores its settings."""
+    """This is true from its first request on; uninstalling restores its settings."""
     assert _CLAUDE is not None
     with ScriptedServer(lambda request: Reply(REPLY)) as server:
         counts = check(ClaudeCodeMachine(tmp_path, _CLAUDE, server), runs=2)

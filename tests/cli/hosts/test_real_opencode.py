@@ -14,7 +14,7 @@ _OPENCODE = shutil.which("opencode")
 @pytest.mark.slow
 @pytest.mark.skipif(_OPENCODE is None, reason="OpenCode is not installed")
 def test_the_real_opencode_gets_memory_and_evidence_and_is_recorded(tmp_path: Path) -> None:
-    """From its first request on; uninstalling restores its settings byte for byte, and removes the plugin."""
+    """This is true from its first request on; uninstalling restores its settings and removes the plugin."""
     assert _OPENCODE is not None
     with ChatServer() as server:
         counts = check_opencode(tmp_path, _OPENCODE, server, runs=2)
