@@ -140,7 +140,8 @@ def _updates(columns: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
         found["model_config"] = dump_json(columns["model_config"])
     if columns.get("archived"):
         found["archived"] = 1
-    if columns.get("ended_at") is not None and stored["ended_at"] is not None and stored["successor_id"] is None:
+    ended_here = stored["end_reason"] != "imported" and stored["successor_id"] is not None
+    if columns.get("ended_at") is not None and stored["ended_at"] is not None and not ended_here:
         require_storable("end_reason", columns.get("end_reason"))
         found |= {"ended_at": columns["ended_at"], "end_reason": columns.get("end_reason")}
     return {name: value for name, value in found.items() if value is not None and value != stored[name]}

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.hosts.hermes_import_check import differences
 from memoranda.importers.hermes import Hermes
 from memoranda.sessions.scope import Scope
+from tests.cli.terminal import Terminal
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.import_home import Home
 
@@ -91,3 +92,16 @@ def _as_an_earlier_version_imported(home: Home) -> None:
             "UPDATE sessions SET source = 'hermes', user_id = NULL, input_tokens = 0, end_reason = 'imported', extra ="
             ' \'{"host":"hermes","host_session_id":"s1","hermes_source":"telegram","hermes_input_tokens":7}\''
         )
+
+
+def test_hidden_sources_stay_hidden_in_the_list(tmp_path: Path, hermes: HermesHome) -> None:
+    """Unless the list is asked for them, or for everything."""
+    for source in ("cli", "tool", "subagent"):
+        hermes.say(hermes.session(f"from-{source}", source=source), "hello")
+    home = Home(tmp_path / "home")
+    home.take(Hermes(), hermes.root)
+    home.store.close()
+    terminal = Terminal(tmp_path / "home")
+    assert [row["source"] for row in terminal.json("sessions", "list")["sessions"]] == ["cli"]
+    assert [row["source"] for row in terminal.json("sessions", "list", "--source", "tool")["sessions"]] == ["tool"]
+    assert len(terminal.json("sessions", "list", "--everything")["sessions"]) == 3

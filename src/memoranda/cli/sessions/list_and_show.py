@@ -1,5 +1,6 @@
 """`memoranda sessions list`, `show` and `stats`: read the record without changing it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from memoranda.cli.filter_options import (
     until_option,
     without_none,
 )
-from memoranda.cli.open_home import open_sessions
+from memoranda.cli.open_home import open_home, open_sessions
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
 from memoranda.db.orphaned_wal import database_exists
@@ -74,11 +75,13 @@ def list_sessions(
 ) -> None:  # fmt: skip
     """List conversations, the latest first. A compressed conversation is one entry."""
     invocation = Invocation.current()
-    with open_sessions(invocation, everyone=all_users) as db:
+    with open_home(invocation) as memory:
+        db = memory.sessions.scoped(Scope.everyone()) if all_users else memory.sessions
+        hidden = () if everything or source else memory.config.recall.hidden_sources
         projects = None if project is None else resolve_projects(invocation, db, project)
         filters = {"source": source or None, "projects": projects, "since": since, "until": until, **options}
-        rows = _rows(db, limit + 1, everything, offset=offset, **filters)
-        reason = "" if rows else _explain_empty(db, filters, everything, offset)
+        rows = _rows(db, limit + 1, everything, hidden, offset=offset, **filters)
+        reason = "" if rows else _explain_empty(db, filters, everything, hidden, offset)
     more = len(rows) > limit
     rows = rows[:limit]
     lines = [format_session(row) for row in rows] or [reason]
@@ -91,9 +94,12 @@ def list_sessions(
         print_paged("\n".join(lines))
 
 
-def _rows(db: SessionDB, limit: int, everything: bool, **filters: Any) -> list[dict[str, Any]]:
+def _rows(
+    db: SessionDB, limit: int, everything: bool, hidden: Sequence[str] = (), **filters: Any
+) -> list[dict[str, Any]]:
     return db.list_sessions_rich(
         limit=limit,
+        exclude_sources=hidden,
         order_by_last_active=True,
         include_children=everything,
         include_archived=everything,
@@ -101,13 +107,13 @@ def _rows(db: SessionDB, limit: int, everything: bool, **filters: Any) -> list[d
     )
 
 
-def _explain_empty(db: SessionDB, filters: dict[str, Any], everything: bool, offset: int) -> str:
+def _explain_empty(db: SessionDB, filters: dict[str, Any], everything: bool, hidden: Sequence[str], offset: int) -> str:
     """Explains why a list is empty: which option excludes the sessions that exist, or that there are none."""
     names = [name for name, value in filters.items() if value is not None]
     options = [f"this --{'project' if name == 'projects' else name.replace('_', '-')}" for name in names]
     if filters["projects"] == frozenset():
         return f"{NO_PROJECT} {describe_known_projects(db)}".strip()
-    if offset and _rows(db, 1, everything, **filters):
+    if offset and _rows(db, 1, everything, hidden, **filters):
         return f"There are no more than {offset:,}: --offset {offset} skips all of them."
     if not everything and _rows(db, 1, True, **filters):
         return "There are only archived sessions and delegated work: --everything shows them."
