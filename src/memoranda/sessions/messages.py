@@ -9,8 +9,8 @@ from memoranda.db.engine import Dialect, Engine
 from memoranda.db.position import START, Position
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions import alternation
 from memoranda.sessions.copies import JOIN_ORIGINAL, SAME, as_copy, read_columns
-from memoranda.sessions.lineage import conversation_chain
 from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, count_tool_calls, decode, encode, recount
 from memoranda.sessions.schema import hour_of
 from memoranda.sessions.scope import Scope
@@ -108,19 +108,49 @@ class Messages(StorePart):
             (session_id, _NO_LIMIT if limit is None else limit, offset),
         )
 
-    def get_messages_as_conversation(self, session_id: str, include_ancestors: bool = False) -> list[Message]:
-        """The session in the form of chat APIs; with `include_ancestors`, the whole compressed conversation."""
-        if not include_ancestors:
-            return [message for _, message in self.get_numbered_conversation(session_id)]
+    def get_messages_as_conversation(
+        self,
+        session_id: str,
+        include_ancestors: bool = False,
+        include_inactive: bool = False,
+        repair_alternation: bool = False,
+    ) -> list[Message]:
+        """The session in the form of chat APIs.
+
+        `include_ancestors` begins with the first session that it continues, by compression or because a program gave
+        it a parent; what a branch repeats is in it anyway. `include_inactive` adds what was rewound or compressed away.
+        `repair_alternation` joins neighbours of one role, for services that refuse them.
+        """
+        if include_ancestors:
+            messages = self._with_ancestors(session_id, include_inactive)
+        else:
+            messages = self.get_messages(session_id, include_inactive=include_inactive)
+        chat = [as_chat(message) for message in messages]
+        return alternation.repair_alternation(chat) if repair_alternation else chat
+
+    def _with_ancestors(self, session_id: str, include_inactive: bool) -> list[Message]:
         with self._engine.reading() as connection:
-            chain = conversation_chain(connection, session_id, self._scope)
-        # Each session of a chain copies parts of the one before; the copies are omitted.
-        return [
-            as_chat(message)
-            for member in (chain[: chain.index(session_id) + 1] if session_id in chain else [session_id])
-            for message in self.get_messages(member, include_inactive=True)
-            if message["copy_of"] is None and not message["is_summary"]
-        ]
+            members = self._ancestors(connection, session_id)
+        found: dict[int, Message] = {}
+        for member in members:
+            for message in self.get_messages(member, include_inactive=True):
+                # Each session of a chain copies parts of the one before; those copies are omitted.
+                repeated = message["copy_of"] in found or message["is_summary"]
+                if not repeated and (include_inactive or message["active"] or message["compacted"]):
+                    found[message["id"]] = message
+        return list(found.values())
+
+    def _ancestors(self, connection: Connection, session_id: str) -> list[str]:
+        """A session and those that it continues, the first one first."""
+        members = [session_id]
+        while True:
+            row = connection.execute(
+                f"SELECT parent_session_id FROM sessions WHERE id = ? AND relation != 'branch' AND {self._in_scope}",
+                (members[0], *self._scope.values),
+            ).fetchone()
+            if row is None or row[0] is None or row[0] in members:
+                return members
+            members.insert(0, row[0])
 
     def get_numbered_conversation(self, session_id: str) -> list[tuple[int, Message]]:
         """The session in the form of chat APIs, each message with its id."""

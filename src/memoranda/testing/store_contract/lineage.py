@@ -1,7 +1,7 @@
 """Contract of lineage: compression, branches and delegated work, and what remains after one of them is deleted."""
 
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, contents, findable
+from memoranda.testing.store_contract.assertions import chain, contents, findable, say
 
 
 def relation(store: SessionStore, session_id: str) -> str | None:
@@ -143,3 +143,31 @@ class LineageContract:
         assert session["message_count"] == 1
         again = [change for change in store.feed.changes_after(head.change, 10) if change.session_id == "b"]
         assert any(change.from_message is not None and change.from_message <= copy for change in again)
+
+    def test_a_conversation_includes_its_plain_parents(self, store: SessionStore) -> None:
+        """A program that only names a parent wants its messages, too; a branch has its own copies."""
+        for name, parent in (("a", None), ("b", "a"), ("c", "b")):
+            store.sessions.create_session(name, "cli", parent_session_id=parent)
+            say(store, name, f"said in {name}")
+        found = store.messages.get_messages_as_conversation("c", include_ancestors=True)
+        assert [message["content"] for message in found] == ["said in a", "said in b", "said in c"]
+
+    def test_roles_alternate_on_request(self, store: SessionStore) -> None:
+        """Neighbours of one role are joined, and results that answer no call are dropped."""
+        store.sessions.create_session("s", "cli")
+        calls = [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]
+        for role, content, fields in (
+            ("user", "one", {}),
+            ("user", "two", {}),
+            ("tool", "lost", {"tool_call_id": "0"}),
+            ("assistant", "three", {"tool_calls": calls}),
+            ("tool", "four", {"tool_call_id": "1"}),
+            ("assistant", "five", {}),
+            ("assistant", [{"type": "text", "text": "six"}], {}),
+        ):
+            store.messages.append_message("s", role, content, **fields)
+        found = store.messages.get_messages_as_conversation("s", repair_alternation=True)
+        assert [message["role"] for message in found] == ["user", "assistant", "tool", "assistant"]
+        assert found[0]["content"] == "one\n\ntwo"
+        assert found[3]["content"] == [{"type": "text", "text": "five"}, {"type": "text", "text": "six"}]
+        assert len(store.messages.get_messages_as_conversation("s")) == 7
