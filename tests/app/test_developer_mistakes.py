@@ -30,8 +30,8 @@ def test_an_unknown_option_of_search_is_refused_with_a_suggestion(memory: Any) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 50}, "limit must be from 1 to 10, not 50"),
-        ({"limit": 0}, "limit must be from 1 to 10, not 0"),
+        ({"limit": 51}, "limit must be from 1 to 50, not 51"),
+        ({"limit": 0}, "limit must be from 1 to 50, not 0"),
         ({"limit": "three"}, "limit must be a whole number"),
         ({"session_id": "s", "window": 21}, "window must be from 1 to 20, not 21"),
         ({"since": "someday"}, "since: 'someday' is not a time"),

@@ -1,6 +1,7 @@
 """An opened home: `Memory` opens sessions, and agents that work in them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
@@ -158,7 +159,7 @@ class Memory:
     def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
         """Find past conversations, with the exact messages; without a query, the latest ones.
 
-        `limit` is 1 to 10 conversations (3 if left out), `sort` orders by time instead of by relevance. `since`,
+        `limit` is 1 to 50 conversations (3 if left out), `sort` orders by time instead of by relevance. `since`,
         `until`, `role_filter`, `source` and `project` narrow the search; `why` adds how each result got its place.
         With a `session_id` the answer is that conversation, from its start or around one message, with up to `window`
         messages (1 to 20) on either side. A `cursor` from an answer continues it.
@@ -167,7 +168,12 @@ class Memory:
         if options:
             _check_search_options(options)
         self.services.require_open()
-        answer = self.services.search_tool(self.user).call({"query": query, **options})
+        call = self.services.search_tool(self.user).call
+        if options.get("limit"):
+            from memoranda.recall.search_pages import search_pages
+
+            call = partial(search_pages, call)
+        answer = call({"query": query, **options})
         if not answer["success"]:
             raise SessionError(answer["error"])
         return cast("SearchAnswer | ConversationAnswer", answer)
@@ -227,8 +233,9 @@ def open_memory(
 
 
 def _check_search_options(options: Mapping[str, Any]) -> None:
-    from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW
+    from memoranda.recall.request import MAX_WINDOW
+    from memoranda.recall.search_pages import MAX_LISTED
 
     refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
-    require_range("limit", options.get("limit"), MAX_RESULTS)
+    require_range("limit", options.get("limit"), MAX_LISTED)
     require_range("window", options.get("window"), MAX_WINDOW)

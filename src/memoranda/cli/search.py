@@ -22,6 +22,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.guidance import NO_PROJECT, SOME_WORDS
+from memoranda.recall.search_pages import MAX_LISTED, search_pages
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.session_db import SessionDB
 from memoranda.support.projects import project_name
@@ -46,7 +47,7 @@ _MESSAGE_INDENT = 15
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=click.IntRange(1, 10), default=5, show_default=True, help="How many conversations to show."
+    "--limit", type=click.IntRange(1, MAX_LISTED), default=5, show_default=True, help="How many conversations to show."
 )
 @click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
@@ -75,14 +76,15 @@ def command(words: tuple[str, ...], **options: Any) -> None:
         _catch_up(db, invocation)
         tool = SessionSearchTool(lambda: db, memory.config.recall, current_project=current_project)
         searched_files = db.index.files
-        answer = tool.call(arguments)
+        answer = search_pages(tool.call, arguments)
         if answer.get("count") == 0:
             db.index.check()
             if db.index.files != searched_files:
                 # The index was damaged and is being rebuilt, so the first answer may have missed something.
                 _catch_up(db, invocation)
-                answer = tool.call(arguments)
+                answer = search_pages(tool.call, arguments)
         add_resume_commands(answer, db)
+        _add_first_words(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
@@ -97,6 +99,13 @@ def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:
     for result in answer.get("results", ()):
         if command := resume_command(db.get_session(result["session_id"]) or {}):
             result["resume"] = command
+
+
+def _add_first_words(answer: dict[str, Any], db: SessionDB) -> None:
+    """Adds the first words of each conversation without a title, which are shown in its place."""
+    for result in answer.get("results", ()):
+        if not result["title"] and (words := db.listing.first_words(result["session_id"])):
+            result["preview"] = words
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
@@ -163,7 +172,7 @@ def _join_values(value: Any) -> str:
 
 
 def _format_result(number: int, result: dict[str, Any]) -> list[str]:
-    title = terminal_line(result["title"] or "(no title)", 70)
+    title = terminal_line(result["title"] or result.get("preview") or "(no title)", 70)
     parts = (
         _to_local_time(result["when"]),
         result["source"],

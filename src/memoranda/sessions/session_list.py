@@ -95,6 +95,12 @@ class SessionList(StorePart):
         row = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
         return decode_session(row)
 
+    def first_words(self, session_id: str) -> str:
+        """The start of the first message of the user in the conversation of a session; empty if there is none."""
+        with self._engine.reading() as connection:
+            chain = conversation_chain(connection, session_id, self._scope)
+            return preview(connection, chain[0]) if chain else ""
+
     def known_projects(self) -> dict[str, int]:
         """The projects of the sessions in scope and how many sessions each has, the last active one first."""
         with self._engine.reading() as connection:
