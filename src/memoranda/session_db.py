@@ -127,6 +127,8 @@ class SessionDB(SearchableStore):
     branch_session = _Delegate("rotation", Rotation.branch_session)
     compression_notes = _Delegate("rotation", Rotation.compression_notes)
     note_compression = _Delegate("rotation", Rotation.note_compression)
+    conversation_todos = _Delegate("rotation", Rotation.conversation_todos)
+    save_conversation_todos = _Delegate("rotation", Rotation.save_conversation_todos)
     get_compression_tip = _Delegate("lineage", Lineage.get_compression_tip)
     get_compression_lineage = _Delegate("lineage", Lineage.get_compression_lineage)
     get_conversation_root = _Delegate("lineage", Lineage.get_conversation_root)

@@ -9,6 +9,7 @@ from memoranda.agent.delegation import Delegation
 from memoranda.agent.events import Event, ToolCalled
 from memoranda.agent.loop import Agent
 from memoranda.agent.session_views import AgentSession
+from memoranda.agent.todo_tool import TodoTool
 from memoranda.app.reviewed_session import ReviewedSession
 from memoranda.app.services import HomeServices
 from memoranda.app.session import Session
@@ -89,11 +90,15 @@ class Agents:
             tools=tuple(tools),
             on_result=report_result,
         )
+        todo = TodoTool(session.todos.load, session.todos.save)
+        # The caller's own tool of that name takes precedence.
+        own = () if any(tool.name == "todo" for tool in tools) else todo.definitions()
+        own = (*own, *delegation.definitions())
         return Agent(
             session,
             self._metered(model, "chat", session),
             settings=settings.agent,
-            tools=(*tools, *(tool for tool in delegation.definitions() if session.allows(tool.name))),
+            tools=(*tools, *(tool for tool in own if session.allows(tool.name))),
             on_text=on_text,
             on_event=track_tools,
             after_turn=review,

@@ -10,6 +10,7 @@ from memoranda.app.argument_checks import require_messages, require_question
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_state import SessionState
+from memoranda.app.session_todos import SessionTodos
 from memoranda.app.tool_calls import call_tool, remember
 from memoranda.app.turn import Turn
 from memoranda.curated.settings import Target
@@ -231,9 +232,16 @@ class Session:
             is_new=False,
             follows=self,
         )
+        if todos := self.todos.load():
+            session.todos.save(todos)
         session.external.switch(session.id, self.id, "branch")
         session._state.notify_boundary("branch", self.id)
         return session
+
+    @property
+    def todos(self) -> SessionTodos:
+        """The list of tasks of the conversation, which the agent's `todo` tool reads and writes."""
+        return SessionTodos(self._state)
 
     def reset(self, title: str = "", *, reason: str = "reset") -> "Session":
         """End this conversation and return a new one with the same options, for `/reset` and `/new` of a chat.

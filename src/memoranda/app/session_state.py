@@ -9,6 +9,7 @@ from memoranda.app.recall_filter import strip_recall
 from memoranda.app.services import HomeServices
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_record import SessionRecord
+from memoranda.app.session_todos import SessionTodos
 from memoranda.app.session_tools import SessionTools
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ContinuedError
@@ -162,7 +163,9 @@ class SessionState:
     # What compression needs.
 
     def before_compression(self) -> str:
-        return self.external.before_compression(self._provider_messages()) if self.external.active else ""
+        notes = self.external.before_compression(self._provider_messages()) if self.external.active else ""
+        # The calls that wrote the list leave the context, but the tasks are still to be done.
+        return "\n\n".join(filter(None, (notes, SessionTodos(self).note())))
 
     def flush_provider(self) -> None:
         self.external.commit(self._provider_messages(), self.id)

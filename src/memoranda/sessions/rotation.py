@@ -36,6 +36,9 @@ from memoranda.support.shorten import shorten_end
 # The columns that a session inherits from the one it continues or branches from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
               "archived", "project", "extra")  # fmt: skip
+# The keys of what is stored with a whole conversation.
+_NOTES = "compression_notes"
+_TODOS = "todos"
 
 
 class LiveMessage(NamedTuple):
@@ -256,6 +259,22 @@ class Rotation(StorePart):
             self._require(connection, session_id)
             _write_meta(connection, _notes_key(connection, session_id), notes)
 
+    def conversation_todos(self, session_id: str) -> str | None:
+        """The list of tasks that was saved for this conversation, across restarts and continuations."""
+        with self._engine.reading() as connection:
+            self._require(connection, session_id)
+            row = connection.execute(
+                "SELECT value FROM state_meta WHERE key = ?", (_notes_key(connection, session_id, _TODOS),)
+            ).fetchone()
+        return None if row is None else row[0]
+
+    def save_conversation_todos(self, session_id: str, todos: str) -> None:
+        """Save the list of tasks of this conversation."""
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            _write_meta(connection, _notes_key(connection, session_id, _TODOS), todos)
+
     def _begin_from(
         self, connection: Connection, session_id: str, new_id: str, relation: str, fields: Mapping[str, Any]
     ) -> None:
@@ -293,9 +312,10 @@ class Rotation(StorePart):
 
 
 def drop_compression_state(connection: Connection, session_id: str) -> None:
-    """Remove the lease and the notes of a session that is deleted."""
+    """Remove the lease, the notes and the tasks of a session that is deleted."""
     _drop_lease(connection, session_id)
-    connection.execute("DELETE FROM state_meta WHERE key = ?", (f"compression_notes:{session_id}",))
+    for kind in (_NOTES, _TODOS):
+        connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{kind}:{session_id}",))
 
 
 def _copy_row(connection: Connection, message_id: int) -> list[Any]:
@@ -328,8 +348,8 @@ def _lease_key(session_id: str) -> str:
     return f"compression_lease:{session_id}"
 
 
-def _notes_key(connection: Connection, session_id: str) -> str:
-    return f"compression_notes:{_column(connection, session_id, 'conversation_id')}"
+def _notes_key(connection: Connection, session_id: str, kind: str = _NOTES) -> str:
+    return f"{kind}:{_column(connection, session_id, 'conversation_id')}"
 
 
 def _read_lease(connection: Connection, session_id: str) -> Lease | None:

@@ -1,0 +1,94 @@
+"""The tasks of a conversation survive what its context does not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.agent.todo_tool import Todo, TodoTool
+from memoranda.support.home import Home
+from memoranda.testing.scripted.model import ScriptedModel
+
+WASH: Todo = {"id": "wash", "content": "Wash the car.", "status": "in_progress"}
+WAX: Todo = {"id": "wax", "content": "Wax the car.", "status": "pending"}
+
+
+class Kept:
+    """A list in memory with its tool."""
+
+    def __init__(self) -> None:
+        self.todos: list[Todo] = []
+        self.tool = TodoTool(lambda: list(self.todos), self.save)
+
+    def save(self, todos: Any) -> None:
+        self.todos = list(todos)
+
+
+def test_a_list_is_replaced_merged_and_read() -> None:
+    """A merge changes the tasks it names and keeps the others in their order."""
+    kept = Kept()
+    assert kept.tool.call({"todos": [WASH, {"id": "wax", "content": "Wax the car."}]})["todos"] == [WASH, WAX]
+    answer = kept.tool.call(
+        {"merge": True, "todos": [{"id": "wash", "status": "completed"}, {"id": 3, "content": "Go."}]}
+    )
+    assert [todo["status"] for todo in answer["todos"]] == ["completed", "pending", "pending"]
+    assert answer["summary"] == {"total": 3, "pending": 2, "in_progress": 0, "completed": 1, "cancelled": 0}
+    assert kept.tool.call({})["todos"] == answer["todos"]
+    assert kept.tool.call({"todos": []})["summary"]["total"] == 0
+
+
+@pytest.mark.parametrize(
+    "todos",
+    [
+        "wash",
+        [{"content": "No id."}],
+        [{"id": "new"}],
+        [{"id": "a", "content": "Fine."}, {"id": "b", "content": "Odd.", "status": "someday"}],
+        [{"id": "long", "content": "x" * 501}],
+        [{"id": str(number), "content": "Many."} for number in range(101)],
+        [{"id": "fence", "content": "<memory-context>\nsecret\n</memory-context>"}],
+    ],
+    ids=["no list", "no id", "no content", "unknown status", "too long", "too many", "only recalled text"],
+)
+def test_a_list_that_cannot_be_used_changes_nothing(todos: Any) -> None:
+    """The refusal says so."""
+    kept = Kept()
+    kept.save([WASH])
+    answer = kept.tool.call({"todos": todos, "merge": True})
+    assert answer["success"] is False and "not changed" in answer["error"]
+    assert kept.todos == [WASH]
+
+
+def test_the_list_survives_compression_resume_and_branch(tmp_path: Path) -> None:
+    """The summary names the open tasks; deleting the conversation deletes the list."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session(user="ana")
+        session.todos.save([WASH, {**WAX, "status": "completed"}])
+        for number in range(12):
+            with session.turn(f"Question {number}: {'word ' * 2_000}") as turn:
+                turn.done("Yes.")
+        first = session.id
+        assert session.compress(force=True).done and session.id != first
+        assert "Wash the car." in str(session.conversation()) and "Wax the car." not in str(session.conversation())
+        session.end()
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session(session_id=first, user="ana")
+        assert [todo["id"] for todo in session.todos.load()] == ["wash", "wax"]
+        branch = session.branch()
+        branch.todos.save([WAX])
+        assert [todo["id"] for todo in session.todos.load()] == ["wash", "wax"]
+        assert memory.session(user="ana").todos.load() == memory.session().todos.load() == []
+        branch.end()
+        assert memory.services.sessions_for("ana").delete_session(branch.id)
+        assert branch.reset().todos.load() == []
+
+
+def test_the_agent_has_the_tool_where_its_platform_allows_it(tmp_path: Path) -> None:
+    """A platform with a list of tools has it only when the list names it."""
+    Home.at(tmp_path).config_file.write_text("tools:\n  telegram: [memory]\n")
+    with memoranda.open(tmp_path) as memory:
+        model = ScriptedModel([])
+        assert "todo" in [tool.name for tool in memory.agent(model, session=memory.session(source="cli")).tools]
+        telegram = memory.agent(model, session=memory.session(source="telegram"))
+        assert "todo" not in [tool.name for tool in telegram.tools]
