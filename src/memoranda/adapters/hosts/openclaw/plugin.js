@@ -10,7 +10,7 @@
 
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, readdirSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -113,7 +113,7 @@ function spoolTurn(turn) {
   const staged = join(SETTINGS.spool, `.${name}.tmp`);
   const file = openSync(staged, "wx", 0o600);
   try {
-    writeSync(file, JSON.stringify(turn));
+    writeFileSync(file, JSON.stringify(turn));
     fsyncSync(file);
   } finally {
     closeSync(file);
