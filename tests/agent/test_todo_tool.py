@@ -1,5 +1,6 @@
 """The tasks of a conversation survive what its context does not."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 import memoranda
 from memoranda.agent.todo_tool import Todo, TodoTool
+from memoranda.llm.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 
@@ -92,3 +94,20 @@ def test_the_agent_has_the_tool_where_its_platform_allows_it(tmp_path: Path) -> 
         assert "todo" in [tool.name for tool in memory.agent(model, session=memory.session(source="cli")).tools]
         telegram = memory.agent(model, session=memory.session(source="telegram"))
         assert "todo" not in [tool.name for tool in telegram.tools]
+
+
+def test_a_model_keeps_its_list_through_the_tool(tmp_path: Path) -> None:
+    """What it writes in a turn is stored with the conversation, and it reads the same list in the next process."""
+    write = Reply("", tool_calls=(ToolCall("c1", "todo", json.dumps({"todos": [WASH, WAX]})),))
+    read = Reply("", tool_calls=(ToolCall("c2", "todo", "{}"),))
+    with memoranda.open(tmp_path) as memory, ScriptedModel([write, Reply("Planned.")]) as model:
+        session = memory.session()
+        memory.agent(model, session=session).turn("Plan the wash.")
+        session.end()
+    with memoranda.open(tmp_path) as memory, ScriptedModel([read, Reply("Two tasks.")]) as model:
+        resumed = memory.session(session_id=session.id)
+        memory.agent(model, session=resumed).turn("What is left?")
+        assert resumed.todos.load() == [WASH, WAX]
+        (result,) = [message for message in model.requests[1].messages if message.get("tool_call_id") == "c2"]
+        assert "Wax the car." in result["content"]
+        resumed.end()
