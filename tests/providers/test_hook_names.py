@@ -22,7 +22,7 @@ def test_a_conversation_by_the_names_of_hermes(tmp_path: Path) -> None:
     assert manager.add_provider(provider)
     assert manager.initialize_all("s1", platform="cli")
     assert provider.started == {"session_id": "s1", "platform": "cli", "hermes_home": str(tmp_path)}
-    assert manager.build_system_prompt() == manager.system_prompt() == "Notes are kept."
+    assert manager.build_system_prompt() == "Notes are kept."
     assert [schema["name"] for schema in manager.get_all_tool_schemas()] == ["notes_find"]
     assert json.loads(manager.handle_tool_call("notes_find", {"text": "tea"}, task_id="7"))["success"] is True
 

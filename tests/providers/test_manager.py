@@ -38,8 +38,8 @@ def test_without_a_provider_there_is_nothing_and_nothing_fails(tmp_path: Path) -
     """Built-in memory is all there is; no file is made."""
     manager = MemoryManager(tmp_path)
     assert not manager.initialize("s1")
-    manager.turn_started(1, "hello")
-    assert (manager.recall("q"), manager.system_prompt(), manager.before_compress([])) == ("", "", "")
+    manager.on_turn_start(1, "hello")
+    assert (manager.recall("q"), manager.build_system_prompt(), manager.on_pre_compress([])) == ("", "", "")
     assert not manager.notify.turn_finished("a", "b", "s1")
     assert not manager.notify.memory_written("add", "memory", "x")
     assert not manager.notify.session_switched("s2")
@@ -163,11 +163,11 @@ def test_a_turn_begins_with_everything_that_is_known(tmp_path: Path) -> None:
         on_pre_compress=lambda messages: f"Keep {len(messages)}. " + "x" * 10_000,
     )
     manager = managed(tmp_path, provider)
-    manager.turn_started(3, "hello", model="m", remaining_tokens=5)
+    manager.on_turn_start(3, "hello", model="m", remaining_tokens=5)
     assert told == [(3, "hello", {"session_id": "s1", "model": "m", "remaining_tokens": 5})]
-    assert manager.before_compress([{"role": "user"}]).startswith("Keep 1. x")
-    assert len(manager.before_compress([])) == QUICK.recall_chars
-    assert manager.system_prompt() == "Notes are kept."
+    assert manager.on_pre_compress([{"role": "user"}]).startswith("Keep 1. x")
+    assert len(manager.on_pre_compress([])) == QUICK.recall_chars
+    assert manager.build_system_prompt() == "Notes are kept."
     manager.shutdown()
 
 
@@ -273,8 +273,8 @@ def test_a_provider_in_trouble_changes_nothing_but_the_log(
              "handle_tool_call", "shutdown", "limits")  # fmt: skip
     manager = managed(tmp_path, Scripted(**dict.fromkeys(hooks, trouble)))
     began = time.monotonic()
-    manager.turn_started(1, "hello")
-    assert (manager.system_prompt(), manager.recall("q"), manager.before_compress([])) == ("", "", "")
+    manager.on_turn_start(1, "hello")
+    assert (manager.build_system_prompt(), manager.recall("q"), manager.on_pre_compress([])) == ("", "", "")
     assert manager.tools_for(None) == []
     assert manager.call_tool("notes_find", {})["success"] is False
     assert manager.notify.turn_finished("q", "a")
@@ -383,6 +383,6 @@ def test_a_duck_that_is_no_subclass_will_do(tmp_path: Path) -> None:
     assert manager.initialize("s1")
     assert manager.recall("q") == "quack"
     assert not manager.notify.turn_finished("q", "a")
-    assert manager.system_prompt() == ""
+    assert manager.build_system_prompt() == ""
     assert manager.status().health.last_error == ""
     assert manager.shutdown()

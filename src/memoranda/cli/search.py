@@ -84,7 +84,7 @@ def command(words: tuple[str, ...], **options: Any) -> None:
                 _catch_up(db, invocation)
                 answer = search_pages(tool.call, arguments)
         add_resume_commands(answer, db)
-        _add_first_words(answer, db)
+        add_first_words(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
@@ -101,7 +101,7 @@ def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:
             result["resume"] = command
 
 
-def _add_first_words(answer: dict[str, Any], db: SessionDB) -> None:
+def add_first_words(answer: dict[str, Any], db: SessionDB) -> None:
     """Adds the first words of each conversation without a title, which are shown in its place."""
     for result in answer.get("results", ()):
         if not result["title"] and (words := db.listing.first_words(result["session_id"])):

@@ -78,7 +78,7 @@ class ExternalMemory:
         """The provider's block of the system prompt, screened."""
         if self._manager is None:
             return ""
-        text = self._manager.system_prompt()
+        text = self._manager.build_system_prompt()
         return screen_text(text, max_chars=len(text), source=self._name)
 
     @guarded(_NO_TOOLS)
@@ -148,7 +148,7 @@ class ExternalMemory:
         """What the provider wants a summary of these messages to contain: screened reference text."""
         if self._manager is None:
             return ""
-        text = self._manager.before_compress([dict(message) for message in messages])
+        text = self._manager.on_pre_compress([dict(message) for message in messages])
         return screen_text(text, max_chars=len(text), source=self._name)
 
     @guarded(None)

@@ -18,10 +18,7 @@ class _Manager(Protocol):
     def notify(self) -> ProviderNotifier: ...
     def initialize(self, session_id: str, **facts: Any) -> bool: ...
     def shutdown(self) -> bool: ...
-    def system_prompt(self) -> str: ...
     def recall(self, query: str, session_id: str = "") -> str: ...
-    def turn_started(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None: ...
-    def before_compress(self, messages: list[Message], session_id: str = "") -> str: ...
     def tools_for(self) -> list[Tool]: ...
 
 
@@ -35,10 +32,6 @@ class HookNames:
     def shutdown_all(self: _Manager) -> bool:
         """Deliver what can be delivered within the limit, and close."""
         return self.shutdown()
-
-    def build_system_prompt(self: _Manager) -> str:
-        """The provider's text for the system prompt."""
-        return self.system_prompt()
 
     def prefetch_all(self: _Manager, query: str, *, session_id: str = "") -> str:
         """What the provider remembers about a query, within the deadline of a turn."""
@@ -66,10 +59,6 @@ class HookNames:
             for tool in self.tools_for()
         ]
 
-    def on_turn_start(self: _Manager, turn_number: int, message: str, **facts: Any) -> None:
-        """Notify the provider that a turn begins."""
-        self.turn_started(turn_number, message, **facts)
-
     def on_session_end(self: _Manager, messages: list[Message], *, session_id: str = "") -> bool:
         """Queue the end of a session; True when it is durable."""
         return self.notify.session_ended(messages, session_id)
@@ -79,10 +68,6 @@ class HookNames:
     ) -> bool:
         """Queue a new session id; True when it is durable."""
         return self.notify.session_switched(new_session_id, parent_session_id=parent_session_id, reset=reset, **facts)
-
-    def on_pre_compress(self: _Manager, messages: list[Message], *, session_id: str = "") -> str:
-        """What the provider wants a summary of these messages to contain."""
-        return self.before_compress(messages, session_id)
 
     def on_memory_write(
         self: _Manager, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None

@@ -193,12 +193,12 @@ class MemoryManager(HookNames):
 
     # A turn
 
-    def system_prompt(self) -> str:
+    def build_system_prompt(self) -> str:
         """The provider's static text for the system prompt, as it was when the provider was started."""
         active = self._state.ready
         return "" if active is None else active.prompt_block
 
-    def turn_started(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
+    def on_turn_start(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
         """Notify the provider that a turn begins."""
         active = self._state.ready
         if active is not None and active.implements("on_turn_start"):
@@ -213,15 +213,15 @@ class MemoryManager(HookNames):
         return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
 
     def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
-        """Call `turn_started` and `recall` within the one deadline that a turn has."""
+        """Call `on_turn_start` and `recall` within the one deadline that a turn has."""
         active = self._state.active
         if active is None:
             return ""
         deadline = time.monotonic() + active.recall.settings.recall_seconds
-        self.turn_started(turn_number, message, session_id, **facts)
+        self.on_turn_start(turn_number, message, session_id, **facts)
         return self.recall(message, session_id, within=deadline - time.monotonic())
 
-    def before_compress(self, messages: list[Message], session_id: str = "") -> str:
+    def on_pre_compress(self, messages: list[Message], *, session_id: str = "") -> str:
         """What the provider wants a summary of these messages to contain."""
         active = self._state.ready
         if active is None or not active.implements("on_pre_compress"):

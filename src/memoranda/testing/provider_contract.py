@@ -211,7 +211,7 @@ class ProviderContract:
         manager = MemoryManager(tmp_path, _LONG_TIMEOUTS)
         assert manager.add_provider(provider)
         assert manager.initialize("s1", **_FACTS, **_FUTURE_FACTS)
-        manager.turn_started(1, "Hello", model="m")
+        manager.on_turn_start(1, "Hello", model="m")
         manager.notify.turn_finished("How did we fix the deadlock?", "With a second queue.", "s1", _MESSAGES)
         manager.notify.memory_written("add", "memory", "Likes tea.", {"write_origin": "assistant_tool"})
         manager.notify.session_ended(_MESSAGES, "s1")

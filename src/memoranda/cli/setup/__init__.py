@@ -1,5 +1,6 @@
 """`memoranda setup`: finds the agents on this machine, imports their conversations and gives them memory."""
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -139,7 +140,8 @@ class _SetupRun:
                 click.echo(f"Memory was not installed into {host.title}: {error}", err=True)
                 continue
             result["then"] = host.next_step
-            self._say(f"\nInstalled memory into {host.title}: {', '.join(result['files'])}\n  {host.next_step}")
+            files = ", ".join(map(_shorten_home, result["files"]))
+            self._say(f"\nInstalled memory into {host.title}: {files}\n  {host.next_step}")
         return failures
 
     def _search(self) -> None:
@@ -168,3 +170,9 @@ def parse_choice(answer: str | Sequence[int], count: int) -> Sequence[int]:
     if words and all(word.isdecimal() and 1 <= int(word) <= count for word in words):
         return sorted({int(word) for word in words})
     raise click.BadParameter(f"Type numbers from 1 to {count} with commas, 'all' or 'none'.")
+
+
+def _shorten_home(file: str) -> str:
+    """Returns a path for people, with ~ for their home directory."""
+    home = os.path.expanduser("~")
+    return f"~{file.removeprefix(home)}" if file.startswith(f"{home}{os.sep}") else file

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.cli.search import add_resume_commands
+from memoranda.cli.search import add_first_words, add_resume_commands
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.session_db import SessionDB
@@ -38,6 +38,7 @@ def search_own_history(db: SessionDB, settings: RecallSettings) -> dict[str, Any
             break
     if best is not None:
         add_resume_commands(best, db)
+        add_first_words(best, db)
     return best
 
 
