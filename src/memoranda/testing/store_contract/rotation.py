@@ -77,8 +77,8 @@ class RotationContract:
         rotate(store, "b", "c", 3)
         assert store.messages.get_messages_as_conversation("c")[1:] == before
 
-    def test_no_text_is_stored_twice(self, store: SessionStore) -> None:
-        """A copy is a row that refers to its original, even if a caller passes the text again."""
+    def test_a_copy_refers_to_its_original_and_has_its_text(self, store: SessionStore) -> None:
+        """Programs that read the tables with plain SQL see what was said, even if a caller passes the text again."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b", 2)
         rotate(store, "b", "c", 2)
@@ -86,8 +86,15 @@ class RotationContract:
             "c", [{**row, "copy_of": row["id"]} for row in store.messages.get_messages("c")]
         )
         with store.engine.reading() as connection:
-            rows = connection.execute("SELECT content FROM messages WHERE content IN ('1', '2')").fetchall()
-        assert sorted(rows) == [("1",), ("2",)]
+            originals = connection.execute(
+                "SELECT content FROM messages WHERE content IN ('1', '2') AND copy_of IS NULL"
+            ).fetchall()
+            copies = connection.execute(
+                "SELECT DISTINCT copy.content, original.content, copy.content_format FROM messages copy"
+                " JOIN messages original ON original.id = copy.copy_of WHERE copy.is_summary IS NULL"
+            ).fetchall()
+        assert sorted(originals) == [("1",), ("2",)]
+        assert sorted(copies) == [("1", "1", "same"), ("2", "2", "same")]
         assert contents(store, "c")[1:] == ["1", "2"]
 
     def test_everything_said_is_found_once(self, store: SessionStore) -> None:
@@ -270,7 +277,8 @@ class RotationContract:
         assert findable(other) == findable(store)
         assert other.transfer.import_sessions(exported).messages == 0
         with other.engine.reading() as connection:
-            assert connection.execute("SELECT count(*) FROM messages WHERE content = '3'").fetchone() == (1,)
+            statement = "SELECT count(*) FROM messages WHERE content = '3' AND copy_of IS NULL"
+            assert connection.execute(statement).fetchone() == (1,)
 
     def test_importing_a_continuation_alone_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
         """This store has the original; in the other one the copy is the only record."""
