@@ -36,6 +36,8 @@ _ROLES = frozenset({"user", "assistant", "tool", "system"})
 # a comma, and what says that it is cut.
 _MAX_ESCAPE_CHARS = 6
 _CONTENT_FIELDS_CHARS = 60
+# The most that id, role and time take, without the digits of the id.
+_PLAIN_FIELDS_CHARS = 76
 # What a message among others gets at least: its fields and some words.
 _MIN_MESSAGE_CHARS = 150
 _MAX_NAME_CHARS = 100
@@ -76,7 +78,10 @@ def fit_message(
         shown["tool_calls"] = shorten_calls(message.tool_calls)
         if json_size(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
-    other_fields = json_size(shown) + _CONTENT_FIELDS_CHARS
+    # Measuring the JSON of every message would take a twentieth of a search.
+    is_plain = message.role in _ROLES and not message.tool_name and not message.tool_calls and not anchor and not start
+    fields_size = _PLAIN_FIELDS_CHARS + len(str(message.id)) if is_plain else json_size(shown)
+    other_fields = fields_size + _CONTENT_FIELDS_CHARS
     max_chars = min(max_chars, len(text) - start) if start < len(text) else 0
     while True:
         content = text[start : start + max_chars]
@@ -190,15 +195,13 @@ class Evidence:
 
     def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
         """The first and the last messages of a conversation, outside of those that are shown."""
-        first: list[FeedMessage] = []
-        last: list[FeedMessage] = []
+        first, last = list[FeedMessage](), list[FeedMessage]()
         if room >= _MIN_MESSAGE_CHARS:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
                 conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
             )
-        opening: list[JsonObject] = []
-        closing: list[JsonObject] = []
+        opening, closing = list[JsonObject](), list[JsonObject]()
         # From outside inwards: with little room, the very first and the very last message are shown.
         pairs = zip_longest(((opening, message) for message in first), ((closing, message) for message in last[::-1]))
         ends = [end for pair in pairs for end in pair if end is not None]
