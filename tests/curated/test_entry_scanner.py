@@ -35,7 +35,7 @@ def test_a_poisoned_write_is_refused_with_its_finding(call: Call, directory: Pat
         "~/.hermes/profiles/work/.env",
         "${HERMES_HOME}/.env",
         "~/.ssh/id_rsa",
-        "/root/.ssh/id_ed25519_work",
+        "/home/ada/.ssh/id_ed25519_work",
         "C:\\Users\\ada\\.ssh\\id_rsa",
         "~/.gnupg/private-keys-v1.d",
     ],
