@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,9 +95,16 @@ class HomeServices:
         return self.sessions_for(user).get_compression_tip(session_id) or session_id
 
     def search_tool(
-        self, user: str | None, current_session_id: str | None = None, directory: Path | None = None
+        self,
+        user: str | None,
+        current_session_id: str | None = None,
+        directory: Path | None = None,
+        chat_model: "ChatModel | None" = None,
     ) -> "SessionSearchTool":
-        """The session_search tool of one user; it skips the current session, and `directory` is "this" project."""
+        """The session_search tool of one user; it skips the current session, and `directory` is "this" project.
+
+        `chat_model` answers in the current session, and writes summaries if no other model is set for that.
+        """
         from memoranda.recall.tool import SessionSearchTool
 
         return SessionSearchTool(
@@ -105,8 +112,24 @@ class HomeServices:
             self.config.recall,
             current_session_id=current_session_id,
             current_project=lambda: project_of(directory) if directory else None,
-            summarize=self._summarize,
+            summarize=self._summarize or self._configured_summarizer(user, current_session_id or "", chat_model),
         )
+
+    def summarizer(self, user: str | None, session_id: str = "", chat_model: "ChatModel | None" = None) -> "Summarize":
+        """The function that summarizes search results with a model, as background work that the ledger records."""
+        from memoranda.recall.summary_writer import SummaryWriter
+
+        def set_up_model() -> "ChatModel":
+            from memoranda.llm.model_factory import model_for
+
+            name, settings = self.config.recall.summary_model, self.config.model
+            model = None if name else chat_model
+            if model is None:
+                chosen = replace(settings, name=name) if name else settings
+                model = model_for(chosen, config.credentials(self.home))
+            return self.metered(model, "search", session_id, user, background=True)
+
+        return SummaryWriter(set_up_model, self.config.recall.summary_deadline)
 
     def redact(self, text: str) -> str:
         """The text without credentials; unchanged when redaction is switched off."""
@@ -186,6 +209,11 @@ class HomeServices:
                 self._db.close()
                 self._db = None
                 self._views.clear()
+
+    def _configured_summarizer(
+        self, user: str | None, session_id: str, chat_model: "ChatModel | None"
+    ) -> "Summarize | None":
+        return self.summarizer(user, session_id, chat_model) if self.config.recall.summarize else None
 
     def _get_redactor(self) -> Redactor | None:
         if self._redactor is None and self.config.redact_secrets:

@@ -1,7 +1,7 @@
 """The tools of one session: memory, search, skills and the provider's, as far as its platform allows them."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoranda.app.provider_tools import restore_tools
 from memoranda.app.services import HomeServices
@@ -12,6 +12,9 @@ from memoranda.curated.write_result import Origin
 from memoranda.skills.prompt_list import render_skill_list
 from memoranda.skills.tool import SkillTools
 from memoranda.tools import Tool
+
+if TYPE_CHECKING:
+    from memoranda.llm.model import ChatModel
 
 
 class SessionTools:
@@ -24,6 +27,8 @@ class SessionTools:
         self._skills = services.skills_for(options.user)
         # The provider's tools as they are stored in the session's row; None in a new session.
         self.stored_provider_tools: Any = None
+        # The model that answers in the session; None until one does.
+        self.chat_model: ChatModel | None = None
 
     def bind(self, session_id: str) -> None:
         """Build the tools for a session, which is another one after compression."""
@@ -40,7 +45,8 @@ class SessionTools:
 
         A resumed session offers the provider's tools as they were, whatever the provider offers now.
         """
-        search = self._services.search_tool(self._options.user, self._session_id, self._options.directory)
+        options = self._options
+        search = self._services.search_tool(options.user, self._session_id, options.directory, self.chat_model)
         own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
         return (*self._filter_allowed(own), *restore_tools(self.stored_provider_tools, tuple(provider_tools)))
 

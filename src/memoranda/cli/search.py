@@ -58,12 +58,17 @@ _MESSAGE_INDENT = 15
     help="Only messages of this role. Can be repeated.",
 )
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
+@click.option(
+    "--summary/--no-summary",
+    default=None,
+    help="Let a model summarize each conversation for this query; search.summarize does so always.",
+)
 @click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
 @project_option
 @since_option
 @until_option
 @memory_options
-def command(words: tuple[str, ...], **options: Any) -> None:
+def command(words: tuple[str, ...], summary: bool | None, **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
     if not " ".join(words).strip():
@@ -74,7 +79,13 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
-        tool = SessionSearchTool(lambda: db, memory.config.recall, current_project=current_project)
+        wants_summaries = memory.config.recall.summarize if summary is None else summary
+        tool = SessionSearchTool(
+            lambda: db,
+            memory.config.recall,
+            summarize=memory.services.summarizer(memory.user) if wants_summaries else None,
+            current_project=current_project,
+        )
         searched_files = db.index.files
         answer = search_pages(tool.call, arguments)
         if answer.get("count") == 0:
@@ -192,7 +203,12 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
     for message in result.get("messages", []):
         lines += _format_message(message)
     if result.get("summary"):
-        lines.append(f"   {terminal_line(result['summary'])}")
+        lines += textwrap.wrap(
+            terminal_line(result["summary"]),
+            max(40, shutil.get_terminal_size().columns - 1),
+            initial_indent="   ",
+            subsequent_indent="   ",
+        )
     if result.get("resume"):
         lines.append(f"   resume: {terminal_line(result['resume'])}")
     if "why" in result:

@@ -188,6 +188,10 @@ KEYS = (
         "Let the hooks of a host start a process that answers the next ones faster and ends when it is idle."),
     Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
         "How many characters one answer of session_search may have."),
+    Key("search.summarize", "true or false", _parse_flag,
+        "Let a model summarize each conversation that a search finds, within the budget of background work."),
+    Key("search.summary_model", "a model's name, or nothing", _parse_name,
+        "The model that writes these summaries, at the same service as model.name; if empty, the model that answers."),
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Optional summaries of search results by a small model, written for the query.
 
 The model is any function from instructions and a text to a text. A few conversations are summarised at a time, under
-one deadline for all. If a summary fails or is late, its result keeps the messages.
+one deadline for all. If a summary fails or is late, its result keeps the messages, and a note says why.
 """
 
 import logging
@@ -30,9 +30,12 @@ _MAX_WORKERS = 5
 _TRANSCRIPT = 100_000
 _BATCH_SIZE = 500
 _MAX_SUMMARY = 2_000
-NOTE_CHARS = 200
+NOTE_CHARS = 350
+_REASON_CHARS = 200
 # Room for the name of the field.
 _FIELD = 15
+_QUESTION_LABEL = "Question: "
+_TRANSCRIPT_LABEL = "\n\nTranscript:\n"
 
 
 def add_summaries(
@@ -43,7 +46,8 @@ def add_summaries(
     The answer must leave `NOTE_CHARS` characters of its size free, for a note about missing summaries.
     """
     results = answer["results"]
-    summaries = _SummaryRun(question, db, summarize, settings).summaries([result["session_id"] for result in results])
+    run = _SummaryRun(question, db, summarize, settings)
+    summaries = run.summaries([result["session_id"] for result in results])
     for number in summaries:
         for part in ("messages", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
@@ -53,7 +57,9 @@ def add_summaries(
             results[number]["summary"] = text
     missing = len(results) - len(summaries)
     if missing:
-        note = f"{missing} of {len(results)} summaries could not be made; those results show the messages instead."
+        reason = fit_json(" ".join(run.failure.split()).rstrip("."), _REASON_CHARS)
+        count = f"{missing} of {len(results)} summaries"
+        note = f"{count} could not be made ({reason}); those results show the messages instead."
         answer["note"] = f"{answer['note']} {note}" if "note" in answer else note
 
 
@@ -67,7 +73,9 @@ class _SummaryRun:
         self._summarize = summarize
         self._max_workers = max(1, min(settings.summary_workers, _MAX_WORKERS))
         self._end = time.monotonic() + settings.summary_deadline
-        self._done: SimpleQueue[tuple[int, object]] = SimpleQueue()
+        self._done: SimpleQueue[tuple[int, object, str]] = SimpleQueue()
+        self.failure = f"not written within {settings.summary_deadline:g} seconds"
+        """Why a summary is missing: the latest error, or the deadline."""
 
     def summaries(self, session_ids: Sequence[str]) -> dict[int, str]:
         """The summaries that arrive before the deadline, by index; no summary starts after it."""
@@ -79,12 +87,14 @@ class _SummaryRun:
                 running += self._begin(*waiting.pop())
                 continue
             try:
-                number, summary = self._done.get(timeout=self._time_left())
+                number, summary, failure = self._done.get(timeout=self._time_left())
             except Empty:
                 break
             running -= 1
             if isinstance(summary, str) and summary.strip():
                 found[number] = summary.strip()
+            else:
+                self.failure = failure or "the model wrote nothing"
         return found
 
     def _time_left(self) -> float:
@@ -96,23 +106,26 @@ class _SummaryRun:
             record = transcript(self._db, session_id, self._query)
         except StorageError as error:
             _log.warning("A conversation could not be read for its summary: %s", error)
+            self.failure = str(error)
             return False
         if not self._time_left():
             return False
-        text = f"Question: {self._question}\n\nTranscript:\n{record}"
+        text = f"{_QUESTION_LABEL}{self._question}{_TRANSCRIPT_LABEL}{record}"
         threading.Thread(target=self._ask, args=(number, text), name="memoranda-summary", daemon=True).start()
         return True
 
     def _ask(self, number: int, text: str) -> None:
         summary: object = None
+        failure = ""
         try:
             summary = self._summarize(guidance.SUMMARY, text)
         except (Exception, SystemExit) as error:
             # A failure costs only this summary.
             _log.warning("A summary failed: %s", error)
+            failure = str(error) or type(error).__name__
         finally:
             # Even after a failure, so that the caller does not wait until the deadline.
-            self._done.put((number, summary))
+            self._done.put((number, summary, failure))
 
 
 def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
@@ -131,6 +144,13 @@ def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
             break
         last = window.messages[-1].id
     return cut_around_matches("\n".join(lines), query, _TRANSCRIPT)
+
+
+def cut_request(text: str, max_chars: int) -> str:
+    """A request for a summary with a smaller part of its transcript, for a model with a small window."""
+    question, label, record = text.partition(_TRANSCRIPT_LABEL)
+    query = parse(question.removeprefix(_QUESTION_LABEL))
+    return question + label + cut_around_matches(record, query, max(0, max_chars - len(question) - len(label)))
 
 
 def cut_around_matches(text: str, query: Query, max_chars: int) -> str:

@@ -18,6 +18,8 @@ from memoranda.tools import JsonObject, Tool
 _log = logging.getLogger(__name__)
 
 _START_TIMEOUT = 5.0
+# Some programs wait no longer than 25 seconds for a tool.
+_SUMMARY_SECONDS = 20.0
 _BUILT_IN_TOOLS = ("memory", "session_search")
 _REMEMBER_PARAMETERS: JsonObject = {
     "type": "object",
@@ -109,9 +111,13 @@ class ToolHost:
 
 
 def open_for_hosts(home: str | None = None, *, profile: str | None = None, user: str | None = None) -> Memory:
-    """Opens a home like `memoranda.open`, but limits search answers to the size that other programs accept."""
+    """Opens a home like `memoranda.open`, but limits search answers to the size and time that other programs accept."""
     located = config.locate_home(home, profile)
     located.refuse_if_foreign()
     settings = config.load(located)
-    max_chars = min(settings.recall.answer_chars, MAX_SEARCH_CHARS)
-    return Memory(located, replace(settings, recall=replace(settings.recall, answer_chars=max_chars)), user)
+    recall = replace(
+        settings.recall,
+        answer_chars=min(settings.recall.answer_chars, MAX_SEARCH_CHARS),
+        summary_deadline=min(settings.recall.summary_deadline, _SUMMARY_SECONDS),
+    )
+    return Memory(located, replace(settings, recall=recall), user)
