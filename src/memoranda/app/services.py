@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.recall.summaries import Summarize
+    from memoranda.recall.summary_writer import SummaryWriter
     from memoranda.recall.tool import SessionSearchTool
     from memoranda.session_db import SessionDB
     from memoranda.spending.ledger import Ledger
@@ -115,17 +116,22 @@ class HomeServices:
             summarize=self._summarize or self._configured_summarizer(user, current_session_id or "", chat_model),
         )
 
-    def summarizer(self, user: str | None, session_id: str = "", chat_model: "ChatModel | None" = None) -> "Summarize":
-        """The function that summarizes search results with a model, as background work that the ledger records."""
+    def summarizer(
+        self, user: str | None, session_id: str = "", chat_model: "ChatModel | None" = None, name: str = ""
+    ) -> "SummaryWriter":
+        """Summarizes search results with a model, as background work that the ledger records.
+
+        `name` is a model of the configured service, instead of the one in the settings.
+        """
         from memoranda.recall.summary_writer import SummaryWriter
 
         def set_up_model() -> "ChatModel":
             from memoranda.llm.model_factory import model_for
 
-            name, settings = self.config.recall.summary_model, self.config.model
-            model = None if name else chat_model
+            chosen_name, settings = name or self.config.recall.summary_model, self.config.model
+            model = None if chosen_name else chat_model
             if model is None:
-                chosen = replace(settings, name=name) if name else settings
+                chosen = replace(settings, name=chosen_name) if chosen_name else settings
                 model = model_for(chosen, config.credentials(self.home))
             return self.metered(model, "search", session_id, user, background=True)
 

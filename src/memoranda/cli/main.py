@@ -31,6 +31,7 @@ _COMMANDS = {
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
+    "eval": ("memoranda.cli.evaluation", "Measure models on your own conversations."),
     "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
     "doctor": ("memoranda.cli.doctor", "Check the home and fix what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),

@@ -110,7 +110,7 @@ class _SummaryRun:
             return False
         if not self._time_left():
             return False
-        text = f"{_QUESTION_LABEL}{self._question}{_TRANSCRIPT_LABEL}{record}"
+        text = build_request(self._question, record)
         threading.Thread(target=self._ask, args=(number, text), name="memoranda-summary", daemon=True).start()
         return True
 
@@ -144,6 +144,11 @@ def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
             break
         last = window.messages[-1].id
     return cut_around_matches("\n".join(lines), query, _TRANSCRIPT)
+
+
+def build_request(question: str, record: str) -> str:
+    """What a model reads to summarize a transcript for a question."""
+    return f"{_QUESTION_LABEL}{question}{_TRANSCRIPT_LABEL}{record}"
 
 
 def cut_request(text: str, max_chars: int) -> str:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from memoranda.errors import ModelReplyError
-from memoranda.llm.model import ChatModel
+from memoranda.llm.model import ChatModel, Reply
 from memoranda.llm.tokens import estimate_text
 from memoranda.recall.summaries import cut_request
 
@@ -26,6 +26,10 @@ class SummaryWriter:
 
     def __call__(self, instructions: str, text: str) -> str:
         """The summary; raises ModelError if there is none. Several threads may call this at once."""
+        return self.ask(instructions, text).text
+
+    def ask(self, instructions: str, text: str) -> Reply:
+        """The summary with the tokens that it took."""
         with self._lock:
             if self._model is None:
                 self._model = self._set_up_model()
@@ -41,4 +45,4 @@ class SummaryWriter:
         )
         if reply.finish_reason == "refusal":
             raise ModelReplyError("The model refused to write a summary.")
-        return reply.text
+        return reply
