@@ -102,3 +102,15 @@ def test_the_doctor_names_a_provider_that_is_not_there(terminal: Terminal) -> No
     result = terminal.run("doctor", "--json")
     assert result.exit_code == 1
     assert "which is not installed" in json.loads(result.output)["findings"][0]["problem"]
+
+
+def test_status_names_a_plugin_whose_deliveries_cannot_be_monitored(terminal: Terminal) -> None:
+    """One written for Hermes that starts threads; another one is not named."""
+    add_plugin(terminal.home, "threads", plain("threads", "def sync_turn(self, *a, **k):\n    threading.Thread()"))
+    add_plugin(terminal.home, "waits", plain("waits", ""))
+    terminal.ok("provider", "use", "threads")
+    assert terminal.json("provider", "status")["own_thread"] is True
+    assert "turns      The plugin takes turns in a thread of its own" in terminal.ok("provider", "status")
+    terminal.ok("provider", "use", "waits")
+    assert terminal.json("provider", "status")["own_thread"] is False
+    assert "thread of its own" not in terminal.ok("provider", "status")

@@ -15,6 +15,8 @@ from memoranda.support.durable_files import read_file
 
 GROUP = "memoranda.providers"
 _MARKS = ("MemoryProvider", "register_memory_provider")
+_HERMES_MODULE = "agent.memory_provider"
+_THREAD_MARKS = ("threading.Thread", "import Thread", "ThreadPoolExecutor")
 _MAX_SOURCE_BYTES = 1_000_000
 _MAX_MANIFEST_BYTES = 20_000
 
@@ -34,6 +36,9 @@ class DiscoveredProvider:
     """Other providers of the same name, which this one hides."""
     data_files: tuple[str, ...] = ()
     """Patterns of a bundled provider's files: a home that has one is checked by it, whether or not it is in use."""
+
+    own_thread: bool = False
+    """A plugin written for Hermes that starts threads: it takes turns in one, so their delivery cannot be monitored."""
 
     def has_data(self, home: Path) -> bool:
         return any(next(home.glob(pattern), None) is not None for pattern in self.data_files)
@@ -75,10 +80,10 @@ def _plugins_in(home: Path) -> list[DiscoveredProvider]:
     if not directory.is_dir():
         return []
     folders = [path for path in sorted(directory.iterdir()) if path.is_dir() and path.name[0] not in "._"]
-    return [plugin for folder in folders if (plugin := _read_plugin(folder)) is not None]
+    return [plugin for folder in folders if (plugin := read_plugin(folder)) is not None]
 
 
-def _read_plugin(folder: Path) -> DiscoveredProvider | None:
+def read_plugin(folder: Path) -> DiscoveredProvider | None:
     """The plugin in a folder; None when it is not a memory provider. A broken plugin has a `problem`."""
     try:
         source = read_file(folder / "__init__.py", _MAX_SOURCE_BYTES).decode("utf-8", "replace")
@@ -99,6 +104,7 @@ def _read_plugin(folder: Path) -> DiscoveredProvider | None:
         str(manifest.get("description") or ""),
         tuple(str(package) for package in _list_of(manifest, "pip_dependencies")),
         tuple(program for program in _list_of(manifest, "external_dependencies") if isinstance(program, Mapping)),
+        own_thread=_HERMES_MODULE in source and any(mark in source for mark in _THREAD_MARKS),
     )
 
 

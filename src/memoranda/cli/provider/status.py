@@ -30,6 +30,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 
 _BUILT_IN_STATUS = "Built-in memory: always on."
+_OWN_THREAD = "The plugin takes turns in a thread of its own; their delivery cannot be monitored."
 
 
 @click.command("list")
@@ -71,7 +72,7 @@ def status(invocation: Invocation) -> CommandOutput:
         return CommandOutput(f"{_BUILT_IN_STATUS} Provider: none.\n{_format_installed(data)}", data)
     data |= {"installed": name in found, "ready": False, "problem": None}
     if name in found:
-        data |= {"origin": found[name].origin} | _inspect(home, found[name])
+        data |= {"origin": found[name].origin, "own_thread": found[name].own_thread} | _inspect(home, found[name])
     else:
         data["problem"] = data["error"] = f"The provider {name} is configured but not installed."
     external = config.load(home).external
@@ -174,6 +175,8 @@ def _format_status(data: dict[str, Any]) -> str:
         f" within {data['recall_seconds']:g} s"
     )
     lines.append(f"  waiting    {_format_backlog(data)}")
+    if data.get("own_thread"):
+        lines.append(f"  turns      {_OWN_THREAD}")
     lines += _format_history(data["last"] or {})
     return "\n".join([*lines, _format_installed(data)])
 
