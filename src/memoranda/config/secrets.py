@@ -7,6 +7,7 @@ from io import StringIO
 from memoranda.config.config_file import LOCK_TIMEOUT, refuse_link
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.errors import ConfigError
+from memoranda.providers.plugin_variables import provide_variables
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.env_lease import EnvLease, EnvLeases
 from memoranda.support.file_lock import FileLock
@@ -18,6 +19,9 @@ _SECRET_SUFFIX = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE
 _SECRET_WORD = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
 _SECRET_VALUE = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
 _PASSWORD_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
+
+# Whatever uses a provider loads this module for the provider's keys.
+provide_variables(ENVIRONMENT.get)
 
 
 def read_secrets(home: Home) -> dict[str, str]:

@@ -1,35 +1,35 @@
-"""Compatibility with plugins that were written for Hermes: the modules they import, and the arguments they expect.
+"""Compatibility with plugins that were written for Hermes: how they import, and the arguments they expect.
 
 Such a plugin says `from agent.memory_provider import MemoryProvider`. A module named `agent` may be the host's own, so
 nothing is put into `sys.modules`: each plugin's modules get their own builtins, whose `__import__` knows these names.
 That covers imports at the top of a file and those inside a function that is called much later, in any thread, and no
-other code. A module that is not offered here is imported as usual, so a plugin can import from the host as well.
+other code. `hermes_modules` has the modules that are offered. Every other one is imported as usual, so a plugin can
+import from the host as well.
 """
 
 import builtins
 import importlib.abc
 import importlib.machinery
-import json
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+import sys
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from memoranda.providers.arguments import BoundArguments, Parameters, bind_arguments
-from memoranda.providers.provider import MemoryProvider
-
-_log = logging.getLogger(__name__)
 
 PACKAGE = "memoranda_home_plugins"
+MEMORY_PLUGINS = "plugins.memory"
 
 
 class HermesModules:
-    """The modules for one plugin; their `get_hermes_home` returns the home that contains the plugin."""
+    """What one plugin imports from Hermes: modules by name, and the plugin itself as `plugins.memory.<name>`."""
 
-    def __init__(self, plugin: str, home: Path) -> None:
-        self._modules = _modules(plugin, home)
-        self._roots = {name.partition(".")[0] for name in self._modules}
+    def __init__(self, modules: Mapping[str, ModuleType], plugin: str, package: str) -> None:
+        """`package` is the name under which the plugin is imported."""
+        self._modules = modules
+        self._roots = {name.partition(".")[0] for name in modules}
+        self._own_name = f"{MEMORY_PLUGINS}.{plugin.replace('-', '_')}"
+        self._package = package
         self.builtins: dict[str, Any] = vars(builtins) | {"__import__": self._import}
 
     def _import(
@@ -42,10 +42,20 @@ class HermesModules:
     ) -> Any:
         if level or name.partition(".")[0] not in self._roots:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
+        if name == self._own_name or name.startswith(f"{self._own_name}."):
+            return self._import_itself(name, fromlist or ())
+        if name == MEMORY_PLUGINS and self._own_name.rpartition(".")[2] in (fromlist or ()):
+            self._import_itself(self._own_name, ())
         offered = self._modules.get(name)
         if offered is None or not all(hasattr(offered, name) for name in fromlist or () if name != "*"):
             return self._import_from_host(name, globals, locals, fromlist or ())
         return offered if fromlist else self._modules[name.partition(".")[0]]
+
+    def _import_itself(self, name: str, fromlist: Sequence[str]) -> Any:
+        """Import a module of the plugin by the name that it has in Hermes."""
+        module = builtins.__import__(self._package + name.removeprefix(self._own_name), None, None, fromlist or ("*",))
+        setattr(self._modules[MEMORY_PLUGINS], self._own_name.rpartition(".")[2], sys.modules[self._package])
+        return module if fromlist else self._modules[name.partition(".")[0]]
 
     def _import_from_host(
         self,
@@ -91,64 +101,6 @@ class PluginFinder(importlib.abc.MetaPathFinder):
         if spec is not None and offer is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = PluginLoader(spec.loader.name, str(spec.loader.path), offer)
         return spec
-
-
-def _modules(plugin: str, home: Path) -> dict[str, ModuleType]:
-    provider = _module("agent.memory_provider", MemoryProvider=MemoryProvider)
-    registry = _module(
-        "tools.registry", registry=_HermesRegistry(plugin), tool_error=_tool_error, tool_result=_tool_result
-    )
-    constants = _module(
-        "hermes_constants", get_hermes_home=lambda: home, display_hermes_home=lambda: _display_path(home)
-    )
-    return {
-        "agent": _module("agent", memory_provider=provider),
-        "agent.memory_provider": provider,
-        "tools": _module("tools", registry=registry),
-        "tools.registry": registry,
-        "hermes_constants": constants,
-    }
-
-
-def _module(name: str, **attributes: Any) -> ModuleType:
-    module = ModuleType(name, "Offered by Memoranda to a plugin that was written for Hermes.")
-    vars(module).update(attributes)
-    return module
-
-
-class _HermesRegistry:
-    """Replaces the tool registry of Hermes; providers report their tools themselves, so calls are only logged."""
-
-    def __init__(self, plugin: str) -> None:
-        self._plugin = plugin
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name.startswith("_"):
-            raise AttributeError(name)
-
-        def ignore(*arguments: Any, **facts: Any) -> None:
-            _log.warning(
-                "The plugin %s calls %s of Hermes's tool registry, which is not supported here; the call is ignored.",
-                self._plugin,
-                name,
-            )
-
-        return ignore
-
-
-def _tool_error(message: object, **more: Any) -> str:
-    return json.dumps({"error": str(message), **more}, ensure_ascii=False, default=str)
-
-
-def _tool_result(data: Any = None, **more: Any) -> str:
-    return json.dumps(more if data is None else data, ensure_ascii=False, default=str)
-
-
-def _display_path(home: Path) -> str:
-    try:
-        return f"~/{home.relative_to(Path.home())}"
-    except (ValueError, RuntimeError):
-        return str(home)
 
 
 def bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:

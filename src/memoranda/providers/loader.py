@@ -138,7 +138,10 @@ def _fingerprint(folder: Path) -> str:
 
 
 def _execute(name: str, folder: Path, home: Path) -> ModuleType:
-    offer = _finder.offers[name] = HermesModules(folder.name, home)
+    # Most homes have no plugin, and need none of these modules.
+    from memoranda.providers.hermes_modules import hermes_modules
+
+    offer = _finder.offers[name] = HermesModules(hermes_modules(folder, home), folder.name, name)
     file = str(folder / "__init__.py")
     spec = importlib.util.spec_from_file_location(
         name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(folder)]

@@ -138,11 +138,16 @@ def _retry_parked(home: Home, name: str) -> int:
 def _run_own_setup(home: Home, name: str, inspection: Inspection) -> CommandOutput:
     """Run the provider's own setup."""
     document = {key: value for key, value in config.read_document(home).items()}
-    run_guarded(
-        lambda: inspection.provider.post_setup(str(home.root), document),
-        f"{name} could not be set up and is not used",
-        _OWN_SETUP_SECONDS,
-    )
+    try:
+        run_guarded(
+            lambda: inspection.provider.post_setup(str(home.root), document),
+            f"{name} could not be set up and is not used",
+            _OWN_SETUP_SECONDS,
+        )
+    except ProviderError as error:
+        keys = ", ".join(dict.fromkeys(field.key for field in inspection.fields))
+        hint = f" Its settings can be set with --set KEY=VALUE: {keys}." if keys else ""
+        raise ProviderError(f"{error}{hint}") from error
     config.set_value(home, "memory.provider", name)
     return CommandOutput(
         f"{name} has set itself up, and is used from the next session on.",
