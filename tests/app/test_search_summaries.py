@@ -1,5 +1,6 @@
 """Summaries of search results, switched on by a setting or an option: who writes them, and what happens without."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -196,3 +197,13 @@ def test_hosts_get_an_answer_before_they_stop_waiting(home: Path) -> None:
     """The time limit for summaries is shorter there than the 25 seconds that some hosts wait for a tool."""
     with open_for_hosts(str(home)) as memory:
         assert memory.config.recall.summary_deadline <= 20
+
+
+def test_every_page_of_a_long_list_says_what_is_missing(home: Path) -> None:
+    """More conversations than one answer of the tool lists are searched in pages, each with its own note."""
+    with open_memory(home) as memory:
+        for number in range(10):
+            memory.session(session_id=f"t{number}").turn(f"A zebra in garden {number * 37}").done("I see.")
+    answer = Terminal(home, "search").json("zebra", "--limit", "12", "--summary")
+    missing = [int(count) for count in re.findall(r"(\d+) of \d+ summaries could not be made", answer["note"])]
+    assert len(missing) > 1 and sum(missing) == answer["count"]

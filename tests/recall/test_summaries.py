@@ -67,7 +67,18 @@ def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:
     answer = _search(db, summarize)
     assert sum("summary" in result for result in answer["results"]) == 4
     assert sum("messages" in result for result in answer["results"]) == 1
-    assert answer["note"].startswith("1 of 5")
+    assert answer["note"].startswith("1 of 5 summaries could not be made (gone)")
+
+
+def test_each_result_has_a_summary_or_messages_at_any_size(db: SessionDB) -> None:
+    """Also where an answer has room for one result only."""
+    for size in range(900, 2_600, 100):
+        settings = RecallSettings(answer_chars=size)
+        tool = SessionSearchTool(lambda: db, settings, summarize=lambda instructions, text: "A zebra. " * 300)
+        answer = tool.call({"query": "zebra", "limit": 5})
+        assert all(("summary" in result) != ("messages" in result) for result in answer["results"])
+        assert all(result.get("summary", "text") for result in answer["results"])
+        assert len(json.dumps(answer, ensure_ascii=False)) <= size
 
 
 def test_one_deadline_covers_all_summaries(db: SessionDB) -> None:
@@ -83,6 +94,7 @@ def test_one_deadline_covers_all_summaries(db: SessionDB) -> None:
     release.set()
     assert time.monotonic() - begin < GIVE_UP
     assert all("messages" in result for result in answer["results"])
+    assert "(not written within 0.3 seconds)" in answer["note"]
 
 
 def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:

@@ -21,6 +21,9 @@ def search_pages(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Map
             break
         del answer["cursor"]
         results = [*answer["results"], *page["results"]]
-        answer |= {name: page[name] for name in ("cursor", "note") if name in page}
+        # Each page has its own note about missing summaries.
+        notes = dict.fromkeys(each["note"] for each in (answer, page) if "note" in each)
+        answer |= {"note": " ".join(notes)} if notes else {}
+        answer |= {"cursor": page["cursor"]} if "cursor" in page else {}
         answer |= {"results": results, "count": len(results)}
     return answer
