@@ -22,7 +22,7 @@ _COMMANDS = {
     "recall": ("memoranda.cli.recall", "Search notes and conversations at once, for you or for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
-    "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
+    "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
     "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
     "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
