@@ -78,10 +78,14 @@ class Machine:
 
         return wait_for_count(count, minimum)
 
-    def recorded_messages(self, source: str) -> list[list[tuple[str, str]]]:
-        """Returns the role and text of each message, for each recorded session of a host."""
+    def recorded_messages(self, host: str) -> list[list[tuple[str, str]]]:
+        """Returns the role and text of each message, for each recorded session of a host.
+
+        The ids name the host; the source of a session of Hermes is that of Hermes itself, such as cli.
+        """
         with memoranda.open(self.home) as memory:
-            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source=source, limit=1000)]
+            rows = memory.sessions.list_sessions_rich(limit=1000)
+            sessions = [row["id"] for row in rows if row["id"].startswith(f"{host}-")]
             return [
                 [(row["role"], row["content"]) for row in memory.sessions.get_messages(session)] for session in sessions
             ]
