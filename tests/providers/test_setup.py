@@ -8,6 +8,7 @@ import pytest
 from memoranda.errors import ProviderError
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.setup import (
+    ConfigField,
     fields_of,
     read_settings,
     resolve_values,
@@ -198,3 +199,20 @@ def test_a_file_that_a_failed_setup_deleted_is_restored(tmp_path: Path) -> None:
         changed.write_bytes(b"three")
         raise ZeroDivisionError
     assert (deleted.read_bytes(), changed.read_bytes()) == (b"one", b"two")
+
+
+def test_true_and_false_as_choices_accept_yes_and_no() -> None:
+    """The value is the choice as the plugin wrote it; other choices accept no such words."""
+    field = ConfigField("extract", default="true", choices=("true", "false"))
+    assert [field.parse(text) for text in ("no", "Yes", "off", "1", "TRUE", False)] == [
+        "false",
+        "true",
+        "false",
+        "true",
+        "true",
+        "false",
+    ]
+    with pytest.raises(ProviderError, match="one of true, false"):
+        field.parse("maybe")
+    with pytest.raises(ProviderError, match="one of on, local"):
+        ConfigField("mode", choices=("on", "local")).parse("yes")

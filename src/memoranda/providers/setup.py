@@ -71,14 +71,21 @@ class ConfigField:
         if isinstance(text, str):
             text = text.strip()
         if self.choices:
+            word = self._choice_for(str(text).lower())
             for choice in self.choices:
-                if text == choice or str(text).lower() == str(choice).lower():
+                if text == choice or word == str(choice).lower():
                     return choice
             raise self._invalid(text, f"one of {', '.join(map(str, self.choices))}")
         try:
             return self._convert(text)
         except (ValueError, TypeError, OverflowError):
             raise self._invalid(text, f"a value like {self.default!r}") from None
+
+    def _choice_for(self, word: str) -> str:
+        """The choice that a word means: plugins also offer yes and no as the texts true and false."""
+        if {str(choice).lower() for choice in self.choices} == {"true", "false"} and word in _YES | _NO:
+            return "true" if word in _YES else "false"
+        return word
 
     def _convert(self, text: Any) -> Any:
         if isinstance(self.default, bool) and not isinstance(text, bool):
