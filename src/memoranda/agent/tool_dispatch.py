@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memoranda.agent.argument_check import describe_problems
+from memoranda.agent.schema_check import describe_problems
 from memoranda.llm.model import ToolCall
 from memoranda.support.shorten import shorten_middle
 from memoranda.tools import JsonObject, Tool, tool_refusal

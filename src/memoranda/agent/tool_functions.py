@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict, overload
 
-from memoranda.agent.argument_check import describe_problems
+from memoranda.agent.schema_check import describe_problems
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)

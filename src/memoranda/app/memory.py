@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from memoranda import config
-from memoranda.app.argument_checks import refuse_unknown_options, require_hook, require_range
+from memoranda.app.developer_errors import refuse_unknown_options, require_hook, require_range
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session import Session
 from memoranda.app.session_options import GATEWAY_FACTS, GatewayFacts, SessionOptions, choose_user, clean_facts

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
 
-from memoranda.app.argument_checks import require_messages, require_question
+from memoranda.app.developer_errors import require_messages, require_question
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_state import SessionState

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from memoranda.app.argument_checks import require_answer
+from memoranda.app.developer_errors import require_answer
 from memoranda.errors import SessionError
 from memoranda.providers.external_memory import with_recall
 from memoranda.providers.message_text import plain_text

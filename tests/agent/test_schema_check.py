@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.agent.argument_check import describe_problems
+from memoranda.agent.schema_check import describe_problems
 from memoranda.agent.tool_dispatch import execute_call
 from memoranda.llm.model import ToolCall
 from memoranda.tools import Tool
