@@ -63,3 +63,26 @@ def bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mappi
         if name not in filled and (name in parameters.named or (parameters.any_named and name not in free)):
             named[name] = value
     return BoundArguments(tuple(positional), named, tuple(dropped))
+
+
+def bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
+    """Bind arguments for a provider that may predate `metadata`.
+
+    `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
+    go to parameters of the same names, because older hooks accepted `session_id` and others one by one.
+    """
+    bound = bind_arguments(parameters, args, facts)
+    metadata = facts.get("metadata")
+    if not isinstance(metadata, dict):
+        return bound
+    filled = set(parameters.positional[: len(bound.positional)])
+    spread = parameters.named & metadata.keys() - filled - bound.named.keys()
+    named = bound.named | {name: metadata[name] for name in spread}
+    if "metadata" in named:
+        return BoundArguments(bound.positional, named, bound.dropped)
+    free = [name for name in parameters.positional[len(bound.positional) :] if name not in named]
+    if not free:
+        return BoundArguments(bound.positional, named, (*bound.dropped, "metadata"))
+    if free[0] in parameters.named:
+        return BoundArguments(bound.positional, named | {free[0]: metadata}, bound.dropped)
+    return BoundArguments((*bound.positional, metadata), named, bound.dropped)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.providers.arguments import Parameters, parameters_of
+from memoranda.providers.arguments import Parameters, bind_hermes_arguments, parameters_of
 from memoranda.providers.event_loop import EventLoop
 from memoranda.providers.health import HealthTracker
-from memoranda.providers.hermes import bind_hermes_arguments
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
 from memoranda.support.shorten import shorten_end

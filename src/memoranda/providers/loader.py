@@ -20,7 +20,7 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider
-from memoranda.providers.hermes import PACKAGE, HermesModules, PluginFinder, PluginLoader
+from memoranda.providers.hermes.plugin_imports import PACKAGE, HermesModules, PluginFinder, PluginLoader
 from memoranda.providers.provider import MemoryProvider
 
 _log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _fingerprint(folder: Path) -> str:
 
 def _execute(name: str, folder: Path, home: Path) -> ModuleType:
     # Most homes have no plugin, and need none of these modules.
-    from memoranda.providers.hermes_modules import hermes_modules
+    from memoranda.providers.hermes.modules import hermes_modules
 
     offer = _finder.offers[name] = HermesModules(hermes_modules(folder, home), folder.name, name)
     file = str(folder / "__init__.py")

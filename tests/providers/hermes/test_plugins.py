@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # An address where nothing listens: setup must not need the service.
 NOWHERE = "http://127.0.0.1:9"
 SETTINGS = {

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memoranda.providers import hermes_helpers as helpers
-from memoranda.providers import hermes_schema as schema
-from memoranda.providers.hermes_home import HermesHome
+from memoranda.providers.hermes import config_schema, functions
+from memoranda.providers.hermes.home import HermesHome
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.fence import sanitize_context
 
@@ -23,37 +22,37 @@ def hermes_modules(folder: Path, home: Path) -> dict[str, ModuleType]:
     contents: dict[str, Mapping[str, Any]] = {
         "agent.memory_provider": {"MemoryProvider": MemoryProvider},
         "agent.memory_manager": {"sanitize_context": sanitize_context},
-        "agent.message_content": _named(helpers.flatten_message_text),
+        "agent.message_content": _named(functions.flatten_message_text),
         "agent.file_safety": _named(own.raise_if_read_blocked),
-        "agent.skill_commands": _named(helpers.extract_user_instruction_from_skill_message),
-        "agent.async_utils": _named(helpers.safe_schedule_threadsafe),
+        "agent.skill_commands": _named(functions.extract_user_instruction_from_skill_message),
+        "agent.async_utils": _named(functions.safe_schedule_threadsafe),
         "tools.registry": {
             "registry": _HermesRegistry(folder.name),
             "tool_error": _tool_error,
             "tool_result": _tool_result,
         },
         "tools.lazy_deps": {
-            "ensure": functools.partial(helpers.ensure_packages, folder),
-            "FeatureUnavailable": helpers.FeatureUnavailable,
+            "ensure": functools.partial(functions.ensure_packages, folder),
+            "FeatureUnavailable": functions.FeatureUnavailable,
         },
-        "utils": _named(helpers.atomic_json_write, helpers.env_var_enabled),
+        "utils": _named(functions.atomic_json_write, functions.env_var_enabled),
         "hermes_constants": {"get_hermes_home": lambda: home, "display_hermes_home": lambda: _display_path(home)},
-        "hermes_state": _named(helpers.apply_wal_with_fallback),
+        "hermes_state": _named(functions.apply_wal_with_fallback),
         "hermes_cli.config": {
             "load_config": own.load_config,
             "load_config_readonly": own.load_config,
             "save_config": own.save_config,
-            "cfg_get": helpers.cfg_get,
+            "cfg_get": functions.cfg_get,
         },
         "hermes_cli.profiles": {
             "get_active_profile_name": own.profile_name,
             "list_profiles": own.list_profiles,
             "_get_default_hermes_home": own.default_home,
         },
-        "hermes_cli.secret_prompt": _named(helpers.masked_secret_prompt),
-        "plugins.plugin_utils": _named(helpers.SingletonSlot),
-        "plugins.memory.config_schema": {name: getattr(schema, name) for name in schema.__all__},
-        "plugins.memory.query_rewrite": _named(helpers.rewrite_memory_query),
+        "hermes_cli.secret_prompt": _named(functions.masked_secret_prompt),
+        "plugins.plugin_utils": _named(functions.SingletonSlot),
+        "plugins.memory.config_schema": {name: getattr(config_schema, name) for name in config_schema.__all__},
+        "plugins.memory.query_rewrite": _named(functions.rewrite_memory_query),
     }
     return _link({name: _module(name, attributes) for name, attributes in contents.items()})
 

@@ -15,7 +15,7 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import discover
-from memoranda.providers.hermes_modules import hermes_modules
+from memoranda.providers.hermes.modules import hermes_modules
 from memoranda.providers.loader import load
 from memoranda.providers.setup import read_settings, write_settings
 from tests.providers.plugins import add_plugin

@@ -1,9 +1,9 @@
-"""Compatibility with plugins that were written for Hermes: how they import, and the arguments they expect.
+"""How plugins that were written for Hermes import its modules.
 
 Such a plugin says `from agent.memory_provider import MemoryProvider`. A module named `agent` may be the host's own, so
 nothing is put into `sys.modules`: each plugin's modules get their own builtins, whose `__import__` knows these names.
 That covers imports at the top of a file and those inside a function that is called much later, in any thread, and no
-other code. `hermes_modules` has the modules that are offered. Every other one is imported as usual, so a plugin can
+other code. `modules` has the modules that are offered. Every other one is imported as usual, so a plugin can
 import from the host as well.
 """
 
@@ -14,8 +14,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
-
-from memoranda.providers.arguments import BoundArguments, Parameters, bind_arguments
 
 PACKAGE = "memoranda_home_plugins"
 MEMORY_PLUGINS = "plugins.memory"
@@ -101,26 +99,3 @@ class PluginFinder(importlib.abc.MetaPathFinder):
         if spec is not None and offer is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = PluginLoader(spec.loader.name, str(spec.loader.path), offer)
         return spec
-
-
-def bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
-    """Bind arguments for a provider that may predate `metadata`.
-
-    `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
-    go to parameters of the same names, because older hooks accepted `session_id` and others one by one.
-    """
-    bound = bind_arguments(parameters, args, facts)
-    metadata = facts.get("metadata")
-    if not isinstance(metadata, dict):
-        return bound
-    filled = set(parameters.positional[: len(bound.positional)])
-    spread = parameters.named & metadata.keys() - filled - bound.named.keys()
-    named = bound.named | {name: metadata[name] for name in spread}
-    if "metadata" in named:
-        return BoundArguments(bound.positional, named, bound.dropped)
-    free = [name for name in parameters.positional[len(bound.positional) :] if name not in named]
-    if not free:
-        return BoundArguments(bound.positional, named, (*bound.dropped, "metadata"))
-    if free[0] in parameters.named:
-        return BoundArguments(bound.positional, named | {free[0]: metadata}, bound.dropped)
-    return BoundArguments((*bound.positional, metadata), named, bound.dropped)

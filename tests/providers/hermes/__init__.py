@@ -1,0 +1,1 @@
+"""Tests of the compatibility with plugins written for Hermes."""
