@@ -58,7 +58,14 @@ class TemporaryProviderError(ProviderError):
 
 
 class PermanentProviderError(ProviderError):
-    """A service refuses something for good: repeating the request does not help, changing it or the settings may."""
+    """A service refuses something for good: repeating the request does not help, changing it or the settings may.
+
+    `status` is that of the HTTP answer, if there was one: a provider may know what a 404 or 409 means.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ModelError(MemorandaError):

@@ -69,10 +69,11 @@ def test_an_empty_answer_is_none() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 400, 401, 402, 403, 404, 409, 410, 413, 422])
 def test_what_repeating_cannot_help_is_permanent(status: int) -> None:
-    """It is sent once, and the error says what happened and what to do."""
+    """It is sent once, and the error says what happened and what to do; its status is for the provider."""
     with serving(lambda exchange: exchange.answer(status, {"detail": "no"}, Location="http://elsewhere")) as service:
-        with pytest.raises(PermanentProviderError, match=rf"GET /api/x at 127\.0\.0\.1: {status} .*no"):
+        with pytest.raises(PermanentProviderError, match=rf"GET /api/x at 127\.0\.0\.1: {status} .*no") as caught:
             _client(service).get("x")
+        assert caught.value.status == status
         assert len(service.requests) == 1
 
 

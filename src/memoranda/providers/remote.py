@@ -210,7 +210,7 @@ class RemoteClient:
             message += f" ({self._excerpt(response.body)})"
         if response.status in _TEMPORARY_STATUSES or response.status >= 500:
             return TemporaryProviderError(f"{message}.", response.retry_after)
-        return PermanentProviderError(f"{message}. {_advice(response.status, self._provider)}")
+        return PermanentProviderError(f"{message}. {_advice(response.status, self._provider)}", response.status)
 
     def _excerpt(self, body: bytes) -> str:
         """The beginning of an answer, on one line and without secrets."""
