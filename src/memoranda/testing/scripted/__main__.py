@@ -1,4 +1,4 @@
-"""Runs the scripted server as a program, for tests that kill their client and for trying a client by hand."""
+"""Runs the scripted server as a program, for tests that kill their client and for programs that need a model."""
 
 import argparse
 import contextlib
@@ -6,8 +6,11 @@ import importlib
 import json
 import signal
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
+from memoranda.testing.scripted.embeddings import DIMENSIONS, answer_embeddings
+from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Script, Step, read_step
 
@@ -17,12 +20,25 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="memoranda.testing.scripted", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes any free port")
     parser.add_argument("--log", type=Path, help="append every request to this file, one JSON object per line")
-    parser.add_argument("--script", required=True, help="a JSON file with the steps, or module:function")
+    parser.add_argument("--script", help="a JSON file with the steps, or module:function; without it, by rules")
+    parser.add_argument(
+        "--call", action="append", default=[], metavar="TOOL", help="by rules: call this tool if offered"
+    )
+    parser.add_argument(
+        "--dimensions", type=int, default=DIMENSIONS, help="of embeddings, if a request names no number"
+    )
     parser.add_argument("--window", type=int, default=0, help="refuse requests with more tokens")
     parser.add_argument("--key", default="", help="refuse requests with another key")
     options = parser.parse_args(arguments)
+    if options.script and options.call:
+        parser.error("--call applies to answers by rules; a script says itself which tools it calls.")
     server = ScriptedServer(
-        read_script(options.script), port=options.port, log=options.log, window=options.window, key=options.key
+        read_script(options.script) if options.script else RuleModel(options.call),
+        port=options.port,
+        log=options.log,
+        window=options.window,
+        key=options.key,
+        embeddings=partial(answer_embeddings, dimensions=options.dimensions),
     )
     signal.signal(signal.SIGTERM, lambda *_: server.stopped.set())
     print(server.url, flush=True)

@@ -1,5 +1,7 @@
 """An HTTP server for tests that follows a script and speaks OpenAI's chat completions and Anthropic's messages API.
 
+It also answers OpenAI's `/embeddings` and `/models`, for which the script needs no steps.
+
     with ScriptedServer([Reply("Hello."), Refuse(429), Cut(Reply("Half of this"))]) as server:
         OpenAIChat(ModelSettings(name="any", base_url=server.openai_url), "key")
 
@@ -7,6 +9,8 @@ Each request uses the next step, or one function answers them all; `received` ha
 script from a file or from a function:
 
     python -m memoranda.testing.scripted --port 0 --log requests.jsonl --script script.json
+
+Without a script the program answers by rules (`rules.py`).
 """
 
 import json
@@ -20,12 +24,22 @@ from typing import Any, assert_never
 
 from memoranda.llm.model import Reply, Usage
 from memoranda.llm.tokens import estimate_message
+from memoranda.testing.scripted.embeddings import answer_embeddings
 from memoranda.testing.scripted.model import Scripted, ScriptError
 from memoranda.testing.scripted.prompt_cache import ScriptedCache
-from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refuse, Script, Slow, Step, Trouble
+from memoranda.testing.scripted.steps import Body, Cut, Garbage, ReceivedRequest, Refuse, Script, Slow, Step, Trouble
 from memoranda.testing.scripted.wire_format import Event, error_body, events, trouble, whole
+from memoranda.tools import JsonObject
 
 _PATHS = ("/chat/completions", "/messages")
+_EMBEDDINGS = "/embeddings"
+_MODELS: JsonObject = {
+    "object": "list",
+    "data": [
+        {"id": name, "object": "model", "created": 1, "owned_by": "memoranda"}
+        for name in ("scripted-model", "scripted-embeddings")
+    ],
+}
 _TOO_LONG = {
     "openai": ("context_length_exceeded", "This model's maximum context length is {window} tokens, not {tokens}."),
     "anthropic": ("invalid_request_error", "prompt is too long: {tokens} tokens > {window} maximum"),
@@ -43,8 +57,12 @@ class ScriptedServer(Scripted):
         log: Path | None = None,
         window: int = 0,
         key: str = "",
+        embeddings: Script = answer_embeddings,
     ) -> None:
-        """Refuses requests with more than `window` tokens (0: no limit) or with another `key` ("": any key)."""
+        """Refuses requests with more than `window` tokens (0: no limit) or with another `key` ("": any key).
+
+        `embeddings` answers the requests for embeddings, which use no step.
+        """
         self.received: list[ReceivedRequest] = []
         self.usages: list[Usage] = []
         self.stopped = threading.Event()
@@ -53,6 +71,7 @@ class ScriptedServer(Scripted):
         self._log = log
         self._window = window
         self._key = key
+        self._embeddings = embeddings
         self._cache = ScriptedCache()
         self._lock = threading.Lock()
         self._http = _HttpServer(("127.0.0.1", port), self)
@@ -95,6 +114,8 @@ class ScriptedServer(Scripted):
         return received, step if not callable(step) else step(received), used
 
     def _next(self, received: ReceivedRequest) -> Step | Script:
+        if received.resource.endswith(_EMBEDDINGS):
+            return self._embeddings
         if self._always is not None:
             return self._always
         if self._steps:
@@ -103,7 +124,7 @@ class ScriptedServer(Scripted):
 
     def _refusal(self, received: ReceivedRequest) -> Refuse | None:
         key = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
-        if not received.resource.endswith(_PATHS):
+        if not received.resource.endswith((*_PATHS, _EMBEDDINGS)):
             return Refuse(404, f"There is nothing at {received.path}.")
         if not received.json:
             return Refuse(400, "The body is not a JSON object.")
@@ -138,6 +159,11 @@ class _ScriptHandler(BaseHTTPRequestHandler):
     server: _HttpServer
     _pause_between = 0.0
 
+    def do_GET(self) -> None:
+        found = self.path.partition("?")[0].rstrip("/").endswith("/models")
+        refusal = error_body("openai", Refuse(404, f"There is nothing at {self.path}."))
+        self._send(200 if found else 404, json.dumps(_MODELS if found else refusal))
+
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("content-length") or 0)).decode("utf-8", "replace")
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -157,6 +183,8 @@ class _ScriptHandler(BaseHTTPRequestHandler):
                 self._answer(received, _with_usage(step, used))
             case Refuse():
                 self._send(step.status, json.dumps(error_body(received.api, step)), headers=dict(step.headers))
+            case Body():
+                self._send(step.status, json.dumps(step.json, ensure_ascii=False))
             case Garbage() if received.streamed and step.status == 200:
                 self._send_events([("message_start", line) for line in step.text.splitlines()])
             case Garbage():
@@ -197,7 +225,9 @@ class _ScriptHandler(BaseHTTPRequestHandler):
         for name, value in {"content-type": content_type, "content-length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        for chunk in (body[start : start + 64] for start in range(0, len(body[:cut_at]), 64)):
+        sent = body[:cut_at]
+        size = 64 if self._pause_between else 65_536
+        for chunk in (sent[start : start + size] for start in range(0, len(sent), size)):
             self.wfile.write(chunk)
             self._pause(self._pause_between)
         if cut_at is not None:

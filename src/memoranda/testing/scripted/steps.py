@@ -89,20 +89,30 @@ class Garbage:
 
 
 @dataclass(frozen=True, slots=True)
+class Body:
+    """A JSON body that is sent as it is, whichever API was called."""
+
+    json: JsonObject
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
 class Slow:
     """Another step with a wait before it and between its events, in seconds."""
 
-    step: "Reply | Refuse | Cut | Trouble | Garbage"
+    step: "Reply | Refuse | Cut | Trouble | Garbage | Body"
     before: float = 0.0
     between: float = 0.0
 
 
-Step = Reply | Refuse | Cut | Trouble | Garbage | Slow
+Step = Reply | Refuse | Cut | Trouble | Garbage | Body | Slow
 Script = Callable[[ReceivedRequest], Step]
 
 
 def read_step(step: Mapping[str, Any]) -> Step:
-    """Reads a step of a script file: a reply with `text` and `tool_calls`, or a failure."""
+    """Reads a step of a script file: a reply with `text` (or `json`) and `tool_calls`, a whole `body`, or a failure."""
+    if "body" in step:
+        return _with_delays(step, Body(step["body"], step.get("status", 200)))
     if "status" in step:
         return _with_delays(
             step, Refuse(step["status"], step.get("message", ""), step.get("code", ""), step.get("headers", {}))
@@ -122,8 +132,9 @@ def read_reply(step: Mapping[str, Any]) -> Reply:
         ToolCall(call.get("id") or f"call_{number}", call["name"], json.dumps(call.get("arguments", {})))
         for number, call in enumerate(step.get("tool_calls", ()))
     )
+    text = json.dumps(step["json"], ensure_ascii=False) if "json" in step else step.get("text", "")
     return Reply(
-        step.get("text", ""),
+        text,
         calls,
         Usage(**step.get("usage", {})),
         step.get("finish_reason", "tool_calls" if calls else "stop"),
@@ -132,7 +143,7 @@ def read_reply(step: Mapping[str, Any]) -> Reply:
     )
 
 
-def _with_delays(step: Mapping[str, Any], inner: Reply | Refuse | Cut | Trouble | Garbage) -> Step:
+def _with_delays(step: Mapping[str, Any], inner: Reply | Refuse | Cut | Trouble | Garbage | Body) -> Step:
     before, between = float(step.get("before", 0)), float(step.get("between", 0))
     return Slow(inner, before, between) if before or between else inner
 
