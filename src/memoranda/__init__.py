@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from memoranda.app import Session as Session
     from memoranda.app import open_memory as open
     from memoranda.app.turn import Turn as Turn
-    from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
+    from memoranda.memory_store import MemoryStore as MemoryStore
     from memoranda.providers.provider import MemoryProvider as MemoryProvider
     from memoranda.session_db import SessionDB as SessionDB
     from memoranda.tools import Tool as Tool
@@ -40,7 +40,7 @@ _LAZY = {
     "open": ("memoranda.app", "open_memory"),
     "Memory": ("memoranda.app", "Memory"),
     "Session": ("memoranda.app", "Session"),
-    "MemoryStore": ("memoranda.curated.store", "MemoryStore"),
+    "MemoryStore": ("memoranda.memory_store", "MemoryStore"),
     "MemoryProvider": ("memoranda.providers.provider", "MemoryProvider"),
     "SessionDB": ("memoranda.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda import config
-from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import HomeError, StorageError
+from memoranda.memory_store import MemoryStore
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
