@@ -25,6 +25,7 @@ from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
+from memoranda.sessions.todos import Todos
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import SessionUsage
 from memoranda.support.home import index_path
@@ -127,8 +128,8 @@ class SessionDB(SearchableStore):
     branch_session = _Delegate("rotation", Rotation.branch_session)
     compression_notes = _Delegate("rotation", Rotation.compression_notes)
     note_compression = _Delegate("rotation", Rotation.note_compression)
-    conversation_todos = _Delegate("rotation", Rotation.conversation_todos)
-    save_conversation_todos = _Delegate("rotation", Rotation.save_conversation_todos)
+    conversation_todos = _Delegate("todos", Todos.conversation_todos)
+    save_conversation_todos = _Delegate("todos", Todos.save_conversation_todos)
     get_compression_tip = _Delegate("lineage", Lineage.get_compression_tip)
     get_compression_lineage = _Delegate("lineage", Lineage.get_compression_lineage)
     get_conversation_root = _Delegate("lineage", Lineage.get_conversation_root)

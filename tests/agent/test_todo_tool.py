@@ -112,3 +112,66 @@ def test_a_model_keeps_its_list_through_the_tool(tmp_path: Path) -> None:
         (result,) = [message for message in model.requests[1].messages if message.get("tool_call_id") == "c2"]
         assert "Wax the car." in result["content"]
         resumed.end()
+
+
+def test_undoing_a_turn_undoes_what_it_changed_in_the_list(tmp_path: Path) -> None:
+    """Also after compression, in a branch alone, and when another process reads the list."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session()
+        for todos in ([WASH], [WASH, WAX]):
+            with session.turn(f"Plan {len(todos)}.") as turn:
+                session.todos.save(todos)
+                turn.done("Planned.")
+        branch = session.branch()
+        assert branch.undo() and branch.todos.load() == [WASH]
+        assert session.todos.load() == [WASH, WAX]
+        assert session.undo() and session.todos.load() == [WASH]
+        memory.sessions.restore_rewound(session.id, turn.message_id)
+        assert session.todos.load() == [WASH, WAX]
+        for number in range(12):
+            with session.turn(f"Question {number}: {'word ' * 2_000}") as turn:
+                turn.done("Yes.")
+        assert session.compress(force=True).done
+        with session.turn("Never mind the wash.") as turn:
+            session.todos.save([])
+            turn.done("Gone.")
+        assert session.undo()
+    with memoranda.open(tmp_path) as memory:
+        assert memory.session(session_id=session.id).todos.load() == [WASH, WAX]
+
+
+def test_a_list_without_a_turn_is_never_undone(tmp_path: Path) -> None:
+    """A program may save tasks before the first message."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session()
+        session.todos.save([WASH])
+        with session.turn("Hello.") as turn:
+            turn.done("Hello.")
+        assert session.undo() and session.todos.load() == [WASH]
+
+
+def test_an_export_contains_the_list(tmp_path: Path) -> None:
+    """It is imported with the conversation; importing a grown conversation again brings the newer list."""
+    with memoranda.open(tmp_path / "here") as memory, memoranda.open(tmp_path / "there") as other:
+        session = memory.session()
+        for todos in ([WASH], [WAX]):
+            with session.turn("Plan.") as turn:
+                session.todos.save(todos)
+                turn.done("Planned.")
+            exported = json.loads(json.dumps(memory.sessions.export_all()))
+            for _ in range(2):
+                assert other.sessions.import_sessions(exported).ok
+            assert other.session(session_id=session.id).todos.load() == todos
+            other.session(session_id=session.id).todos.save([])
+            assert other.sessions.import_sessions(exported).skipped == [session.id]
+            assert other.session(session_id=session.id).todos.load() == []
+
+
+def test_a_list_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """A value that another program put there is not a list of tasks."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session()
+        session.todos.save([])
+        for stored, expected in ((json.dumps([WASH]), [WASH]), ("{", []), ('{"versions": [1, {"after": "x"}]}', [])):
+            memory.sessions.set_meta(f"todos:{session.id}", stored)
+            assert session.todos.load() == expected

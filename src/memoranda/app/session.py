@@ -232,8 +232,6 @@ class Session:
             is_new=False,
             follows=self,
         )
-        if todos := self.todos.load():
-            session.todos.save(todos)
         session.external.switch(session.id, self.id, "branch")
         session._state.notify_boundary("branch", self.id)
         return session

@@ -14,6 +14,7 @@ from memoranda.sessions.schema import SESSIONS, hour_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
 from memoranda.sessions.titles import Titles
+from memoranda.sessions.todos import TODOS
 
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns)
@@ -252,9 +253,9 @@ def check_new(session_id: Any, source: Any, user_id: Any) -> None:
 def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:
     if relation is not None and relation not in RELATIONS:
         raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
-    reserved = sorted(name for name in extra if name in COLUMNS or name == "messages")
+    reserved = sorted(name for name in extra if name in COLUMNS or name in ("messages", TODOS))
     if reserved:
-        raise SessionError(f"{', '.join(reserved)} cannot be set on a new session.")
+        raise SessionError(f"{', '.join(reserved)} cannot be set as extra fields of a session.")
 
 
 def decode_session(row: Any) -> Row:

@@ -31,6 +31,7 @@ from memoranda.sessions.messages import Messages
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
 from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles
+from memoranda.sessions.todos import copy_todos, drop_todos
 from memoranda.support.shorten import shorten_end
 
 # The columns that a session inherits from the one it continues or branches from.
@@ -38,7 +39,6 @@ _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", 
               "archived", "project", "extra")  # fmt: skip
 # The keys of what is stored with a whole conversation.
 _NOTES = "compression_notes"
-_TODOS = "todos"
 
 
 class LiveMessage(NamedTuple):
@@ -235,6 +235,7 @@ class Rotation(StorePart):
                 for message_id in sorted(_live_rows(connection, session_id))
             ]
             recount(connection, new_id)
+            copy_todos(connection, session_id, new_id)
             if clean:
                 self._titles.claim_title(connection, new_id, clean)
             else:
@@ -258,22 +259,6 @@ class Rotation(StorePart):
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             _write_meta(connection, _notes_key(connection, session_id), notes)
-
-    def conversation_todos(self, session_id: str) -> str | None:
-        """The list of tasks that was saved for this conversation, across restarts and continuations."""
-        with self._engine.reading() as connection:
-            self._require(connection, session_id)
-            row = connection.execute(
-                "SELECT value FROM state_meta WHERE key = ?", (_notes_key(connection, session_id, _TODOS),)
-            ).fetchone()
-        return None if row is None else row[0]
-
-    def save_conversation_todos(self, session_id: str, todos: str) -> None:
-        """Save the list of tasks of this conversation."""
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
-            _write_meta(connection, _notes_key(connection, session_id, _TODOS), todos)
 
     def _begin_from(
         self, connection: Connection, session_id: str, new_id: str, relation: str, fields: Mapping[str, Any]
@@ -314,8 +299,8 @@ class Rotation(StorePart):
 def drop_compression_state(connection: Connection, session_id: str) -> None:
     """Remove the lease, the notes and the tasks of a session that is deleted."""
     _drop_lease(connection, session_id)
-    for kind in (_NOTES, _TODOS):
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{kind}:{session_id}",))
+    drop_todos(connection, session_id)
+    connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{_NOTES}:{session_id}",))
 
 
 def _copy_row(connection: Connection, message_id: int) -> list[Any]:
@@ -348,8 +333,8 @@ def _lease_key(session_id: str) -> str:
     return f"compression_lease:{session_id}"
 
 
-def _notes_key(connection: Connection, session_id: str, kind: str = _NOTES) -> str:
-    return f"{kind}:{_column(connection, session_id, 'conversation_id')}"
+def _notes_key(connection: Connection, session_id: str) -> str:
+    return f"{_NOTES}:{_column(connection, session_id, 'conversation_id')}"
 
 
 def _read_lease(connection: Connection, session_id: str) -> Lease | None:

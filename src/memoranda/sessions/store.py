@@ -20,6 +20,7 @@ from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
+from memoranda.sessions.todos import Todos
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import SessionUsage
 from memoranda.support.lazy_attribute import lazy_attribute
@@ -55,6 +56,7 @@ class SessionStore:
         self.deletion = Deletion(*common)
         self.maintenance = Maintenance(*common)
         self.feed = Feed(*common)
+        self.todos = Todos(*common)
 
     @lazy_attribute
     def edits(self) -> MessageEdits:

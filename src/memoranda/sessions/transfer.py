@@ -1,8 +1,8 @@
 """Exports and imports whole sessions as plain JSON objects.
 
 An exported session has its columns and `messages`, each with its own columns, including messages that compression
-removed from the context but not rewound ones. Importing the same session twice adds nothing; a session that has grown
-since then gets its new messages.
+removed from the context but not rewound ones. The latest session of a conversation also has its list of tasks, `todos`.
+Importing the same session twice adds nothing; a session that has grown since then gets its new messages.
 """
 
 import time
@@ -34,6 +34,7 @@ from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
 from memoranda.sessions.titles import Titles
+from memoranda.sessions.todos import TODOS, add_version, read_todos
 from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
 # These columns identify sessions; they contain no prose and are never redacted.
@@ -90,6 +91,8 @@ class Transfer(StorePart):
         session = self._sessions.get_session(session_id)
         if session is None:
             return None
+        if session["successor_id"] is None:
+            session |= self._export_todos(session_id)
         return session | {"messages": self._messages.get_messages(session_id, include_inactive=True)}
 
     def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
@@ -127,6 +130,11 @@ class Transfer(StorePart):
         if self._on_import is not None:
             self._on_import()
         return report
+
+    def _export_todos(self, session_id: str) -> dict[str, Any]:
+        with self._engine.reading() as connection:
+            todos = read_todos(connection, session_id)
+        return {} if todos is None else {TODOS: todos}
 
     def _link_copies(self, report: ImportReport) -> None:
         """Set `copy_of` of copies that were imported before their originals."""
@@ -194,6 +202,8 @@ class Transfer(StorePart):
             if added or existing is None:
                 recount(connection, session_id)
                 note_change(connection, session_id)
+            if isinstance(clean.get(TODOS), list) and (added or existing is None):
+                add_version(connection, session_id, clean[TODOS])
             filled = existing is not None and self._fill_session(connection, clean, report)
             changed = bool(added or filled or existing is None)
             count_redactions(connection, redacted if changed else 0)
@@ -232,7 +242,7 @@ class Transfer(StorePart):
         relation = session.get("relation") if session.get("relation") in RELATIONS else None
         lineage = self._sessions.lineage_columns(connection, session_id, session["source"], parent, relation)
         values = {name: session.get(name) for name in COLUMNS if name not in _DERIVED and name != "extra"}
-        known = {*COLUMNS, "messages"} - {"extra"}
+        known = {*COLUMNS, "messages", TODOS} - {"extra"}
         extra = {name: value for name, value in session.items() if name not in known}
         values |= lineage | {
             "user_id": user,
