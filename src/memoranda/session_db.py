@@ -104,6 +104,7 @@ class SessionDB(SearchableStore):
     end_session = _Delegate("sessions", Sessions.end_session)
     reopen_session = _Delegate("sessions", Sessions.reopen_session)
     update_session = _Delegate("sessions", Sessions.update_session)
+    set_extra_fields = _Delegate("sessions", Sessions.set_extra_fields)
     lock_turn = _Delegate("sessions", Sessions.lock_turn)
     set_session_archived = _Delegate("sessions", Sessions.set_session_archived)
     append_message = _Delegate("messages", Messages.append_message)

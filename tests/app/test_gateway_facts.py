@@ -57,6 +57,34 @@ def test_without_a_gateway_the_facts_are_those_of_the_session(tmp_path: Path) ->
     assert _facts(home)["chat_id"] == "5"
 
 
+def test_the_facts_of_a_conversation_are_stored_with_it(tmp_path: Path) -> None:
+    """A process that resumes it without them passes them to the provider; newer ones replace those that are stored."""
+    home = diary_home(tmp_path, KEEP_FACTS)
+    chat = {"chat_id": "-5", "chat_name": "Trip", "thread_id": "7", "user_name": "Ana"}
+    with memoranda.open(home, user="ana") as memory:
+        session = memory.session(source="gateway", platform="telegram", agent_workspace="house", **chat)  # type: ignore[arg-type]
+        assert memory.sessions.get_session(session.id) is None
+        with session.turn("Hello?") as turn:
+            turn.done("Yes.")
+        session.end()
+    with memoranda.open(home, user="ana") as memory:
+        resumed = memory.session(source="cli", session_id=session.id, chat_name="Holiday")
+        expected = {**chat, "platform": "telegram", "chat_name": "Holiday"}
+        assert _facts(home).items() >= expected.items()
+        # What describes the process belongs to the process.
+        assert "agent_workspace" not in _facts(home)
+        with resumed.turn("And now?") as turn:
+            turn.done("Yes.")
+        branch = resumed.branch()
+        for name in (resumed.id, branch.id):
+            row = memory.sessions.get_session(name)
+            assert row is not None and row["gateway"] == expected
+        branch.end()
+        resumed.end()
+    with memoranda.open(home, user="bob") as memory:
+        assert memory.sessions.get_session(session.id) is None
+
+
 def test_user_and_user_id_are_one_user(tmp_path: Path) -> None:
     """The conversations and the memory are those of that user; two different users are refused."""
     with memoranda.open(tmp_path) as memory:

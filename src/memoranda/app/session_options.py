@@ -33,6 +33,10 @@ class GatewayFacts(TypedDict, total=False):
 
 
 GATEWAY_FACTS = tuple(GatewayFacts.__annotations__)
+# The field of a session's row that stores facts.
+GATEWAY = "gateway"
+# The facts that describe the conversation and have no column; the others describe the process that serves it.
+_STORED_FACTS = ("platform", "user_name", "chat_id", "chat_name", "chat_type", "thread_id", "gateway_session_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +58,34 @@ class SessionOptions:
     """The gateway facts that the caller passed; empty ones are left out."""
     context_engine: "ContextEngine | None" = None
 
+    def facts_to_store(self, row: Mapping[str, Any] | None) -> dict[str, str]:
+        """The facts of the conversation, where its row has others: for a process that opens it without them."""
+        passed = {name: self.facts[name] for name in _STORED_FACTS if name in self.facts}
+        stored = _stored_facts(row)
+        merged = {**stored, **passed}
+        return {} if merged == stored else merged
+
     def provider_facts(self, row: Mapping[str, Any] | None, profile: str) -> dict[str, Any]:
-        """The facts with which the provider is started; `row` is that of a resumed session."""
+        """The facts with which the provider is started; `row` is that of a resumed session, with what it stored."""
+        stored = _stored_facts(row)
         known = {
+            **stored,
             "parent_session_id": self.parent or (row or {}).get("parent_session_id"),
             "session_title": (row or {}).get("title"),
             **{name: value for name, value in self.facts.items() if name not in ("platform", "user_id")},
         }
         return {
-            "platform": self.platform or self.source,
-            "user_id": self.user or "",
             "agent_identity": profile,
             "agent_context": "primary",
             **{name: value for name, value in known.items() if value},
+            "platform": self.platform or stored.get("platform") or self.source,
+            "user_id": self.user or "",
         }
+
+
+def _stored_facts(row: Mapping[str, Any] | None) -> dict[str, str]:
+    stored = (row or {}).get(GATEWAY)
+    return clean_facts(stored) if isinstance(stored, Mapping) else {}
 
 
 def choose_user(user: str | None, facts: GatewayFacts) -> str | None:

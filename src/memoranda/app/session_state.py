@@ -7,7 +7,7 @@ from memoranda.app.frozen_prompt import FrozenPrompt, PromptContext
 from memoranda.app.provider_tools import PROVIDER_TOOLS, tools_as_columns
 from memoranda.app.recall_filter import strip_recall
 from memoranda.app.services import HomeServices
-from memoranda.app.session_options import SessionOptions
+from memoranda.app.session_options import GATEWAY, SessionOptions
 from memoranda.app.session_record import SessionRecord
 from memoranda.app.session_todos import SessionTodos
 from memoranda.app.session_tools import SessionTools
@@ -52,6 +52,7 @@ class SessionState:
         self.toolbox.bind(session_id)
         self._compressor: SessionCompressor | None = None
         self._turn_number: int | None = None
+        self._facts_stored = not options.facts
         self.frozen = (None if is_new else self._restore_prompt()) or self._build_prompt()
 
     @property
@@ -108,6 +109,10 @@ class SessionState:
                 **self.frozen.as_columns(),
                 **tools_as_columns(self.external.tools()),
             )
+        if not self._facts_stored:
+            if facts := self.options.facts_to_store(self.record.load()):
+                self.record.db.set_extra_fields(self.id, **{GATEWAY: facts})
+            self._facts_stored = True
         return self.record.db
 
     def append(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -155,9 +160,10 @@ class SessionState:
     @guarded(None, "A context engine")
     def notify_boundary(self, reason: "BoundaryReason", old_session_id: str | None = None) -> None:
         """Notify the compressor and the developer's context engine that this session has started, and why."""
+        row = self.record.load() if self.record.exists else None
         for engine in (self._compressor, self.options.context_engine):
             if engine is not None:
-                facts = self.options.provider_facts(None, self.services.home.profile)
+                facts = self.options.provider_facts(row, self.services.home.profile)
                 engine.on_session_start(self.id, boundary_reason=reason, old_session_id=old_session_id, **facts)
 
     # What compression needs.

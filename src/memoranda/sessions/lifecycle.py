@@ -169,6 +169,17 @@ class Sessions(StorePart):
         )
         return updated and bool(fields)
 
+    def set_extra_fields(self, /, session_id: str, **fields: Any) -> None:
+        """Set fields of a session that have no column, such as those that `create_session` also accepts."""
+        _check_fields(None, fields)
+        clean, redacted = self._redact(fields)
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            extra = decode_json(_value(connection, session_id, "extra") or "{}") | clean
+            connection.execute("UPDATE sessions SET extra = ? WHERE id = ?", (dump_json(extra), session_id))
+            count_redactions(connection, redacted)
+
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
         """Archive a whole conversation, which removes it from lists, or restore it. False if it does not exist."""
         with self._engine.writing() as connection:
