@@ -50,11 +50,15 @@ class ProviderError(MemorandaError):
 
 
 class TemporaryProviderError(ProviderError):
-    """A service cannot do something now; `retry_after` is how many seconds it asks to wait, if it says so."""
+    """A service cannot do something now; `retry_after` is how many seconds it asks to wait, if it says so.
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    `status` is that of the HTTP answer, if there was one.
+    """
+
+    def __init__(self, message: str, retry_after: float | None = None, status: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.status = status
 
 
 class PermanentProviderError(ProviderError):

@@ -43,11 +43,15 @@ def credentials(home: Home) -> dict[str, str]:
     return {**read_secrets(home), **ENVIRONMENT}
 
 
-def export_secrets(home: Home, names: Collection[str]) -> None:
-    """Copy variables of `.env` into the environment, where providers read their keys; never overwrite a set one."""
+def export_secrets(home: Home, names: Collection[str]) -> dict[str, str]:
+    """Copy variables of `.env` into the environment, where providers read their keys; never overwrite a set one.
+
+    Returns the values of those variables that are set now.
+    """
     for name, value in read_secrets(home).items():
         if name in names:
             ENVIRONMENT.setdefault(name, value)
+    return {name: ENVIRONMENT[name] for name in names if name in ENVIRONMENT}
 
 
 _leases = EnvLeases(ENVIRONMENT)
@@ -56,7 +60,7 @@ _leases = EnvLeases(ENVIRONMENT)
 def lease_secrets(home: Home, names: Collection[str]) -> EnvLease:
     """Like `export_secrets`, until the lease is released; EnvConflictError when another home leases another value."""
     values = {name: value for name, value in read_secrets(home).items() if name in names}
-    return _leases.acquire(values, str(home.root))
+    return _leases.acquire(values, str(home.root), names)
 
 
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:

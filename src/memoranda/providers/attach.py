@@ -64,6 +64,7 @@ def attach_provider(
         provider = _find_provider(home, name)
         lease = _lease_for(provider, lease_secrets)
         external.on_close(lease.release)
+        provider.receive_secrets(lease.values)
         return provider, {"secrets": lease.values}
 
     def note_start(result: CallResult) -> None:

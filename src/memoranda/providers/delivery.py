@@ -42,6 +42,7 @@ class Delivery:
         self._changed = threading.Condition()
         self._woken = False
         self._job: Job | None = None
+        self._attempted: set[int] = set()
         self._renewed = 0.0
         self._stopped = False
         self._stop_deadline = 0.0
@@ -142,7 +143,8 @@ class Delivery:
     def _deliver(self, job: Job) -> None:
         hook = HOOKS[job.kind]
         self._job = job
-        pending = self._calls.start(hook, job.args, {**job.facts, "idempotency_key": job.key})
+        facts = {"idempotency_key": job.key, "attempt": self._attempt_number(job), "timestamp": job.created}
+        pending = self._calls.start(hook, job.args, {**job.facts, **facts})
         result = (
             CallResult(error="still busy with an earlier call") if pending is None else self._wait_for(job, pending)
         )
@@ -169,6 +171,15 @@ class Delivery:
             with self._changed:
                 self._changed.notify_all()
 
+    def _attempt_number(self, job: Job) -> int:
+        """1 for the first delivery of a job; more if the provider may have received it before.
+
+        A process that ended may have delivered a job without removing it, and so may this one if the file was locked.
+        """
+        seen = job.orphan or job.id in self._attempted
+        self._attempted.add(job.id)
+        return max(job.attempts, int(seen)) + 1
+
     def _restore_session(self, job: Job) -> None:
         """Switch the provider back to our session after a switch that an ended process had left in the outbox."""
         current = self._queue.session_id
@@ -178,6 +189,7 @@ class Delivery:
     def _remove(self, job: Job, result: CallResult) -> None:
         try:
             self._outbox.delivered(job)
+            self._attempted.discard(job.id)
         except StorageError:
             if not self._stopped:
                 raise

@@ -44,6 +44,12 @@ class DiscoveredProvider:
         return any(next(home.glob(pattern), None) is not None for pattern in self.data_files)
 
 
+def _vendor(name: str, provider: str, description: str, **options: Any) -> DiscoveredProvider:
+    """A bundled provider in `memoranda.providers.vendors.<name>`; nothing of it is imported before it is chosen."""
+    reference = f"memoranda.providers.vendors.{name}:{provider}"
+    return DiscoveredProvider(name, "bundled", reference, description, **options)
+
+
 BUNDLED = (
     DiscoveredProvider(
         "holographic",

@@ -29,7 +29,7 @@ def inspect_provider(
     found: DiscoveredProvider,
     home: Path,
     saved: Mapping[str, Any],
-    export_secrets: Callable[[Collection[str]], None],
+    export_secrets: Callable[[Collection[str]], Mapping[str, str]],
     limits: ProviderSettings,
 ) -> Inspection:
     """Load a provider, read its schema, and export its secrets to the environment. Raises ProviderError."""
@@ -37,7 +37,7 @@ def inspect_provider(
     def load_and_describe() -> Inspection:
         provider = load(found, home, saved)
         fields = fields_of(provider)
-        export_secrets([field.env_var for field in fields if field.env_var])
+        provider.receive_secrets(export_secrets([field.env_var for field in fields if field.env_var]))
         return Inspection(provider, fields)
 
     failure = f"The provider {found.name} cannot be used"

@@ -14,7 +14,8 @@ Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegat
 class Job:
     """A notification that this process delivers: `args` in their order, `facts` by name.
 
-    `orphan`: a process that has ended put it into the outbox.
+    `orphan`: a process that has ended put it into the outbox. `created` is when it was queued. `attempts` counts failed
+    deliveries; at least 1 if there was any, even after parked jobs were retried.
     """
 
     id: int
@@ -26,6 +27,7 @@ class Job:
     facts: dict[str, Any]
     attempts: int
     orphan: bool
+    created: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,9 @@ class JobRow(NamedTuple):
 
 def job_from_row(fields: list[Any], *, orphan: bool) -> Job:
     """A job from the columns that the outbox reads, without those of the lease."""
-    number, provider, key, kind, session_id, text, attempts = fields
+    number, provider, key, kind, session_id, text, created, attempts = fields
     payload = json.loads(text)
-    return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan)
+    return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan, created)
 
 
 def payload_json(payload: object) -> str:

@@ -57,7 +57,9 @@ _HEADS = f"""id IN (
 # Due, and not leased by another process. Timestamps too far ahead were written before the clock was set back.
 _FREE = """(next_try <= :now OR next_try > :too_late)
     AND (owner = :owner OR until IS NULL OR until <= :now OR until > :too_long)"""
-_FIELDS = "id, provider, key, kind, session_id, payload, attempts, owner, until"
+# A job with an error was attempted, even if `retry_parked` counts its attempts from zero.
+_ATTEMPTS = "max(attempts, last_error <> '')"
+_FIELDS = f"id, provider, key, kind, session_id, payload, created, {_ATTEMPTS}, owner, until"
 _INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 

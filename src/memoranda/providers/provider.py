@@ -33,6 +33,9 @@ class MemoryProvider(ABC):
     def is_available(self) -> bool:
         """Whether configuration and dependencies are complete. Fast, without network."""
 
+    def receive_secrets(self, values: Mapping[str, str]) -> None:
+        """Get the known values of the variables that the schema names, before `is_available` is called."""
+
     @abstractmethod
     def initialize(self, session_id: str, **facts: Facts) -> None:
         """Open what the provider needs, once per session, under a deadline.
@@ -54,7 +57,10 @@ class MemoryProvider(ABC):
         return ""
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> str:
-        """Return what is remembered about a query, as plain text; empty for nothing. Under a deadline."""
+        """Return what is remembered about a query, as plain text; empty for nothing. Under a deadline.
+
+        Facts: seconds (how long the turn waits for the answer).
+        """
         return ""
 
     def queue_prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> None:
@@ -69,7 +75,11 @@ class MemoryProvider(ABC):
         messages: list[Message] | None = None,
         **facts: Facts,
     ) -> None:
-        """Store a completed turn. `messages` is its transcript with tool calls. Facts: idempotency_key."""
+        """Store a completed turn. `messages` is its transcript with tool calls.
+
+        Facts, as for every delivery: idempotency_key; attempt (1 at first, more if an earlier delivery may have
+        arrived, so a service can be asked for the key before it is sent again); timestamp (when it was queued).
+        """
 
     def on_turn_start(self, turn_number: int, message: str, **facts: Facts) -> None:
         """A turn begins. Facts: session_id, and more from the caller (model, platform, remaining_tokens …)."""
@@ -135,6 +145,22 @@ class MemoryProvider(ABC):
         The doctor calls this only when the user asks for repairs. Raise to say why it is not possible.
         """
         return ""
+
+    def test_connection(self, **facts: Facts) -> str:
+        """Make one cheap call to the service and return a sentence about what answered; empty if there is none.
+
+        `memoranda provider setup` and `provider test` call this after `initialize`. Raise to say what is wrong and what
+        a person can do about it.
+        """
+        return ""
+
+    def forget(self, session_ids: list[str] | None = None, **facts: Facts) -> Mapping[str, Any]:
+        """Delete what the service received from this home for the user of `initialize`; None: of all sessions.
+
+        Return `{"deleted": [...], "remaining": [...]}`, lists of descriptions; `remaining` is what the service does not
+        allow to be deleted. Can be repeated after a failure.
+        """
+        raise NotImplementedError(f"Provider {self.name!r} cannot delete what it has received.")
 
     def limits(self) -> Mapping[str, Any]:
         """Limits that are tighter than the user's: mode, recall_chars, every_n_turns, recall_seconds.

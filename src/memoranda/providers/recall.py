@@ -51,7 +51,7 @@ class Recall:
             if self._overdue is not None:
                 return self._late.pop(session_id, "")
             era = self._era
-        pending = self._calls.start(HOOK, {"query": query}, {"session_id": session_id})
+        pending = self._calls.start(HOOK, {"query": query}, {"session_id": session_id, "seconds": within})
         if pending is None:
             return ""
         result = pending.wait(within)

@@ -5,7 +5,8 @@
     └── PermanentProviderError   every other 3xx and 4xx, and an answer that is too large
 
 A hook should not catch them: a delivery that failed permanently is parked at once, and one that failed temporarily
-is retried, not before the time that the service asked for (`Retry-After`). Errors and logs show no secret. Requests are
+is retried, not before the time that the service asked for (`Retry-After`). `status` of an error is that of the answer,
+for a caller to whom 404 or 409 is an answer like any other. Errors and logs show no secret. Requests are
 repeated within a call only if that is safe, and go straight to the configured host: redirects are refused, because they
 would send the credentials elsewhere, and proxies are not used.
 
@@ -209,7 +210,7 @@ class RemoteClient:
         if response.body.strip():
             message += f" ({self._excerpt(response.body)})"
         if response.status in _TEMPORARY_STATUSES or response.status >= 500:
-            return TemporaryProviderError(f"{message}.", response.retry_after)
+            return TemporaryProviderError(f"{message}.", response.retry_after, response.status)
         return PermanentProviderError(f"{message}. {_advice(response.status, self._provider)}", response.status)
 
     def _excerpt(self, body: bytes) -> str:

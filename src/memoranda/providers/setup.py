@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,13 @@ class ConfigField:
     env_var: str = ""
     when: Mapping[str, Any] | None = None
     default_from: Mapping[str, Any] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+    def as_schema(self) -> dict[str, Any]:
+        """The field as an entry of `get_config_schema`, without the parts that have no value."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
     def applies(self, values: Mapping[str, Any]) -> bool:
         """Whether the field is needed with the values so far."""
@@ -77,9 +84,15 @@ class ConfigField:
                     return choice
             raise self._invalid(text, f"one of {', '.join(map(str, self.choices))}")
         try:
-            return self._convert(text)
+            value = self._convert(text)
         except (ValueError, TypeError, OverflowError):
             raise self._invalid(text, f"a value like {self.default!r}") from None
+        low, high = self.minimum, self.maximum
+        if isinstance(value, int | float) and not (low is None or value >= low):
+            raise self._invalid(text, f"at least {low:g}")
+        if isinstance(value, int | float) and not (high is None or value <= high):
+            raise self._invalid(text, f"at most {high:g}")
+        return value
 
     def _choice_for(self, word: str) -> str:
         """The choice that a word means: plugins also offer yes and no as the texts true and false."""
@@ -132,6 +145,8 @@ def _field(entry: Mapping[str, Any]) -> ConfigField:
         env_var=variable if _VARIABLE.fullmatch(variable) else "",
         when=part("when", dict),
         default_from=derived if derived and isinstance(derived.get("map"), dict) else None,
+        minimum=part("minimum", int, float),
+        maximum=part("maximum", int, float),
     )
 
 

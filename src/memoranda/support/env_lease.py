@@ -1,7 +1,7 @@
 """Leases on environment variables: values that are set temporarily and removed when the last lease is released."""
 
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 
 
@@ -38,8 +38,11 @@ class EnvLeases:
         self._lock = threading.Lock()
         self._leased: dict[str, _LeasedValue] = {}
 
-    def acquire(self, values: Mapping[str, str], holder: str) -> EnvLease:
-        """Set all values or none; raises EnvConflictError when another holder has another value for one."""
+    def acquire(self, values: Mapping[str, str], holder: str, others: Collection[str] = ()) -> EnvLease:
+        """Set all values or none; raises EnvConflictError when another holder has another value for one.
+
+        `others` are variables that the holder sees if they are set, unless another holder has set them.
+        """
         with self._lock:
             for name, value in values.items():
                 other = self._leased.get(name)
@@ -49,7 +52,8 @@ class EnvLeases:
             for name in names:
                 self._leased.setdefault(name, _LeasedValue(values[name], holder)).count += 1
                 self._environment[name] = values[name]
-            visible = {name: self._environment[name] for name in values}
+            shown = {name for name in others if name in self._environment and name not in self._leased}
+            visible = {name: self._environment[name] for name in {*values, *shown}}
         return EnvLease(self, visible, frozenset(names))
 
     def release(self, names: frozenset[str]) -> None:

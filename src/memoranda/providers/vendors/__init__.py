@@ -1,0 +1,1 @@
+"""Providers for the memory services of vendors: what they share, and one folder per vendor."""

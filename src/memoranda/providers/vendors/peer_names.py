@@ -1,0 +1,64 @@
+"""Names of users at a vendor: one to one, readable, and reversible, so profiles and users never mix.
+
+    default                 the owner of the default profile
+    default__alice          its user alice
+    work__alice_40home      the user alice@home of the profile work
+
+Letters and digits stay as they are; every other byte becomes `_xx`, its hexadecimal value. `__` therefore only appears
+between profile and user. Vendors that accept more characters get the same names: one form is easier to recognise.
+"""
+
+import hashlib
+import re
+import string
+
+from memoranda.errors import ProviderError
+
+_PLAIN = frozenset((string.ascii_letters + string.digits).encode())
+_SEPARATOR = "__"
+_HASH_CHARS = 24
+_ENCODED = re.compile(r"(?:[A-Za-z0-9]|_[0-9a-f]{2})*")
+
+
+def peer_name(profile: str, user_id: str = "", *, max_chars: int = 100, keep: str = "-") -> str:
+    """The name of a profile's user at a vendor; of its owner without a `user_id`.
+
+    `keep` are punctuation characters, other than the underscore, that the vendor accepts and that stay readable. A name
+    longer than `max_chars` ends in a hash instead: it is still unique, but `read_peer_name` cannot decode it.
+    """
+    name = encode_name(profile or "default", keep=keep)
+    if user_id:
+        name += _SEPARATOR + encode_name(user_id, keep=keep)
+    if len(name) <= max_chars:
+        return name
+    digest = hashlib.sha256(f"{profile}\0{user_id}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+    # `_h` is no escape and no separator, so no other name looks like this.
+    return f"{name[: max_chars - _HASH_CHARS - 2].rstrip('_')}_h{digest}"
+
+
+def read_peer_name(name: str) -> tuple[str, str]:
+    """The profile and the user of a name; raises ProviderError for one that is shortened or not ours."""
+    profile, separator, user_id = name.partition(_SEPARATOR)
+    if separator and not user_id:
+        raise ProviderError(f"{name!r} is not a name that Memoranda gives to a user.")
+    return decode_name(profile), decode_name(user_id)
+
+
+def encode_name(text: str, *, keep: str = "-") -> str:
+    """Any text with only letters, digits, `_` and the characters of `keep`; different texts stay different."""
+    plain = _PLAIN | set(keep.replace("_", "").encode("ascii"))
+    raw = text.encode("utf-8", "surrogatepass")
+    return "".join(chr(byte) if byte in plain else f"_{byte:02x}" for byte in raw)
+
+
+def decode_name(encoded: str) -> str:
+    """The text that `encode_name` encoded; raises ProviderError for any other text."""
+    if not _ENCODED.fullmatch(re.sub(r"[^\w]", "", encoded, flags=re.ASCII)):
+        raise ProviderError(f"{encoded!r} is not a name that Memoranda has encoded.")
+    data = re.sub(
+        rb"_([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), encoded.encode("ascii", "replace")
+    )
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        raise ProviderError(f"{encoded!r} is not a name that Memoranda has encoded.") from None

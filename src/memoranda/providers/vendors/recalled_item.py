@@ -1,0 +1,76 @@
+"""What a vendor recalls, as values, and as the labelled lines that a model reads."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memoranda.support.shorten import shorten_end
+
+_MAX_ITEM_CHARS = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledItem:
+    """One thing that a vendor remembers.
+
+    `time` is ISO 8601 text or seconds since 1970, when it was said or stored. `score` is the vendor's own, so scores of
+    two vendors cannot be compared. `id` is the vendor's, for tools that change or delete it. `kind` is a word such as
+    `fact`, `message` or `summary`.
+    """
+
+    text: str
+    time: str | float | None = None
+    score: float | None = None
+    id: str = ""
+    kind: str = ""
+
+
+def format_items(items: Iterable[RecalledItem], vendor: str, max_chars: int) -> str:
+    """One line per item with its labels; an item that no longer fits is left out, and repeated texts appear once.
+
+    The first item is shortened if it alone is too long.
+    """
+    lines: list[str] = []
+    left = max_chars
+    for item in unique_items(items):
+        labels = ", ".join(filter(None, (vendor, item.kind, _date(item.time), _score(item.score))))
+        # The labels are ours and short; the text is the vendor's.
+        room = min(_MAX_ITEM_CHARS, max_chars - len(labels) - 5)
+        text = shorten_end(" ".join(item.text.split()), max(room, 0))
+        line = f"- {text} ({labels})"
+        if not text or len(line) > left:
+            continue
+        lines.append(line)
+        left -= len(line) + 1
+    return "\n".join(lines)
+
+
+def unique_items(items: Iterable[RecalledItem]) -> list[RecalledItem]:
+    """The items without empty ones, and without those whose text came before."""
+    found: dict[str, RecalledItem] = {}
+    for item in items:
+        words = " ".join(item.text.split()).casefold()
+        if words:
+            found.setdefault(words, item)
+    return list(found.values())
+
+
+def _date(time: str | float | None) -> str:
+    """The day of a time; empty when it is not one."""
+    if isinstance(time, str):
+        try:
+            return datetime.fromisoformat(time.strip()).date().isoformat()
+        except ValueError:
+            return ""
+    if isinstance(time, int | float) and not isinstance(time, bool):
+        try:
+            return datetime.fromtimestamp(time, UTC).date().isoformat()
+        except (ValueError, OverflowError, OSError):
+            return ""
+    return ""
+
+
+def _score(score: float | None) -> str:
+    usable = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
+    return f"score {score:.2f}" if usable else ""

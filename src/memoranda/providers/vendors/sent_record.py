@@ -1,0 +1,125 @@
+"""The record of what a vendor has received from this home, in `providers/<name>.db`.
+
+It serves repeated deliveries, `forget`, and vendors whose ids must be remembered. A row belongs to one user, and maps a
+local id (the key of a delivery, a session) to the vendor's id. A turn that is in the record is not sent again, even if
+the outbox could not be updated after its delivery. The record has ids and no text.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.schema_upgrade import open_database
+from memoranda.db.sqlite import Database
+from memoranda.errors import StorageError
+from memoranda.support.durable_files import make_private_directory
+
+_APPLICATION_ID = int.from_bytes(b"MemV", "big")
+SENT = Table(
+    "sent",
+    "One row per thing that the vendor has received.",
+    (
+        Column("id", "numbered", "", "Order."),
+        Column("scope", "text", "NOT NULL", "The user; empty for the home's owner."),
+        Column("kind", "text", "NOT NULL", "turn, memory_write, session, or a word of the vendor's provider."),
+        Column("local_id", "text", "NOT NULL", "The key of the delivery, or an id of this home."),
+        Column("remote_id", "text", "NOT NULL", "The vendor's id; empty if it gave none."),
+        Column("session_id", "text", "NOT NULL", "The session that it belongs to."),
+        Column("sent_at", "real", "NOT NULL", "Seconds since 1970."),
+    ),
+)
+_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
+_SCHEMA = Schema(
+    version=1,
+    tables=(SENT, _VERSION),
+    indexes=("CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(scope, kind, local_id)",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SentItem:
+    """One thing that the vendor has received."""
+
+    kind: str
+    local_id: str
+    remote_id: str
+    session_id: str
+    sent_at: float
+
+
+def sent_file(home: Path, provider: str) -> Path:
+    return home / "providers" / f"{provider}.db"
+
+
+class SentRecord:
+    """The record of one user. Thread-safe; the file is created with the first row. Raises StorageError."""
+
+    def __init__(self, home: Path, provider: str, scope: str = "") -> None:
+        self._path = sent_file(home, provider)
+        self._scope = scope
+        self._lock = threading.Lock()
+        self._database: Database | None = None
+        self._closed = False
+
+    def add(self, kind: str, local_id: str, remote_id: str = "", session_id: str = "") -> None:
+        """Record that the vendor has received something; a later remote id replaces an earlier one."""
+        row = (self._scope, kind, local_id, remote_id, session_id, time.time())
+        with self._open().writing() as connection:
+            connection.execute(
+                "INSERT INTO sent (scope, kind, local_id, remote_id, session_id, sent_at) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (scope, kind, local_id) DO UPDATE SET remote_id = excluded.remote_id",
+                row,
+            )
+
+    def find(self, kind: str, local_id: str) -> str | None:
+        """The vendor's id of something; empty if the vendor gave none, None if it was not sent."""
+        if not self._exists():
+            return None
+        with self._open().reading() as connection:
+            row = connection.execute(
+                "SELECT remote_id FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
+                (self._scope, kind, local_id),
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def items(self, kind: str = "", session_id: str = "") -> list[SentItem]:
+        """What was sent, oldest first: everything, or of one kind, or of one session."""
+        if not self._exists():
+            return []
+        with self._open().reading() as connection:
+            rows = connection.execute(
+                "SELECT kind, local_id, remote_id, session_id, sent_at FROM sent"
+                " WHERE scope = ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR session_id = ?3) ORDER BY id",
+                (self._scope, kind, session_id),
+            ).fetchall()
+        return [SentItem(*row) for row in rows]
+
+    def remove(self, item: SentItem) -> None:
+        """Remove something that the vendor has deleted."""
+        with self._open().writing() as connection:
+            connection.execute(
+                "DELETE FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
+                (self._scope, item.kind, item.local_id),
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+
+    def _exists(self) -> bool:
+        return self._database is not None or database_exists(self._path)
+
+    def _open(self) -> Database:
+        with self._lock:
+            if self._closed:
+                raise StorageError(f"{self._path} has been closed.")
+            if self._database is None:
+                make_private_directory(self._path.parent)
+                self._database = open_database(self._path, _SCHEMA, _APPLICATION_ID)
+            return self._database

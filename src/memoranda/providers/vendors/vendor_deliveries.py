@@ -1,0 +1,70 @@
+"""What a vendor receives: turns and writes of curated memory, as values."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.providers.provider import Message
+
+_NAMESPACE = uuid.UUID("6f6e9c1c-2f0b-5d1c-9a52-2f2f6d0a7c11")
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What all deliveries have.
+
+    `key` is the same for each attempt. `attempt` is 1 at first, and more if an earlier one may have been stored
+    although its answer was lost: then look for the key at the vendor before storing again. `time` is when it was
+    queued, in seconds since 1970.
+    """
+
+    key: str
+    attempt: int
+    time: float
+    session_id: str
+
+    @property
+    def may_be_stored(self) -> bool:
+        return self.attempt > 1
+
+    @property
+    def uuid(self) -> str:
+        """A UUID made from the key, for vendors that let the caller choose an id."""
+        return str(uuid.uuid5(_NAMESPACE, self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Delivery):
+    """A completed turn. `messages` is its transcript with tool calls; empty if the caller has none."""
+
+    user: str
+    assistant: str
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrite(Delivery):
+    """A write of curated memory: `action` is add, replace or remove, `target` is memory or user.
+
+    `old_text` is the entry that a replace or a remove changed.
+    """
+
+    action: str
+    target: str
+    content: str
+    old_text: str = ""
+
+
+def delivery_facts(facts: Mapping[str, Any], session_id: str, now: float) -> tuple[str, int, float, str]:
+    """Key, attempt, time and session of a delivery from the facts of its hook.
+
+    A caller without an outbox has none of them: its delivery is the first of its kind.
+    """
+    attempt, time = facts.get("attempt"), facts.get("timestamp")
+    return (
+        str(facts.get("idempotency_key") or uuid.uuid4().hex),
+        attempt if isinstance(attempt, int) and attempt > 0 else 1,
+        float(time) if isinstance(time, int | float) and time > 0 else now,
+        session_id,
+    )
