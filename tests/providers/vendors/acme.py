@@ -13,6 +13,7 @@ from memoranda.providers.remote import RemoteClient
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
@@ -22,7 +23,7 @@ from tests.providers.http_service import Exchange, Service, serving
 KEY = "acme-key-123456"
 
 
-class AcmeProvider(VendorProvider):
+class AcmeVendor(Vendor):
     """Keeps each turn as one memory; a key finds it again."""
 
     name = "acme"
@@ -35,17 +36,17 @@ class AcmeProvider(VendorProvider):
 
     def open(self) -> None:
         url, key, timeout = (self.settings[name] for name in ("url", "api_key", "timeout"))
-        self.client = RemoteClient(self.name, url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout)
+        self._client = RemoteClient(self.name, url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout)
 
     def close(self) -> None:
-        self.client.close()
+        self._client.close()
 
-    def test_connection(self, **facts: Any) -> str:
-        return f"Acme {self.client.get('/version')['version']} answered."
+    def test_connection(self) -> str:
+        return f"Acme {self._client.get('/version')['version']} answered."
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         body = {"q": query, "user": self.scope.peer(), "limit": limit}
-        found = self.client.post("/search", body, timeout=timeout, retry_safe=True)
+        found = self._client.post("/search", body, timeout=timeout, retry_safe=True)
         return [RecalledItem(hit["text"], hit["at"], hit["score"], hit["id"]) for hit in found["hits"]]
 
     def store_turn(self, turn: Turn) -> str:
@@ -71,14 +72,14 @@ class AcmeProvider(VendorProvider):
         return items, []
 
     def _store(self, delivery: Turn | MemoryWrite, text: str) -> str:
-        if delivery.may_be_stored and (known := self.client.get("/memories", query={"key": delivery.key})["ids"]):
+        if delivery.may_be_stored and (known := self._client.get("/memories", query={"key": delivery.key})["ids"]):
             return str(known[0])
         body = {"text": text, "user": self.scope.peer(), "key": delivery.key, "at": delivery.time}
-        return str(self.client.post("/memories", body)["id"])
+        return str(self._client.post("/memories", body)["id"])
 
     def _delete(self, remote_id: str) -> None:
         try:
-            self.client.request("DELETE", f"/memories/{remote_id}")
+            self._client.request("DELETE", f"/memories/{remote_id}")
         except PermanentProviderError as error:
             if error.status != 404:
                 raise
@@ -88,7 +89,11 @@ class AcmeProvider(VendorProvider):
         return {"results": [{"id": item.id, "text": item.text} for item in items]}
 
     def _add_tool(self, args: dict[str, Any], session_id: str) -> dict[str, Any]:
-        return {"id": self.client.post("/memories", {"text": args["content"], "user": self.scope.peer()})["id"]}
+        return {"id": self._client.post("/memories", {"text": args["content"], "user": self.scope.peer()})["id"]}
+
+
+class AcmeProvider(VendorProvider):
+    vendor_class = AcmeVendor
 
 
 class AcmeService:

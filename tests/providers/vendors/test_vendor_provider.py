@@ -10,11 +10,12 @@ import pytest
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.providers.manager import MemoryManager
+from memoranda.providers.provider import own_members
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, write_settings
 from memoranda.testing.provider_contract import ProviderContract
 from tests.providers.http_service import Service
-from tests.providers.vendors.acme import KEY, AcmeProvider, AcmeService, acme
+from tests.providers.vendors.acme import KEY, AcmeProvider, AcmeService, AcmeVendor, acme
 from tests.timing import GIVE_UP
 
 QUICK = ProviderSettings(first_retry_seconds=0.02, max_retry_seconds=0.05, recall_seconds=GIVE_UP)
@@ -42,6 +43,12 @@ def provider(running: tuple[AcmeService, Service], tmp_path: Path) -> Iterator[A
 def start(provider: AcmeProvider, home: Path, **facts: Any) -> AcmeProvider:
     provider.initialize("s1", hermes_home=str(home), **facts)
     return provider
+
+
+def settings_of(provider: AcmeProvider, *names: str) -> list[Any]:
+    vendor = provider._vendor
+    assert vendor is not None
+    return [vendor.settings[name] for name in names]
 
 
 def turn(provider: AcmeProvider, text: str, key: str, **facts: Any) -> None:
@@ -199,10 +206,10 @@ def test_settings_come_from_the_variable_then_the_file_then_the_default(tmp_path
     provider = AcmeProvider(tmp_path)
     provider.receive_secrets({"ACME_API_KEY": KEY})
     start(provider, tmp_path)
-    assert (provider.settings["url"], provider.settings["recall_limit"]) == ("https://file.example", 7)
+    assert settings_of(provider, "url", "recall_limit") == ["https://file.example", 7]
     assert provider.limits() == {"mode": "hybrid"}
     start(provider, tmp_path, secrets={"ACME_URL": "https://variable.example"})
-    assert (provider.settings["url"], provider.settings["timeout"]) == ("https://variable.example", 30.0)
+    assert settings_of(provider, "url", "timeout") == ["https://variable.example", 30.0]
 
 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
@@ -222,7 +229,7 @@ def test_a_setting_outside_its_limits_is_refused(tmp_path: Path) -> None:
 
 def test_the_schema_of_its_fields_is_read_back_unchanged(tmp_path: Path) -> None:
     """Setup sees what the vendor declares."""
-    assert tuple(fields_of(AcmeProvider(tmp_path))) == AcmeProvider.fields
+    assert tuple(fields_of(AcmeProvider(tmp_path))) == AcmeVendor.fields
 
 
 def test_forget_deletes_what_was_sent(state: AcmeService, provider: AcmeProvider, tmp_path: Path) -> None:
@@ -254,3 +261,10 @@ def test_opening_needs_no_service(tmp_path: Path) -> None:
     provider.shutdown()
     with pytest.raises(TemporaryProviderError):
         turn(provider, "one", "k1")
+
+
+def test_the_manager_queues_nothing_that_a_vendor_does_not_have(tmp_path: Path) -> None:
+    """A hook without a method of the vendor is the contract's default."""
+    own = own_members(AcmeProvider(tmp_path))
+    assert {"sync_turn", "on_memory_write", "on_session_switch", "test_connection", "forget"} <= own
+    assert not {"on_session_end", "on_delegation", "on_pre_compress", "system_prompt_block", "check"} & own

@@ -1,4 +1,4 @@
-"""What a vendor receives: turns and writes of curated memory, as values."""
+"""What a vendor receives: turns, writes of curated memory, and boundaries of sessions, as values."""
 
 import uuid
 from collections.abc import Mapping
@@ -54,6 +54,36 @@ class MemoryWrite(Delivery):
     target: str
     content: str
     old_text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation(Delivery):
+    """The work of a delegate of the session."""
+
+    task: str
+    result: str
+    child_session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd(Delivery):
+    """The end of a session, with its transcript."""
+
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSwitch(Delivery):
+    """The change from `session_id` to another id; `rewound` keeps the id, and turns were taken back.
+
+    `reason` is compression, branch, resume, reset, new_session, or empty.
+    """
+
+    new_session_id: str
+    parent_session_id: str = ""
+    reset: bool = False
+    rewound: bool = False
+    reason: str = ""
 
 
 def delivery_facts(facts: Mapping[str, Any], session_id: str, now: float) -> tuple[str, int, float, str]:
