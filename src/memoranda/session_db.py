@@ -142,6 +142,7 @@ class SessionDB(SearchableStore):
     resolve_session_by_title = _Delegate("titles", Titles.resolve_session_by_title)
     get_next_title_in_lineage = _Delegate("titles", Titles.get_next_title_in_lineage)
     list_sessions_rich = _Delegate("listing", SessionList.list_sessions_rich)
+    search_sessions_by_id = _Delegate("listing", SessionList.search_sessions_by_id)
     known_projects = _Delegate("listing", SessionList.known_projects)
     session_count = _Delegate("listing", SessionList.session_count)
     one_view = _Delegate("conversations", Conversations.one_view)

@@ -124,7 +124,7 @@ class Deletion(StorePart):
         """
         with self._engine.writing() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_LAST_PRUNE,)).fetchone()
-            if row is not None and time.time() - float(row[0]) < interval_hours * 3600:
+            if row is not None and time.time() - _seconds(row[0]) < interval_hours * 3600:
                 return None
             connection.execute(
                 "INSERT INTO state_meta (key, value) VALUES (?, ?)"
@@ -212,6 +212,14 @@ class Deletion(StorePart):
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
         )
         return condition, [*values, values[len(self._scope.values)]]
+
+
+def _seconds(text: str) -> float:
+    """A stored timestamp; 0 for a text that is none, which another program may have stored."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def _delete(connection: Connection, session_id: str) -> None:

@@ -21,6 +21,10 @@ COLUMNS = tuple(column.name for column in SESSIONS.columns)
 _MAX_ID_CHARS = 200
 # A session with one of these sources and a parent is delegated work.
 _DELEGATE_SOURCES = ("subagent", "tool")
+# How a child relates to a parent that ended for this reason.
+_BY_END_REASON = {"compression": "compression", "branched": "branch"}
+# What Hermes writes into the settings of a child.
+_MARKS = {"_branched_from": "branch", "_delegate_from": "delegation"}
 _SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
              "project")  # fmt: skip
 
@@ -54,7 +58,8 @@ class Sessions(StorePart):
         """Create a session, or fill the empty fields of an existing one; its source, user and start never change.
 
         `relation` says how it relates to its parent. By default it is the continuation of a parent that ended by
-        compression, and delegated work otherwise.
+        compression, a branch of a parent that ended by branching, and delegated work otherwise. The marks of Hermes in
+        `model_config`, `_branched_from` and `_delegate_from`, are honoured.
         """
         check_new(session_id, source, user_id)
         _check_fields(relation, extra)
@@ -62,6 +67,7 @@ class Sessions(StorePart):
         texts = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
                  "model_config": model_config}  # fmt: skip
         clean, redacted = self._redact(texts)
+        relation = relation or _marked_relation(model_config)
         fields = {
             "model": clean["model"],
             "system_prompt": clean["system_prompt"],
@@ -235,8 +241,8 @@ class Sessions(StorePart):
         end_reason, parent_source, conversation, successor = parent
         if relation is None:
             # Delegated work that was compressed continues as the same work; with another source it is new work.
-            compressed = end_reason == "compression" and (source == parent_source or source not in _DELEGATE_SOURCES)
-            relation = "compression" if compressed else "delegation"
+            inherits = source == parent_source or source not in _DELEGATE_SOURCES
+            relation = _BY_END_REASON.get(end_reason, "delegation") if inherits else "delegation"
         continues = relation == "compression" and successor is None
         if continues:
             connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))
@@ -259,6 +265,11 @@ def check_new(session_id: Any, source: Any, user_id: Any) -> None:
         raise SessionError(f"A session id may have at most {_MAX_ID_CHARS} characters; this one has {len(session_id)}.")
     if user_id == "":
         raise SessionError("A user id must not be empty.")
+
+
+def _marked_relation(model_config: Mapping[str, Any] | None) -> str | None:
+    marks = [relation for mark, relation in _MARKS.items() if (model_config or {}).get(mark)]
+    return marks[0] if marks else None
 
 
 def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:

@@ -114,6 +114,9 @@ def decode(row: Sequence[Any]) -> Message:
 def as_chat(message: Message) -> Message:
     """A message in the form of chat APIs, without empty fields and without those that only the store needs."""
     fields = {key: value for key, value in message.items() if key not in _BOOKKEEPING and value is not None}
+    # Services accept an empty `reasoning_content`, and some require it; an empty `reasoning` says nothing.
+    if fields.get("reasoning") == "":
+        del fields["reasoning"]
     return {"role": message["role"], "content": message["content"]} | fields
 
 

@@ -111,13 +111,37 @@ class SessionList(StorePart):
             )
             return dict(rows.fetchall())
 
-    def session_count(self, /, **filters: Any) -> int:
+    def search_sessions_by_id(self, text: str, limit: int = 20, *, include_archived: bool = True) -> list[Row]:
+        """Conversations with a session whose id contains a text, ignoring the case of ASCII letters.
+
+        An id that is the text comes first, then those that begin with it, then the others, the latest first. The rows
+        are those of `list_sessions_rich`.
+        """
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        like = self._dialect.like("id")
+        archived = "" if include_archived else " AND archived = 0"
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id, conversation_id FROM sessions WHERE {like} AND {self._in_scope}{archived}"
+                f" ORDER BY CASE WHEN id = ? THEN 0 WHEN {like} THEN 1 ELSE 2 END, started_at DESC, id DESC",
+                (f"%{escaped}%", *self._scope.values, text, f"{escaped}%"),
+            )
+            found: dict[str, str] = {}
+            for session_id, conversation in rows.fetchall() if text else ():
+                found.setdefault(conversation, session_id)
+            chosen = [self._load(connection, session_id) for session_id in list(found.values())[:limit]]
+            return [self._as_conversation(connection, row) for row in chosen]
+
+    def session_count(self, /, source: str | None = None, **filters: Any) -> int:
         """How many sessions there are, of every kind; `filters` are the fields of `SessionFilter`."""
         narrowing = SessionFilter.of(filters).condition(self._dialect)
+        condition, values = (self._in_scope, [*self._scope.values])
+        if source is not None:
+            condition += " AND source = ?"
+            values.append(source)
         with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT count(*) FROM sessions WHERE {self._in_scope} AND {narrowing.text}",
-                (*self._scope.values, *narrowing.values),
+                f"SELECT count(*) FROM sessions WHERE {condition} AND {narrowing.text}", (*values, *narrowing.values)
             ).fetchone()
         return int(row[0])
 

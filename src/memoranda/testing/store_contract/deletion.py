@@ -185,3 +185,9 @@ class DeletionContract:
         old(store, "b", 100)
         assert store.deletion.prune_when_due(90) is None
         assert store.deletion.prune_when_due(90, interval_hours=0) == 1
+
+    def test_pruning_on_an_interval_ignores_a_damaged_time(self, store: SessionStore) -> None:
+        """Another program may have stored something else under the key."""
+        old(store, "a", 100)
+        store.usage.set_meta("last_auto_prune", "yesterday")
+        assert store.deletion.prune_when_due(90) == 1

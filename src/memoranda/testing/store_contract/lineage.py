@@ -34,6 +34,21 @@ class LineageContract:
             assert relation(store, name) == expected, name
         assert relation(store, "open") is None
 
+    def test_the_marks_of_hermes_say_what_a_child_is(self, store: SessionStore) -> None:
+        """They are in its settings; and a parent that ended by branching has branches."""
+        store.sessions.create_session("open", "cli")
+        store.sessions.create_session("branched", "cli")
+        store.sessions.end_session("branched", "branched")
+        for name, parent, marks, expected in (
+            ("fork", "open", {"_branched_from": "open"}, "branch"),
+            ("work", "branched", {"_delegate_from": "branched"}, "delegation"),
+            ("other", "branched", {"temperature": 1}, "branch"),
+        ):
+            store.sessions.create_session(name, "cli", parent_session_id=parent, model_config=marks)
+            assert relation(store, name) == expected, name
+        store.sessions.create_session("tool", "tool", parent_session_id="branched")
+        assert relation(store, "tool") == "delegation"
+
     def test_a_compressed_delegation_continues(self, store: SessionStore) -> None:
         """Its continuation is the same delegation, not one that it started."""
         store.sessions.create_session("p", "cli")

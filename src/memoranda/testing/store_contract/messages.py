@@ -332,6 +332,10 @@ class MessageContract:
             {"role": "assistant", "content": None, "tool_calls": CALLS, "reasoning": "hm"},
             {"role": "tool", "content": "done", "tool_call_id": "call_1", "tool_name": "terminal"},
         ]
+        store.sessions.create_session("e", "cli")
+        store.messages.append_message("e", "assistant", "hi", reasoning="", reasoning_content="")
+        (chat,) = store.messages.get_messages_as_conversation("e")
+        assert chat == {"role": "assistant", "content": "hi", "reasoning_content": ""}
 
     def test_the_callers_objects_are_not_changed(self, store: SessionStore) -> None:
         """The store adds nothing to a message that it is passed."""

@@ -115,3 +115,21 @@ class SessionListContract:
         chain(store, "a", "b")
         say(store, "b", "x")
         assert store.listing.session_count() == 2
+        store.sessions.create_session("mail", "mail")
+        assert (store.listing.session_count("mail"), store.listing.session_count(source="cli")) == (1, 2)
+
+    def test_a_part_of_an_id_finds_its_conversation(self, store: SessionStore) -> None:
+        """The same id comes first, then ids that begin with the text; a conversation is found once, by any session."""
+        for number, name in enumerate(("x_20_ab", "20_ab_child", "20_ab", "20Xab")):
+            store.sessions.create_session(name, "cli", started_at=float(number))
+        found = store.listing.search_sessions_by_id("20_AB")
+        assert [row["id"] for row in found] == ["20_ab", "20_ab_child", "x_20_ab"]
+        assert [row["id"] for row in store.listing.search_sessions_by_id("20_ab", 1)] == ["20_ab"]
+        store.sessions.set_session_archived("20_ab", True)
+        found = store.listing.search_sessions_by_id("20_ab", include_archived=False)
+        assert [row["id"] for row in found] == ["20_ab_child", "x_20_ab"]
+        chain(store, "root_7", "tip_7")
+        (found_chain,) = store.listing.search_sessions_by_id("root_7")
+        assert (found_chain["id"], found_chain["_lineage_root_id"]) == ("tip_7", "root_7")
+        assert [row["id"] for row in store.listing.search_sessions_by_id("_7")] == ["tip_7"]
+        assert store.listing.search_sessions_by_id("") == []
