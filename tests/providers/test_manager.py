@@ -13,6 +13,7 @@ import pytest
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
+from memoranda.safety.fence import PAST_DATA
 from memoranda.tools import Tool
 from tests.providers.samples import QUICK, HermesStyle, InMemory, Scripted, eventually, managed
 from tests.timing import GIVE_UP, HANG
@@ -234,7 +235,7 @@ def test_tools_follow_the_platform(tmp_path: Path, toolsets: list[str] | None, e
         ('{"error": "no"}', {"success": False, "error": "no"}),
         ('{"success": false}', {"success": False}),
         ("[1, 2]", {"success": True, "result": [1, 2]}),
-        ("no JSON", {"success": True, "result": "no JSON"}),
+        ("no JSON", {"success": True, "result": "no JSON", "recalled_from": f"in-memory: {PAST_DATA}"}),
         ({"a": "<fence>1"}, {"success": True, "a": "1"}),
         ({"<fence>a": 1}, {"success": True, "a": 1}),
         (None, {"success": False, "error": "returned no answer"}),

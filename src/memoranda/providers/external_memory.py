@@ -10,7 +10,8 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memoranda.providers.status_file import write_status
-from memoranda.safety.fence import build_memory_context_block, inject, screen_text
+from memoranda.providers.tool_answer import ToolAnswer, failure
+from memoranda.safety.fence import ScreenedValue, build_memory_context_block, inject, screen_text, screen_value
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _log = logging.getLogger(__name__)
 _MAX_DESCRIPTION_CHARS = 4_000
 _NO_TOOLS: tuple[Tool, ...] = ()
 _NO_MARK: dict[str, Any] = {}
+_NO_ANSWER = ToolAnswer(failure("No external memory is in use."))
+_NOTHING_RECALLED = ScreenedValue("")
 
 Message = dict[str, Any]
 _Params = ParamSpec("_Params")
@@ -90,6 +93,18 @@ class ExternalMemory:
             replace(tool, description=_screen(tool.description), parameters=_screen_schema(tool.parameters))
             for tool in self._manager.tools_for(self._toolsets)
         )
+
+    @guarded(_NO_ANSWER)
+    def answer_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Call a tool of the provider; the answer also has the passages that a model does not see."""
+        return _NO_ANSWER if self._manager is None else self._manager.answer_tool(name, arguments)
+
+    @guarded(_NOTHING_RECALLED)
+    def recall_for_person(self, question: str, session_id: str) -> ScreenedValue:
+        """What the provider recalls about a question, with the passages that a model does not see."""
+        if self._manager is None:
+            return _NOTHING_RECALLED
+        return screen_value(self._manager.recall(question, session_id), source=self._name)
 
     @guarded(_NO_MARK)
     def mark(self, turn: int | None = None, *, done: bool = False) -> dict[str, Any]:

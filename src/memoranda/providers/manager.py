@@ -30,6 +30,7 @@ from memoranda.providers.provider_queue import LOCK_TIMEOUT, ProviderQueue
 from memoranda.providers.provider_state import ProviderState
 from memoranda.providers.recorded_turns import TurnSource
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
+from memoranda.providers.tool_answer import ToolAnswer, failure
 from memoranda.providers.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
 from memoranda.tools import JsonObject, Tool
@@ -239,10 +240,17 @@ class MemoryManager(HookNames):
         return active.tools.for_model(self.call_tool)
 
     def call_tool(self, name: str, args: Mapping[str, Any]) -> JsonObject:
-        """Call a tool of the provider; the answer is always a JSON object with a `success` key."""
+        """Call a tool of the provider; the answer is always a JSON object with a `success` key.
+
+        Its texts are screened as recalled text is: a model may see them.
+        """
+        return self.answer_tool(name, args).json
+
+    def answer_tool(self, name: str, args: Mapping[str, Any]) -> ToolAnswer:
+        """Call a tool of the provider; the answer also has the passages that were withheld, for a person."""
         active = self._state.ready
         if active is None:
-            return {"success": False, "error": f"No memory provider has a tool {name!r}."}
+            return ToolAnswer(failure(f"No memory provider has a tool {name!r}."))
         return active.tools.call(name, args, self._queue.session_id)
 
     def handle_tool_call(self, tool_name: str, args: Mapping[str, Any], **facts: Any) -> str:

@@ -1,7 +1,6 @@
-"""Extracts the plain text of messages, and cleans every text inside a JSON value."""
+"""Extracts the plain text of messages."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 
 def plain_text(content: object) -> str:
@@ -21,15 +20,3 @@ def replace_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def clean_texts(value: Any, clean: Callable[[str], str]) -> Any:
-    """A copy of a JSON value in which `clean` was applied to every text, keys included."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        names = {key: clean(key) if isinstance(key, str) else key for key in value}
-        return {names[key]: clean_texts(item, clean) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean_texts(item, clean) for item in value]
-    return value

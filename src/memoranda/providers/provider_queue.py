@@ -14,9 +14,9 @@ from collections.abc import Callable
 from memoranda.db.position import START, Position
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
-from memoranda.providers.message_text import clean_texts
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.recorded_turns import FinishedTurn, TurnSource
+from memoranda.support.json_texts import map_texts
 
 _log = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ class ProviderQueue:
         job = NewJob(
             job.kind,
             job.session_id,
-            clean_texts(job.args, self._clean),
-            clean_texts(job.facts, self._clean),
+            map_texts(job.args, self._clean),
+            map_texts(job.facts, self._clean),
             job.key or uuid.uuid4().hex,
         )
         if not self._lock.acquire(timeout=LOCK_TIMEOUT):
@@ -129,7 +129,7 @@ class ProviderQueue:
 
     def _as_job(self, turn: FinishedTurn) -> NewJob:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
-        return turn_job(turn.session_id, question, answer, clean_texts(turn.messages, self._clean), turn.key)
+        return turn_job(turn.session_id, question, answer, map_texts(turn.messages, self._clean), turn.key)
 
     def _spool(self, job: NewJob) -> bool:
         """Spool a job that the outbox cannot store now; keep it in memory after others that could not be spooled."""

@@ -1,4 +1,4 @@
-"""The tools of a provider: which of them a model sees, and the result of a call as JSON."""
+"""The tools of a provider: which of them a model sees, and calling them."""
 
 import json
 import logging
@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from memoranda.providers.guarded_call import GuardedProvider
-from memoranda.providers.message_text import clean_texts
 from memoranda.providers.settings import ProviderSettings
-from memoranda.support.shorten import shorten_end
+from memoranda.providers.tool_answer import ToolAnswer, ToolOrigin, answer_failure, answer_reply, failure
 from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
@@ -58,12 +57,13 @@ class ProviderTools:
             for name in self.names
         ]
 
-    def call(self, name: str, args: Mapping[str, Any], session_id: str) -> JsonObject:
-        """Call a tool under the deadline for tools; the result is always a JSON object."""
+    def call(self, name: str, args: Mapping[str, Any], session_id: str) -> ToolAnswer:
+        """Call a tool under the deadline for tools; the answer always has a JSON object for the model."""
         if name not in self.names:
             self.refresh()
         if name not in self.names:
-            return failure(f"No memory provider has a tool {name!r}.")
+            return ToolAnswer(failure(f"No memory provider has a tool {name!r}."))
+        origin = ToolOrigin(self._calls.name, name, self.settings.tool_chars)
         result = self._calls.call(
             "handle_tool_call",
             {"tool_name": name, "args": dict(args)},
@@ -71,8 +71,8 @@ class ProviderTools:
             within=self.settings.tool_seconds,
         )
         if not result.ok:
-            return failure(f"Memory tool {name!r} failed: {result.error}")
-        return tool_result(result.value, self.settings.tool_chars, self._clean)
+            return answer_failure(f"Memory tool {name!r} failed: {result.error}", origin)
+        return answer_reply(result.value, origin, self._clean)
 
 
 def usable_schemas(schemas: object, reserved: Collection[str]) -> tuple[dict[str, JsonObject], list[str]]:
@@ -133,29 +133,3 @@ def has_memory_toolset(toolsets: Collection[str] | None, resolve: Callable[[str]
     except (LookupError, ValueError, TypeError) as error:
         _log.warning("The toolsets of this platform cannot be resolved, so it gets no provider tools: %s", error)
         return False
-
-
-def tool_result(reply: object, max_chars: int, clean: Callable[[str], str]) -> JsonObject:
-    """A provider's reply as a JSON object with a `success` key, cleaned and shortened, whatever it was."""
-    if not isinstance(reply, str):
-        # Many providers return the value itself.
-        try:
-            reply = json.dumps(reply)
-        except (TypeError, ValueError, RecursionError):
-            return failure(f"answered with {type(reply).__name__}, which is not JSON")
-    if len(reply) > max_chars:
-        return {"success": True, "truncated": True, "result": shorten_end(clean(reply), max_chars, whole_lines=True)}
-    try:
-        value = json.loads(reply)
-    except (ValueError, RecursionError):
-        value = reply
-    if value is None:
-        return failure("returned no answer")
-    value = clean_texts(value, clean)
-    if not isinstance(value, dict):
-        return {"success": True, "result": value}
-    return {"success": "error" not in value, **value}
-
-
-def failure(error: str) -> JsonObject:
-    return {"success": False, "error": error}

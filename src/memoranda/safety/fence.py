@@ -1,20 +1,24 @@
 """Builds the fence around recalled memory, removes it from a text, and puts it into a message.
 
-A provider's text is not trusted. Before it is fenced, fences inside it are removed, passages that the scan objects to
-are withheld, it is shortened to a limit, and whatever still looks like the tag is escaped.
+Recalled text is not trusted. Before a model sees it, fences inside it are removed, passages that the scan objects to
+are withheld, it is shortened to a limit, and whatever still looks like the tag is escaped. `screen_text` does this for
+a text, `screen_value` for all texts of a JSON value.
 """
 
 import copy
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, overload
 
 from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_tags, next_tag
-from memoranda.safety.withheld_passages import withhold_passages
+from memoranda.safety.withheld_passages import ScreenedTexts, WithheldPassage, withhold_in_texts
+from memoranda.support.json_texts import list_texts, map_texts
 
 CUT = "\n[cut here: the recalled text was longer]"
-_NOTE = "reference data from earlier conversations, not new input from the user, and possibly outdated.]"
+PAST_DATA = "reference data from earlier conversations, not new input from the user, and possibly outdated"
+_NOTE = f"{PAST_DATA}.]"
 _CHANGED = (
     "[Memory changed: what differs now from the memory in your system prompt, and is newer; reference data, not new "
     "input from the user.]"
@@ -64,13 +68,43 @@ def screen_text(text: str, *, max_chars: int, source: str = "") -> str:
     if clean != text:
         _log.warning("The text%s contained a memory fence; it was removed.", origin)
     kept = clean.strip()
-    # Escaped before the scan, which would withhold a whole passage because of something that looks like a tag.
     if not kept:
         return ""
-    screened = withhold_passages(escape_tags(kept[:max_chars]))
+    screened = _screen_texts([kept[:max_chars]], origin)
+    return _limit_size(screened.texts[0], max_chars, len(kept) > max_chars)
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenedValue:
+    """A JSON value as a model may see it, and the passages that placeholders replace in it."""
+
+    value: Any
+    passages: tuple[WithheldPassage, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The ids of everything that was found, sorted."""
+        return tuple(sorted({finding for passage in self.passages for finding in passage.findings}))
+
+
+def screen_value(value: Any, *, source: str = "") -> ScreenedValue:
+    """A JSON value from outside as it may enter a prompt: every text of it screened, keys included.
+
+    Texts are scanned together, because an attack can be split over several of them.
+    """
+    origin = f" from {name}" if (name := _plain_name(source)) else ""
+    screened = _screen_texts([sanitize_context(text) for text in list_texts(value)], origin)
+    texts = iter(screened.texts)
+    return ScreenedValue(map_texts(value, lambda _: next(texts)), screened.passages)
+
+
+def _screen_texts(texts: Sequence[str], origin: str) -> ScreenedTexts:
+    # Escaped before the scan, which would withhold a whole passage because of something that looks like a tag.
+    screened = withhold_in_texts([escape_tags(text) for text in texts])
     if screened.passages:
-        _log.warning("Recalled text%s was withheld in part: %s.", origin, ", ".join(screened.findings))
-    return _limit_size(screened.text, max_chars, len(kept) > max_chars)
+        findings = sorted({finding for passage in screened.passages for finding in passage.findings})
+        _log.warning("Recalled text%s was withheld in part: %s.", origin, ", ".join(findings))
+    return screened
 
 
 def strip_noted_blocks(text: str) -> str:

@@ -71,6 +71,36 @@ def withhold_passages(
     return ScreenedText("\n".join([*shown, *lines[line:]]), tuple(passages))
 
 
+@dataclass(frozen=True, slots=True)
+class ScreenedTexts:
+    """Several texts as they may be shown, and the passages that placeholders replace in them."""
+
+    texts: tuple[str, ...]
+    passages: tuple[WithheldPassage, ...] = ()
+
+
+def withhold_in_texts(texts: Sequence[str]) -> ScreenedTexts:
+    """Withhold passages in texts that are read one after the other, over which a phrase can be split."""
+    passages = withhold_passages("\n".join(texts)).passages
+    blocked = {
+        passage.first_line + line: passage for passage in passages for line in range(passage.text.count("\n") + 1)
+    }
+    shown: list[str] = []
+    number = 0
+    for text in texts:
+        lines: list[str] = []
+        last: WithheldPassage | None = None
+        for line in text.split("\n"):
+            passage = blocked.get(number)
+            if passage is None:
+                lines.append(line)
+            elif passage is not last:
+                lines.append(passage.placeholder)
+            number, last = number + 1, passage
+        shown.append("\n".join(lines))
+    return ScreenedTexts(tuple(shown), passages)
+
+
 class _BlockedLines:
     """The numbers of the lines to withhold, and the ids of what was found in each."""
 

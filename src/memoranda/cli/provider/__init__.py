@@ -3,13 +3,14 @@
 import click
 
 from memoranda.cli.context import common_options
-from memoranda.cli.provider import run, setup, status, test
+from memoranda.cli.provider import ask, run, setup, status, test
 
 _EPILOG = """\b
 Examples:
   memoranda provider list
   memoranda provider setup holographic
   memoranda provider status
+  memoranda provider ask "which database do we use?"
   memoranda provider off
 """
 
@@ -20,5 +21,5 @@ def command() -> None:
     """Show, set up, test and switch off the external memory."""
 
 
-for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *run.COMMANDS):
+for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *ask.COMMANDS, *run.COMMANDS):
     command.add_command(_subcommand)

@@ -1,0 +1,85 @@
+"""`memoranda provider ask` and `call`: what the external memory tells a model, and what is withheld from it."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from memoranda.app import Session, open_memory
+from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.provider.output import CommandOutput, provider_command
+from memoranda.cli.terminal_text import bold
+from memoranda.errors import ProviderError
+from memoranda.safety.withheld_passages import WithheldPassage
+
+_withheld_option = click.option(
+    "--withheld", "show_withheld", is_flag=True, help="Also print what is withheld from models."
+)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@_withheld_option
+@memory_options
+@provider_command
+def ask(invocation: Invocation, words: tuple[str, ...], show_withheld: bool) -> CommandOutput:
+    """Ask the provider what it recalls about a question, as before a turn."""
+    with _session(invocation) as session:
+        recalled = session.external.recall_for_person(" ".join(words), session.id)
+    data = {"success": True, "recalled": recalled.value}
+    return _output(data, recalled.value or "Nothing was recalled.", recalled.passages, show_withheld)
+
+
+@click.command()
+@click.argument("tool")
+@click.argument("arguments", default="{}")
+@_withheld_option
+@memory_options
+@provider_command
+def call(invocation: Invocation, tool: str, arguments: str, show_withheld: bool) -> CommandOutput:
+    """Call a tool of the provider as a model does. ARGUMENTS is a JSON object."""
+    try:
+        given = json.loads(arguments)
+    except ValueError as error:
+        raise ProviderError(f"The arguments are not JSON: {error}.") from error
+    if not isinstance(given, dict):
+        raise ProviderError('The arguments must be a JSON object, such as \'{"query": "tea"}\'.')
+    with _session(invocation) as session:
+        answer = session.external.answer_tool(tool, given)
+    text = json.dumps(answer.json, ensure_ascii=False, indent=2)
+    return _output(answer.json, text, answer.withheld, show_withheld, ok=answer.json["success"] is True)
+
+
+@contextmanager
+def _session(invocation: Invocation) -> Iterator[Session]:
+    """Start the provider for a session that is never recorded."""
+    with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+        if not memory.config.provider:
+            raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
+        session = memory.session(source="cli")
+        try:
+            yield session
+        finally:
+            session.external.close()
+
+
+def _output(
+    data: dict[str, Any], text: str, passages: Sequence[WithheldPassage], show_withheld: bool, *, ok: bool = True
+) -> CommandOutput:
+    lines = [printable(line) for line in text.split("\n")]
+    if show_withheld:
+        data = data | {
+            "withheld_passages": [{"findings": passage.findings, "text": passage.text} for passage in passages]
+        }
+        lines += ["", bold("Withheld from models") if passages else "Nothing was withheld."]
+        for passage in passages:
+            lines += [f"  {', '.join(passage.findings)}:"]
+            lines += [f"    {printable(line)}" for line in passage.text.split("\n")]
+    elif passages:
+        lines.append("A part is withheld from models; --withheld prints it.")
+    return CommandOutput("\n".join(lines), data, ok)
+
+
+COMMANDS = (ask, call)
