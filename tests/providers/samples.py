@@ -32,6 +32,7 @@ class InMemory(MemoryProvider):
         self.told: list[tuple[Any, ...]] = []
         self.keys: list[str] = []
         self.started: dict[str, Any] | None = None
+        self._first = 0
         self.closed = 0
 
     @property
@@ -42,6 +43,9 @@ class InMemory(MemoryProvider):
         return True
 
     def initialize(self, session_id: str, **facts: Facts) -> None:
+        if self.started is not None and self.started.get("user_id") != facts.get("user_id"):
+            # What other users said is not found any more.
+            self._first = len(self.told)
         self.started = {"session_id": session_id, **facts}
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
@@ -109,7 +113,8 @@ class InMemory(MemoryProvider):
 
     def _find(self, text: str) -> list[str]:
         words = set(text.casefold().split())
-        return [told[3] for told in self.told if told[0] == "turn" and words & set(told[2].casefold().split())]
+        mine = self.told[self._first :]
+        return [told[3] for told in mine if told[0] == "turn" and words & set(told[2].casefold().split())]
 
 
 class Scripted(InMemory):
@@ -133,6 +138,7 @@ class HermesStyle(MemoryProvider):
     def __init__(self) -> None:
         self._mirror: list[tuple[Any, ...]] = []
         self._turns: list[tuple[str, str, str]] = []
+        self._turns_of: dict[str, list[tuple[str, str, str]]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -144,6 +150,7 @@ class HermesStyle(MemoryProvider):
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         self._home = kwargs["hermes_home"]
+        self._turns = self._turns_of.setdefault(kwargs.get("user_id", ""), [])
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         parameters = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}

@@ -64,6 +64,13 @@ class _Once(InMemory):
             raise ValueError
 
 
+class _Shared(InMemory):
+    """Has one memory for all users."""
+
+    def initialize(self, session_id: str, **facts: Any) -> None:
+        super().initialize(session_id, **facts | {"user_id": ""})
+
+
 class _Forgetful(InMemory):
     """Cannot do with a turn that it has had, nor with a write that nothing is known about."""
 
@@ -88,6 +95,7 @@ class _Forgetful(InMemory):
         (_Narrow, "test_it_is_initialized_with_facts_that_it_does_not_know"),
         (_Once, "test_it_can_be_shut_down_twice_and_without_a_start"),
         (_Once, "test_it_can_be_shut_down_after_use"),
+        (_Shared, "test_one_user_never_sees_data_of_another"),
         (_Forgetful, "test_it_accepts_turns_with_and_without_a_transcript"),
         (_Forgetful, "test_it_accepts_every_memory_write"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.errors import PermanentProviderError
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.remote import RemoteClient
@@ -66,6 +67,68 @@ def test_poison_is_parked_and_its_session_continues(tmp_path: Path, caplog: pyte
     assert manager.retry_parked() == 1
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2", "poison"]
+    manager.shutdown()
+
+
+class Counting(InMemory):
+    """Notes the attempt of each delivery, and fails while `error` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts: list[tuple[str, int]] = []
+        self.times: list[float] = []
+        self.error: Exception | None = None
+
+    def sync_turn(self, user_content: str, assistant_content: str, **facts: Any) -> None:
+        self.attempts.append((user_content, facts["attempt"]))
+        self.times.append(facts["timestamp"])
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_delivery_says_its_attempt_and_when_it_was_queued(tmp_path: Path) -> None:
+    """A provider knows when an earlier attempt may have reached its service."""
+    provider = Counting()
+    provider.error = ConnectionError()
+    before = time.time()
+    manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
+    manager.notify.turn_finished("a", "answer", "s")
+    eventually(lambda: len(provider.attempts) >= 3)
+    provider.error = None
+    assert manager.drain(GIVE_UP)
+    manager.notify.turn_finished("b", "answer", "s")
+    assert manager.drain(GIVE_UP)
+    assert [attempt for _, attempt in provider.attempts[:-1]] == list(range(1, len(provider.attempts)))
+    assert provider.attempts[-1] == ("b", 1)
+    assert len(set(provider.times)) == 2
+    assert before <= min(provider.times) <= max(provider.times) <= time.time()
+    manager.shutdown()
+
+
+def test_a_parked_delivery_that_is_retried_is_not_a_first_attempt(tmp_path: Path) -> None:
+    """It may have been stored before it was parked, although its attempts are counted from zero."""
+    provider = Counting()
+    provider.error = PermanentProviderError("refused")
+    manager = managed(tmp_path, provider)
+    manager.notify.turn_finished("a", "answer", "s")
+    assert manager.drain(GIVE_UP)
+    provider.error = None
+    assert manager.retry_parked() == 1
+    assert manager.drain(GIVE_UP)
+    assert provider.attempts == [("a", 1), ("a", 2)]
+    manager.shutdown()
+
+
+def test_a_delivery_that_another_process_may_have_made_is_not_a_first_attempt(tmp_path: Path) -> None:
+    """A process that was killed may have delivered a job without removing it."""
+    outbox = Outbox(tmp_path)
+    outbox.put("in-memory", "turn", "s", {"user_content": "a", "assistant_content": "b"}, {"session_id": "s"})
+    outbox.release()
+    outbox.close()
+    provider = Counting()
+    manager = managed(tmp_path, provider)
+    assert manager.drain(GIVE_UP)
+    assert provider.attempts == [("a", 2)]
     manager.shutdown()
 
 

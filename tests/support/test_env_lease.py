@@ -46,3 +46,11 @@ def test_what_the_host_sets_meanwhile_stays() -> None:
     environment["a"] = "theirs"
     lease.release()
     assert environment == {"a": "theirs"}
+
+
+def test_a_holder_sees_what_is_set_but_not_what_another_holder_has_set() -> None:
+    """A home without a key does not get the key of another home."""
+    environment = {"a": "outside"}
+    leases = EnvLeases(environment)
+    leases.acquire({"b": "2"}, "x")
+    assert leases.acquire({}, "y", ["a", "b", "c"]).values == {"a": "outside"}

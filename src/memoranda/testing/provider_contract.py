@@ -8,6 +8,9 @@ initialized, and that can reach its service or needs none. pytest's `tmp_path` i
         def provider(self, tmp_path: Path) -> MemoryProvider:
             return MyProvider(tmp_path)
 
+A provider with a service should also override `stored_texts`, `refuse_turns` and `lose_next_answer`; without them the
+tests that need them are skipped.
+
 The suite calls hooks as the manager does: in threads, and with the facts that their signatures accept.
 """
 
@@ -16,10 +19,12 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from memoranda.providers.guarded_call import CallResult, GuardedProvider
 from memoranda.providers.health import HealthTracker
@@ -67,6 +72,18 @@ _MESSAGES: list[Message] = [
 
 class ProviderContract:
     """All tests of the contract."""
+
+    def stored_texts(self) -> Sequence[str] | None:
+        """The text of everything that the provider's service has stored; None if the tests cannot see it."""
+        return None
+
+    def refuse_turns(self) -> bool:
+        """Make the service refuse everything from now on, for example the credentials; False without a service."""
+        return False
+
+    def lose_next_answer(self) -> bool:
+        """Make the service store the next turn and drop the connection before it answers; False without a service."""
+        return False
 
     def test_it_has_a_name_that_can_be_written_into_a_configuration(self, provider: MemoryProvider) -> None:
         """It is short, plain, always the same, and not the name of the built-in memory."""
@@ -165,6 +182,44 @@ class ProviderContract:
             args = {"user_content": "Ünïcödé 日本語", "assistant_content": "x" * 100_000}
             _ok(_call(calls, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
 
+    def test_a_refused_turn_raises(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """A provider that returns without storing a turn loses it: the outbox removes what was delivered."""
+        with _start_provider(provider, tmp_path) as calls:
+            if not self.refuse_turns():
+                pytest.skip("refuse_turns is not overridden")
+            args = {"user_content": "How did we fix the deadlock?", "assistant_content": "With a second queue."}
+            assert not _call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=1).ok
+
+    def test_the_same_key_is_stored_once(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Even if the service stored the turn, and its answer to the first attempt was lost."""
+        with _start_provider(provider, tmp_path) as calls:
+            if self.stored_texts() is None:
+                pytest.skip("stored_texts is not overridden")
+            args = {"user_content": "The zebra is called Otto.", "assistant_content": "Noted."}
+            lost = self.lose_next_answer()
+            first = _call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=1)
+            assert first.ok is not lost, "a turn whose answer was lost must raise" if lost else first.error
+            _ok(_call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=2))
+            assert " ".join(self.stored_texts() or ()).count("The zebra is called Otto.") == 1
+
+    def test_one_user_never_sees_data_of_another(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Neither in recalled text, nor in the prompt block, nor in the answer of a tool."""
+        with _start_provider(provider, tmp_path, user_id="user_a") as calls:
+            args = {"user_content": "The zebra is called Otto4711.", "assistant_content": "A zebra called Otto4711."}
+            _ok(_call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=1))
+            write = {"action": "add", "target": "user", "content": "Has a zebra that is called Otto4711."}
+            _ok(_call(calls, "on_memory_write", write, metadata={}, idempotency_key="k2"))
+            messages = [{"role": "user", "content": "I like my zebra, which is called Otto4711."}]
+            _ok(_call(calls, "on_session_end", {"messages": messages}, session_id="s1", idempotency_key="k3"))
+        with _start_provider(provider, tmp_path, user_id="user_b") as calls:
+            seen = [_call(calls, "queue_prefetch", {"query": "zebra called"}, session_id="s1").value]
+            seen += [_ok(_call(calls, "prefetch", {"query": "zebra called"}, session_id=name)) for name in ("s1", "s2")]
+            seen.append(_ok(_call(calls, "system_prompt_block", {})))
+            for name, schema in usable_schemas(provider.get_tool_schemas(), CORE_TOOLS)[0].items():
+                for arguments in _plausible_arguments(schema["parameters"].get("properties", {})):
+                    seen.append(_ok(_call(calls, "handle_tool_call", {"tool_name": name, "args": arguments})))
+            assert [text for text in seen if "Otto4711" in str(text)] == []
+
     def test_it_accepts_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Adding, replacing and removing work with metadata and with empty metadata."""
         with _start_provider(provider, tmp_path) as calls:
@@ -225,9 +280,9 @@ class ProviderContract:
 
 
 @contextmanager
-def _start_provider(provider: MemoryProvider, home: Path) -> Iterator[GuardedProvider]:
+def _start_provider(provider: MemoryProvider, home: Path, **facts: str) -> Iterator[GuardedProvider]:
     calls = GuardedProvider(provider, provider.name, HealthTracker())
-    _ok(_call(calls, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
+    _ok(_call(calls, "initialize", {"session_id": "s1"}, hermes_home=str(home), **(_FACTS | facts)))
     try:
         yield calls
     finally:
@@ -238,6 +293,13 @@ def _call(calls: GuardedProvider, hook: str, args: Mapping[str, Any], **facts: A
     if not hasattr(calls.provider, hook):
         return CallResult()
     return calls.call(hook, args, {**facts, **_FUTURE_FACTS}, within=60)
+
+
+def _plausible_arguments(properties: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Arguments with which a tool may find something: each choice of one property, and words for the others."""
+    words = {name: "zebra" for name, schema in properties.items() if schema.get("type", "string") == "string"}
+    choices = [(name, choice) for name, schema in properties.items() for choice in schema.get("enum", ())]
+    return [words, *(words | {name: choice} for name, choice in choices)]
 
 
 def _ok(result: CallResult) -> Any:

@@ -1,10 +1,8 @@
 """A small vendor for tests of what all vendors share: a provider of the size of the example, and its service."""
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,9 +16,9 @@ from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
 from memoranda.providers.vendors.vendor_tool import VendorTool
-from tests.providers.http_service import Exchange, Service, serving
-
-KEY = "acme-key-123456"
+from tests.providers.http_service import Exchange
+from tests.providers.vendors.vendor_contract import SECRET
+from tests.providers.vendors.vendor_service import HttpDouble
 
 
 class AcmeVendor(Vendor):
@@ -96,18 +94,23 @@ class AcmeProvider(VendorProvider):
     vendor_class = AcmeVendor
 
 
-class AcmeService:
-    """The state of the service. It stores the same key twice if it is sent twice; `lose_answers` drops that many."""
+class AcmeDouble(HttpDouble):
+    """The state of the service. It stores the same key twice if it is sent twice."""
+
+    recorded = Path(__file__).parent / "recorded"
+    store_path = "POST /memories"
 
     def __init__(self) -> None:
+        super().__init__()
         self.memories: list[dict[str, Any]] = []
-        self.lose_answers = 0
         self.search_seconds = 0.0
-        self._lock = threading.Lock()
 
-    def respond(self, exchange: Exchange) -> None:
+    def stored_texts(self) -> list[str]:
+        return [memory["text"] for memory in self.memories]
+
+    def handle(self, exchange: Exchange) -> None:
         parts = urlsplit(exchange.path)
-        if exchange.headers["Authorization"] != f"Bearer {KEY}":
+        if exchange.headers["Authorization"] != f"Bearer {SECRET}":
             exchange.answer(401, {"error": "unknown key"})
         elif parts.path == "/version":
             exchange.answer(200, {"version": "1.0"})
@@ -123,17 +126,8 @@ class AcmeService:
             self.memories = [memory for memory in self.memories if memory["id"] != number]
             exchange.answer(200 if len(self.memories) < before else 404, {})
         else:
-            self._store(exchange)
-
-    def _store(self, exchange: Exchange) -> None:
-        with self._lock:
             memory = json.loads(exchange.body) | {"id": f"m{len(self.memories) + 1}"}
             self.memories.append(memory)
-            lost = self.lose_answers > 0
-            self.lose_answers -= lost
-        if lost:
-            exchange.reset()
-        else:
             exchange.answer(201, {"id": memory["id"]})
 
     def _find(self, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -144,10 +138,3 @@ class AcmeService:
             if memory["user"] == body["user"] and words & set(memory["text"].lower().split())
         ]
         return found[: body["limit"]]
-
-
-@contextmanager
-def acme() -> Iterator[tuple[AcmeService, Service]]:
-    state = AcmeService()
-    with serving(state.respond) as service:
-        yield state, service

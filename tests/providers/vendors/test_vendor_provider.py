@@ -13,29 +13,23 @@ from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import own_members
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, write_settings
-from memoranda.testing.provider_contract import ProviderContract
-from tests.providers.http_service import Service
-from tests.providers.vendors.acme import KEY, AcmeProvider, AcmeService, AcmeVendor, acme
+from tests.providers.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
+from tests.providers.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP
 
 QUICK = ProviderSettings(first_retry_seconds=0.02, max_retry_seconds=0.05, recall_seconds=GIVE_UP)
 
 
 @pytest.fixture
-def running() -> Iterator[tuple[AcmeService, Service]]:
-    with acme() as running:
-        yield running
+def state() -> Iterator[AcmeDouble]:
+    with AcmeDouble.start() as double:
+        yield double
 
 
 @pytest.fixture
-def state(running: tuple[AcmeService, Service]) -> AcmeService:
-    return running[0]
-
-
-@pytest.fixture
-def provider(running: tuple[AcmeService, Service], tmp_path: Path) -> Iterator[AcmeProvider]:
-    provider = AcmeProvider(tmp_path, {"url": running[1].url})
-    provider.receive_secrets({"ACME_API_KEY": KEY})
+def provider(state: AcmeDouble, tmp_path: Path) -> Iterator[AcmeProvider]:
+    provider = AcmeProvider(tmp_path, {"url": state.url})
+    provider.receive_secrets({"ACME_API_KEY": SECRET})
     yield provider
     provider.shutdown()
 
@@ -55,14 +49,6 @@ def turn(provider: AcmeProvider, text: str, key: str, **facts: Any) -> None:
     provider.sync_turn(text, "Noted.", session_id="s1", idempotency_key=key, **facts)
 
 
-class TestAcme(ProviderContract):
-    """A vendor of the size of the example keeps the contract of all providers."""
-
-    @pytest.fixture
-    def provider(self, provider: AcmeProvider) -> AcmeProvider:
-        return provider
-
-
 def test_recalled_items_are_labelled_with_vendor_time_and_score(provider: AcmeProvider, tmp_path: Path) -> None:
     """A line says where it is from, when it was said, and how well it matches."""
     start(provider, tmp_path)
@@ -72,11 +58,9 @@ def test_recalled_items_are_labelled_with_vendor_time_and_score(provider: AcmePr
     )
 
 
-def test_a_turn_whose_answer_was_lost_is_stored_once(
-    state: AcmeService, provider: AcmeProvider, tmp_path: Path
-) -> None:
+def test_a_turn_whose_answer_was_lost_is_stored_once(state: AcmeDouble, provider: AcmeProvider, tmp_path: Path) -> None:
     """The outbox repeats the delivery, and the vendor is asked for the key before it is sent again."""
-    state.lose_answers = 1
+    state.lose_next_answer()
     manager = MemoryManager(tmp_path, QUICK)
     assert manager.add_provider(provider)
     assert manager.initialize("s1")
@@ -88,17 +72,17 @@ def test_a_turn_whose_answer_was_lost_is_stored_once(
 
 
 def test_a_delivery_says_whether_it_may_have_been_stored_before(
-    state: AcmeService, provider: AcmeProvider, running: tuple[AcmeService, Service], tmp_path: Path
+    state: AcmeDouble, provider: AcmeProvider, tmp_path: Path
 ) -> None:
     """Only a repeated one costs a second call."""
     start(provider, tmp_path)
     turn(provider, "one", "k1", attempt=1)
-    assert [method for method, *_ in running[1].requests] == ["POST"]
+    assert [method for method, _ in state.requests] == ["POST"]
     turn(provider, "two", "k2", attempt=2)
-    assert [method for method, *_ in running[1].requests] == ["POST", "GET", "POST"]
+    assert [method for method, _ in state.requests] == ["POST", "GET", "POST"]
 
 
-def test_a_turn_in_the_record_is_not_sent_again(state: AcmeService, provider: AcmeProvider, tmp_path: Path) -> None:
+def test_a_turn_in_the_record_is_not_sent_again(state: AcmeDouble, provider: AcmeProvider, tmp_path: Path) -> None:
     """Even by another process that does not know of the first delivery."""
     start(provider, tmp_path)
     turn(provider, "one", "k1")
@@ -108,38 +92,8 @@ def test_a_turn_in_the_record_is_not_sent_again(state: AcmeService, provider: Ac
     assert len(state.memories) == 1
 
 
-def test_a_refused_turn_raises(provider: AcmeProvider, tmp_path: Path) -> None:
-    """A wrong key is permanent, and the message says what to do about it."""
-    provider.receive_secrets({"ACME_API_KEY": "wrong"})
-    start(provider, tmp_path)
-    with pytest.raises(PermanentProviderError, match="memoranda provider setup acme") as caught:
-        turn(provider, "one", "k1")
-    assert caught.value.status == 401
-    assert "wrong" not in str(caught.value)
-
-
-def test_users_and_profiles_never_mix(provider: AcmeProvider, tmp_path: Path) -> None:
-    """One user's turns are recalled for no other user and no other profile."""
-    start(provider, tmp_path, user_id="ana")
-    turn(provider, "The zebra is called Otto.", "k1")
-    assert "Otto" in provider.prefetch("zebra", session_id="s1")
-    for facts in ({"user_id": "ben"}, {}, {"agent_identity": "work", "user_id": "ana"}):
-        start(provider, tmp_path, **facts)
-        assert provider.prefetch("zebra", session_id="s1") == ""
-
-
-@pytest.mark.parametrize("context", ["cron", "subagent", "flush"])
-def test_only_primary_sessions_write(context: str, state: AcmeService, provider: AcmeProvider, tmp_path: Path) -> None:
-    """A cron job or a sub-agent reads, and neither its turns nor its tools write."""
-    start(provider, tmp_path, agent_context=context)
-    turn(provider, "one", "k1")
-    provider.on_memory_write("add", "memory", "two", {})
-    assert "only reads" in provider.handle_tool_call("acme_add", {"content": "three"})
-    assert state.memories == []
-
-
 def test_a_slow_search_is_given_up_and_repeated_after_the_turn(
-    state: AcmeService, provider: AcmeProvider, tmp_path: Path
+    state: AcmeDouble, provider: AcmeProvider, tmp_path: Path
 ) -> None:
     """Its result is used in the next turn of the same session, once, and in no other session."""
     start(provider, tmp_path)
@@ -158,19 +112,19 @@ def test_a_slow_search_is_given_up_and_repeated_after_the_turn(
 
 
 def test_a_vendor_that_keeps_failing_is_not_asked_in_every_turn(
-    provider: AcmeProvider, running: tuple[AcmeService, Service], tmp_path: Path
+    state: AcmeDouble, provider: AcmeProvider, tmp_path: Path
 ) -> None:
     """The breaker is for recall only: a turn is sent all the same."""
     start(provider, tmp_path)
-    respond, running[1].respond = running[1].respond, lambda exchange: exchange.answer(500)
+    state.fail(500)
     for _ in range(5):
         with pytest.raises(TemporaryProviderError):
             provider.prefetch("zebra", session_id="s1", seconds=0.1)
-    asked = len(running[1].requests)
+    asked = len(state.requests)
     with pytest.raises(TemporaryProviderError, match="keeps failing"):
         provider.prefetch("zebra", session_id="s1")
-    assert len(running[1].requests) == asked
-    running[1].respond = respond
+    assert len(state.requests) == asked
+    state.fail(None)
     turn(provider, "one", "k1")
 
 
@@ -204,7 +158,7 @@ def test_settings_come_from_the_variable_then_the_file_then_the_default(tmp_path
     """A variable wins over what setup saved, and every field has a value."""
     write_settings(tmp_path, "acme", {"url": "https://file.example", "recall_limit": "7"})
     provider = AcmeProvider(tmp_path)
-    provider.receive_secrets({"ACME_API_KEY": KEY})
+    provider.receive_secrets({"ACME_API_KEY": SECRET})
     start(provider, tmp_path)
     assert settings_of(provider, "url", "recall_limit") == ["https://file.example", 7]
     assert provider.limits() == {"mode": "hybrid"}
@@ -222,7 +176,7 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
 
 def test_a_setting_outside_its_limits_is_refused(tmp_path: Path) -> None:
     """The error names the setting, its limits, and the command that sets it."""
-    provider = AcmeProvider(tmp_path, {"url": "https://acme.example", "api_key": KEY, "recall_limit": 900})
+    provider = AcmeProvider(tmp_path, {"url": "https://acme.example", "api_key": SECRET, "recall_limit": 900})
     with pytest.raises(ProviderError, match=r"recall_limit must be at most 50.*setup acme"):
         start(provider, tmp_path)
 
@@ -232,7 +186,7 @@ def test_the_schema_of_its_fields_is_read_back_unchanged(tmp_path: Path) -> None
     assert tuple(fields_of(AcmeProvider(tmp_path))) == AcmeVendor.fields
 
 
-def test_forget_deletes_what_was_sent(state: AcmeService, provider: AcmeProvider, tmp_path: Path) -> None:
+def test_forget_deletes_what_was_sent(state: AcmeDouble, provider: AcmeProvider, tmp_path: Path) -> None:
     """Of one session or of all, and it can be repeated."""
     start(provider, tmp_path)
     turn(provider, "one", "k1")
@@ -253,7 +207,7 @@ def test_names_at_the_vendor_are_visible(tmp_path: Path) -> None:
 
 def test_opening_needs_no_service(tmp_path: Path) -> None:
     """A vendor that is down delays no start."""
-    provider = AcmeProvider(tmp_path, {"url": "http://127.0.0.1:9", "api_key": KEY})
+    provider = AcmeProvider(tmp_path, {"url": "http://127.0.0.1:9", "api_key": SECRET})
     began = time.monotonic()
     start(provider, tmp_path)
     assert [schema["name"] for schema in provider.get_tool_schemas()] == ["acme_search", "acme_add"]
