@@ -23,7 +23,7 @@ def test_what_is_no_memory_provider_is_not_listed(tmp_path: Path) -> None:
     add_plugin(tmp_path, "other", "print('hello')")
     add_plugin(tmp_path, "_hidden")
     add_plugin(tmp_path, "late", "#" * 20_000 + "\n" + HERMES_STYLE)
-    assert [name for name in discover(tmp_path) if name != "holographic"] == ["late"]
+    assert [name for name, found in discover(tmp_path).items() if found.origin == "home"] == ["late"]
 
 
 def test_a_bundled_provider_wins_and_the_other_is_named(tmp_path: Path) -> None:

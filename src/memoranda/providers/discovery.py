@@ -58,6 +58,12 @@ BUNDLED = (
         "Facts with entities and trust in a file on this machine; needs nothing else.",
         data_files=("holographic*.db*",),
     ),
+    DiscoveredProvider(
+        "openviking",
+        "bundled",
+        "memoranda.providers.vendors.openviking:OpenVikingProvider",
+        "A tree of memories and documents on your own OpenViking server, searched by meaning.",
+    ),
 )
 
 

@@ -1,0 +1,41 @@
+"""A server for each test, and providers for its users."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.providers.vendors.openviking import OpenVikingProvider
+from tests.providers.http_service import Service
+from tests.providers.vendors.openviking.viking_server import VikingService, viking
+
+Start = Callable[..., OpenVikingProvider]
+
+
+@pytest.fixture
+def running() -> Iterator[tuple[VikingService, Service]]:
+    with viking() as both:
+        yield both
+
+
+@pytest.fixture
+def server(running: tuple[VikingService, Service]) -> VikingService:
+    return running[0]
+
+
+@pytest.fixture
+def start(running: tuple[VikingService, Service], tmp_path: Path) -> Iterator[Start]:
+    """Start a provider for a user of the home; settings by name."""
+    started: list[OpenVikingProvider] = []
+
+    def start_one(user_id: str = "", facts: dict[str, Any] | None = None, **settings: Any) -> OpenVikingProvider:
+        provider = OpenVikingProvider(settings={"endpoint": running[1].url, "timeout": 5, **settings})
+        started.append(provider)
+        known = {"hermes_home": str(tmp_path), "user_id": user_id, "agent_context": "primary"}
+        provider.initialize("s1", **(known | (facts or {})))
+        return provider
+
+    yield start_one
+    for provider in started:
+        provider.shutdown()
