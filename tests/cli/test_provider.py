@@ -142,3 +142,23 @@ def test_a_call_that_cannot_be_made_is_refused(terminal: Terminal, arguments: tu
 def test_nothing_can_be_asked_without_a_provider(terminal: Terminal) -> None:
     """And the home is not created."""
     assert terminal.run("provider", "ask", "zebra").exit_code == 1
+
+
+def test_how_long_a_start_may_take_is_a_setting(terminal: Terminal) -> None:
+    """The error names the setting, for loading and for starting."""
+    add_plugin(terminal.home, "slow", "import time\ntime.sleep(0.6)\n" + plain("slow"))
+    terminal.ok("config", "set", "provider.start_seconds", "0.2")
+    refused = terminal.run("provider", "use", "slow")
+    assert refused.exit_code == 1 and "memoranda config set provider.start_seconds SECONDS" in refused.output
+    terminal.ok("config", "set", "provider.start_seconds", "30")
+    terminal.ok("provider", "use", "slow")
+    assert terminal.json("provider", "test")["success"] is True
+
+
+def test_a_start_that_takes_too_long_names_the_setting(terminal: Terminal) -> None:
+    """In the report of the test."""
+    add_plugin(terminal.home, "slow", plain("slow", "def initialize(self, session_id, **facts): time.sleep(0.6)"))
+    terminal.ok("provider", "use", "slow")
+    terminal.ok("config", "set", "provider.start_seconds", "0.2")
+    report = terminal.run("provider", "test")
+    assert "no answer within 0.2 s (provider.start_seconds)" in report.output

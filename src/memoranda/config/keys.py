@@ -125,8 +125,16 @@ def _parse_share(value: Any) -> float:
 
 
 def _parse_answer_size(value: Any) -> int:
+    return _parse_at_least(4000, value)
+
+
+def _parse_tool_size(value: Any) -> int:
+    return _parse_at_least(1000, value)
+
+
+def _parse_at_least(lowest: int, value: Any) -> int:
     number = _parse_count(value)
-    if number < 4000:
+    if number < lowest:
         raise ValueError
     return number
 
@@ -150,6 +158,20 @@ KEYS = (
     Key("provider.recall_seconds", "seconds, more than 0", _parse_seconds, "The longest that a turn waits for recall."),
     Key("provider.begin_seconds", "seconds, more than 0", _parse_seconds,
         "The longest that the start of a session waits for the provider."),
+    Key("provider.start_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that a provider may take to load and to start before that counts as a failure."),
+    Key("provider.call_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that a call of a provider may take which is neither recall, a tool nor a delivery."),
+    Key("provider.tool_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that a tool of a provider may take."),
+    Key("provider.deliver_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that a provider may take to accept a turn or another delivery."),
+    Key("provider.shutdown_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that the end of a session waits for deliveries and for the provider to close."),
+    Key("provider.prompt_chars", _A_COUNT, _parse_count,
+        "How many characters a provider may add to the system prompt."),
+    Key("provider.tool_chars", "a whole number, 1000 or more", _parse_tool_size,
+        "How many characters an answer of a provider's tool may have."),
     Key("model.provider", "a provider of models, or nothing", _parse_name,
         "The service that runs the model: openai, anthropic, openrouter, ollama …; if empty, the model's name and the "
         "available keys decide."),

@@ -41,21 +41,26 @@ def inspect_provider(
         return Inspection(provider, fields)
 
     failure = f"The provider {found.name} cannot be used"
-    inspection: Inspection = run_guarded(load_and_describe, failure, limits.start_seconds)
+    inspection: Inspection = run_guarded(load_and_describe, failure, limits.start_seconds, "provider.start_seconds")
     return inspection
 
 
 def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
     """Whether a provider reports that it is available. Raises ProviderError when it fails to answer."""
     failure = "It does not say whether it is ready"
-    return run_guarded(lambda: provider.is_available() is True, failure, limits.call_seconds) is True
+    limit = limits.call_seconds
+    return run_guarded(lambda: provider.is_available() is True, failure, limit, "provider.call_seconds") is True
 
 
-def run_guarded(call: Callable[[], Any], failure: str, timeout: float) -> Any:
-    """Run a provider's code in a thread and return its value; raises ProviderError, which begins with `failure`."""
+def run_guarded(call: Callable[[], Any], failure: str, timeout: float, setting: str = "") -> Any:
+    """Run a provider's code in a thread and return its value; raises ProviderError, which begins with `failure`.
+
+    `setting` is the name of the setting that holds the timeout, for the error.
+    """
     result = PendingCall(call, "memoranda-inspect").wait(timeout)
     if result is None:
-        raise ProviderError(f"{failure}: no answer within {timeout:g} s.")
+        remedy = f" 'memoranda config set {setting} SECONDS' allows more time." if setting else ""
+        raise ProviderError(f"{failure}: no answer within {timeout:g} s.{remedy}")
     if not result.ok:
         reason = result.error if result.error.endswith((".", "…")) else f"{result.error}."
         raise ProviderError(reason if reason.startswith("The ") else f"{failure}: {reason}")

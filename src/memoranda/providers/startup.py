@@ -42,7 +42,8 @@ class ProviderStartup:
                 self._pending = self._calls.start(HOOK, {"session_id": session_id}, facts)
                 self._poll(self._settings.start_seconds)
                 if self._pending is not None:
-                    self._calls.record(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
+                    limit = f"{self._settings.start_seconds:g} s (provider.start_seconds)"
+                    self._calls.record(HOOK, CallResult(error=f"no answer within {limit}"))
             else:
                 self._poll(0.0)
             return self.ready

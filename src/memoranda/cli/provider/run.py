@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from memoranda import config
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
 from memoranda.cli.provider.output import active_provider, find_provider, owned_home, stdout_to_stderr
 from memoranda.cli.terminal_text import terminal_line
@@ -15,7 +16,6 @@ from memoranda.errors import ProviderError
 from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.loader import PluginCommands, load_commands
-from memoranda.providers.settings import ProviderSettings
 
 _POLL_SECONDS = 0.2
 
@@ -54,13 +54,13 @@ def _load_commands(invocation: Invocation) -> tuple[str, PluginCommands, argpars
     if not name:
         raise ProviderError("No provider is in use.")
     found = find_provider(home, name)
-    seconds = ProviderSettings().start_seconds
+    seconds, setting = config.load(home).external.start_seconds, "provider.start_seconds"
     parser = argparse.ArgumentParser(prog="memoranda provider run --")
     with stdout_to_stderr():
         commands: PluginCommands = run_guarded(
-            lambda: load_commands(found, home.root), f"The commands of {name} cannot be used", seconds
+            lambda: load_commands(found, home.root), f"The commands of {name} cannot be used", seconds, setting
         )
-        run_guarded(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds)
+        run_guarded(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds, setting)
     return name, commands, parser
 
 
