@@ -151,9 +151,9 @@ def test_an_unknown_key_is_a_note(home: Home) -> None:
 
 def test_a_provider_that_cannot_be_plugged_in_is_a_note(home: Home) -> None:
     """The setting is understood but has no effect yet."""
-    home.config_file.write_text("memory:\n  provider: honcho\n")
+    home.config_file.write_text("memory:\n  provider: elsewhere\n")
     home.config_file.chmod(0o600)
-    assert ["names the provider honcho" in problem for problem in _problems(home)] == [True]
+    assert ["names the provider elsewhere" in problem for problem in _problems(home)] == [True]
 
 
 def test_a_foreign_home_is_the_only_finding(home: Home) -> None:

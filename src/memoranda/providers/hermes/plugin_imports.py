@@ -23,10 +23,14 @@ class HermesModules:
     """What one plugin imports from Hermes: modules by name, and the plugin itself as `plugins.memory.<name>`."""
 
     def __init__(self, modules: Mapping[str, ModuleType], plugin: str, package: str) -> None:
-        """`package` is the name under which the plugin is imported."""
+        """`package` is the name under which the plugin is imported.
+
+        A plugin in a folder `hermes-<name>`, which a bundled provider of its own name does not hide, imports itself by
+        the name that it has in Hermes.
+        """
         self._modules = modules
         self._roots = {name.partition(".")[0] for name in modules}
-        self._own_name = f"{MEMORY_PLUGINS}.{plugin.replace('-', '_')}"
+        self._own_name = f"{MEMORY_PLUGINS}.{plugin.removeprefix('hermes-').replace('-', '_')}"
         self._package = package
         self.builtins: dict[str, Any] = vars(builtins) | {"__import__": self._import}
 
