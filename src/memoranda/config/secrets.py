@@ -21,7 +21,7 @@ _SECRET_VALUE = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
 _PASSWORD_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
 
 # Whatever uses a provider loads this module for the provider's keys.
-provide_variables(ENVIRONMENT.get)
+provide_variables(ENVIRONMENT.get, ENVIRONMENT.setdefault)
 
 
 def read_secrets(home: Home) -> dict[str, str]:

@@ -64,6 +64,11 @@ BUNDLED = (
         "memoranda.providers.vendors.openviking:OpenVikingProvider",
         "A tree of memories and documents on your own OpenViking server, searched by meaning.",
     ),
+    _vendor(
+        "mem0",
+        "Mem0Provider",
+        "Facts that a model extracts from conversations: Mem0's cloud, a server of yours, or a library here.",
+    ),
 )
 
 

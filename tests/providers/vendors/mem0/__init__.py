@@ -1,0 +1,1 @@
+"""Tests of Mem0: its platform, its server and its library."""

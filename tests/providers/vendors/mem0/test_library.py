@@ -1,0 +1,200 @@
+"""Mem0's library in this process: loaded late, in the background, once, and without its side effects."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
+from memoranda.providers.setup import ConfigField
+from memoranda.providers.vendors.mem0 import Mem0Provider
+from memoranda.providers.vendors.mem0.library import SharedLibrary, library_is_installed
+from memoranda.providers.vendors.mem0.settings import FIELDS, library_config
+from tests.providers.vendors.mem0.conftest import Start
+
+
+def values(**others: Any) -> dict[str, Any]:
+    """The settings of the library, as setup would resolve them."""
+    found: dict[str, Any] = {"deployment": "oss"}
+    for field in FIELDS:
+        found.setdefault(field.key, others.get(field.key, field.default_for(found)))
+    return found
+
+
+def test_nothing_of_it_is_imported_before_it_is_configured() -> None:
+    """Discovering providers, constructing this one and asking whether it is available import no package of Mem0."""
+    code = """
+import sys
+from pathlib import Path
+import memoranda
+from memoranda.providers.discovery import discover
+assert "mem0" in discover(Path("."))
+assert not [name for name in sys.modules if "vendors.mem0" in name]
+from memoranda.providers.vendors.mem0 import Mem0Provider
+Mem0Provider(Path("."), {"deployment": "oss"}).is_available()
+heavy = {"mem0", "qdrant_client", "openai", "http.client"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_unavailable_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error names the extra that installs it."""
+    monkeypatch.setitem(sys.modules, "mem0", None)
+    provider = Mem0Provider(tmp_path, {"deployment": "oss"})
+    assert not library_is_installed() and not provider.is_available()
+    with pytest.raises(ProviderError, match=r"pip install 'memoranda\[mem0\]'"):
+        provider.initialize("s1", hermes_home=str(tmp_path))
+
+
+def test_a_session_does_not_wait_for_the_import(library: ModuleType, start: Start) -> None:
+    """It has its tools at once, and a search that comes too early fails in time."""
+    gate = threading.Event()
+    original = library.Memory.from_config
+
+    def slow(config: Any) -> Any:
+        gate.wait(10)
+        return original(config)
+
+    library.Memory.from_config = slow
+    began = time.monotonic()
+    provider = start("oss")
+    assert len(provider.get_tool_schemas()) == 6
+    with pytest.raises(TemporaryProviderError, match="still being loaded"):
+        provider.prefetch("cat", session_id="s1", seconds=0.05)
+    assert time.monotonic() - began < 5
+    gate.set()
+    provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
+    assert "Minka" in provider.prefetch("My cat is called", session_id="s1")
+
+
+def test_it_neither_reports_usage_nor_writes_to_the_home_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start, library: ModuleType
+) -> None:
+    """Both variables are set before the import, unless the user has set them."""
+    for name in ("MEM0_TELEMETRY", "MEM0_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    del sys.modules["mem0"]
+    provider = start("oss")
+    provider.test_connection()
+    seen = sys.modules["mem0"].VARIABLES_AT_IMPORT
+    assert seen == {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path / "mem0")}
+
+
+def test_sessions_of_one_process_share_it(start: Start, library: ModuleType) -> None:
+    """Its folder can only be opened once; the last session closes it."""
+    first, second = start("oss"), start("oss", session_id="s2")
+    first.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
+    first.shutdown()
+    assert "Minka" in second.prefetch("My cat is called", session_id="s2")
+    second.shutdown()
+    assert "Minka" in start("oss").prefetch("My cat is called", session_id="s3")
+
+
+def test_a_folder_that_another_process_uses_is_tried_again(start: Start, library: ModuleType, tmp_path: Path) -> None:
+    """Turns wait until it is free, and the error says how to avoid that."""
+    folder = str(tmp_path / "mem0" / "qdrant")
+    library._open_folders.add(folder)
+    provider = start("oss")
+    with pytest.raises(TemporaryProviderError, match="Another process"):
+        provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
+    library._open_folders.discard(folder)
+    provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1", attempt=2)
+    assert [memory["memory"] for memory in library.stored[folder]] == ["My cat is called Minka."]
+
+
+def test_memories_of_another_embedder_are_refused_and_kept(start: Start, library: ModuleType) -> None:
+    """Vectors of another length would make the store useless; deleting it is not our choice."""
+    library.Memory.dimensions = 768
+    provider = start("oss")
+    with pytest.raises(TemporaryProviderError, match="768"):
+        provider.test_connection()
+    assert library._open_folders == set()
+
+
+def test_requests_go_to_the_configured_address_once(start: Start, library: ModuleType) -> None:
+    """No variable of the environment redirects them, and only the outbox repeats."""
+    provider = start("oss", oss_llm_url="http://127.0.0.1:9/v1", oss_llm_key="k-1")
+    memory = provider._vendor._store._library.memory(5)  # type: ignore[union-attr]
+    options = memory.llm.client.options
+    assert (options["base_url"], options["max_retries"], options["api_key"]) == ("http://127.0.0.1:9/v1", 0, "k-1")
+
+
+def test_one_thread_at_a_time_uses_the_local_store(library: ModuleType, tmp_path: Path) -> None:
+    """It is not made for several, and recall runs beside deliveries."""
+    busy: list[int] = []
+    worst: list[int] = []
+
+    def scroll() -> None:
+        busy.append(1)
+        worst.append(len(busy))
+        time.sleep(0.002)
+        busy.pop()
+
+    library.Memory.from_config = lambda config: _with_scroll(library.Memory(config), scroll)
+    shared = SharedLibrary.acquire(library_config(values(), tmp_path))
+    store = shared.memory(5).vector_store.client._client
+    threads = [threading.Thread(target=lambda: [store.scroll() for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shared.release()
+    assert max(worst) == 1 and len(worst) == 20
+
+
+def _with_scroll(memory: Any, scroll: Any) -> Any:
+    memory.vector_store.client._client.scroll = scroll
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "retry_after"),
+    [
+        (401, PermanentProviderError, None),
+        (404, PermanentProviderError, None),
+        (422, PermanentProviderError, None),
+        (429, TemporaryProviderError, 9.0),
+        (500, TemporaryProviderError, None),
+    ],
+)
+def test_refusals_of_the_model_keep_or_park_a_turn(
+    status: int, error: type[Exception], retry_after: float | None, start: Start, library: ModuleType
+) -> None:
+    """As those of a service: Mem0 wraps them in errors of its own."""
+    wrapped = library.LLMError("extraction failed")
+    wrapped.__cause__ = library.ModelError(status, {"retry-after": "9"} if status == 429 else {})
+    provider = start("oss")
+    library.failures[:] = [wrapped]
+    with pytest.raises(error) as caught:
+        provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
+    assert getattr(caught.value, "retry_after", None) == retry_after
+
+
+def test_the_configuration_names_everything() -> None:
+    """An Ollama on this machine, a Qdrant server, PostgreSQL; an unknown embedder needs its length."""
+    home = Path("/home/ana/.memoranda")
+    config = library_config(values(oss_llm="ollama", oss_embedder="ollama"), home)
+    assert config["llm"]["config"]["openai_base_url"] == "http://localhost:11434/v1"
+    assert config["vector_store"]["config"]["embedding_model_dims"] == 768
+    assert config["vector_store"]["config"]["path"] == str(home / "mem0" / "qdrant")
+    qdrant = library_config(values(oss_vector="qdrant", oss_vector_url="http://q:7000"), home)["vector_store"]["config"]
+    assert (qdrant["host"], qdrant["port"], qdrant["https"]) == ("q", 7000, False)
+    postgres = library_config(values(oss_vector="pgvector", oss_vector_url="postgresql://u:p@h/d"), home)
+    assert postgres["vector_store"]["config"]["connection_string"] == "postgresql://u:p@h/d"
+    with pytest.raises(PermanentProviderError, match="oss_embedder_dims"):
+        library_config(values(oss_embedder_model="my-embedder"), home)
+    with pytest.raises(PermanentProviderError, match="oss_vector_url"):
+        library_config(values(oss_vector="qdrant"), home)
+
+
+def test_no_field_is_asked_for_in_vain() -> None:
+    """Every field has a description, and every secret a variable."""
+    assert all(isinstance(field, ConfigField) and field.description for field in FIELDS)
+    assert [field.key for field in FIELDS if field.secret and not field.env_var] == []
