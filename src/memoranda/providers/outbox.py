@@ -17,7 +17,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +256,21 @@ class Outbox:
                 " WHERE state = 'parked' AND provider = ?",
                 (provider,),
             ).rowcount
+
+    def drop(self, provider: str, scope: str = "", session_ids: Collection[str] | None = None) -> int:
+        """Remove jobs that the provider must not receive any more, of all sessions if None; returns how many.
+
+        One whose delivery is running may still arrive.
+        """
+        if not self._exists() and not self.has_spooled(provider, scope):
+            return 0
+        self.load_spooled(provider, scope)
+        condition, values = _condition(provider, scope)
+        if session_ids is not None:
+            condition += f" AND session_id IN ({', '.join('?' * len(session_ids))})"
+            values = (*values, *session_ids)
+        with self._db().writing() as connection:
+            return connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
 
     def seconds_until_due(self, provider: str, scope: str = "") -> float | None:
         """Seconds until a job can be delivered; None when none is waiting."""

@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import common_options
-from memoranda.cli.provider import ask, run, setup, status, test
+from memoranda.cli.provider import ask, forget, run, setup, status, test
 
 _EPILOG = """\b
 Examples:
@@ -18,8 +18,8 @@ Examples:
 @click.group(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Show, set up, test and switch off the external memory."""
+    """Show, set up, test, clear and switch off the external memory."""
 
 
-for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *ask.COMMANDS, *run.COMMANDS):
+for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *ask.COMMANDS, *forget.COMMANDS, *run.COMMANDS):
     command.add_command(_subcommand)

@@ -22,6 +22,7 @@ from memoranda.cli.provider.output import (
     provider_command,
 )
 from memoranda.cli.provider.prompts import ask_fields, ask_provider
+from memoranda.cli.provider.started_provider import call_service
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
@@ -75,10 +76,13 @@ def off(invocation: Invocation) -> CommandOutput:
     help="Set one value instead of being asked; other values do not change.",
 )
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
+@click.option("--no-test", is_flag=True, help="Do not call the provider's service.")
 @common_options
 @provider_command
-def setup(invocation: Invocation, name: str | None, assignments: tuple[str, ...], install: bool) -> CommandOutput:
-    """Choose a provider, configure it, and use it. Secrets go to .env."""
+def setup(
+    invocation: Invocation, name: str | None, assignments: tuple[str, ...], install: bool, no_test: bool
+) -> CommandOutput:
+    """Choose a provider, configure it, call its service once, and use it. Secrets go to .env."""
     home = owned_home(invocation)
     interactive = sys.stdin.isatty() and not assignments and not invocation.as_json
     if name is None:
@@ -99,7 +103,9 @@ def setup(invocation: Invocation, name: str | None, assignments: tuple[str, ...]
     present = {name for name in _variables(inspection) if name in stored or config.is_set(name)}
     saved |= _plain_values_in_env(home, inspection)
     answers = ask_fields(inspection.fields, saved, present) if interactive else _parse_pairs(assignments)
-    return _save_and_use(home, name, inspection, resolve_values(inspection.fields, answers, saved, present))
+    values = resolve_values(inspection.fields, answers, saved, present)
+    output = _save_and_use(home, name, inspection, values)
+    return output if no_test else _with_test_call(output, home, found, variables_of(inspection.fields, values))
 
 
 def _save_and_use(home: Home, name: str, inspection: Inspection, values: Mapping[str, Any]) -> CommandOutput:
@@ -123,6 +129,26 @@ def _save_and_use(home: Home, name: str, inspection: Inspection, values: Mapping
         text += f" {retried} parked deliveries are retried then."
         data["retried"] = retried
     return CommandOutput(text, data)
+
+
+def _with_test_call(
+    output: CommandOutput, home: Home, found: DiscoveredProvider, variables: Mapping[str, str]
+) -> CommandOutput:
+    """Add what the service answers to a test call with the new settings; they stay saved if it fails."""
+    try:
+        inspection = inspect_in_home(home, found, read_settings(home.root, found.name))
+        # The environment may still have the values from before.
+        known = config.export_secrets(home, _variables(inspection))
+        inspection.provider.receive_secrets({**known, **variables})
+        answer = call_service(home, found.name, inspection.provider)
+    except ProviderError as error:
+        text = f"{output.text}\nThe test call failed: {terminal_line(str(error))}\nThe settings are saved."
+        return CommandOutput(text, output.data | {"test": {"ok": False, "error": str(error)}})
+    if not answer:
+        return output
+    return CommandOutput(
+        f"{output.text}\n{terminal_line(answer)}", output.data | {"test": {"ok": True, "answer": answer}}
+    )
 
 
 def _retry_parked(home: Home, name: str) -> int:

@@ -19,10 +19,11 @@ from memoranda.cli.provider.output import (
     owned_home,
     provider_command,
 )
+from memoranda.cli.provider.started_provider import TEST_SECONDS, StartedProvider
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.manager import MemoryManager
-from memoranda.providers.provider import has_own
+from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.setup import read_settings
 from memoranda.providers.status_file import write_status
 from memoranda.safety.fence import sanitize_context
@@ -34,9 +35,10 @@ _POLL_SECONDS = 0.05
 
 @dataclass(slots=True)
 class _Steps:
-    """The results of the test's steps: name, whether it worked, and seconds."""
+    """The results of the test's steps: name, whether it worked, and seconds. `diagnosis` is what the service said."""
 
     results: list[tuple[str, bool, float]] = field(default_factory=list)
+    diagnosis: str = ""
 
     def step(self, name: str, run: Callable[[], Any]) -> bool:
         started = time.monotonic()
@@ -52,7 +54,7 @@ def test(invocation: Invocation) -> CommandOutput:
     """Start the provider, recall, deliver a turn, and report what worked.
 
     The test uses its own outbox, so waiting deliveries are not touched. A turn that the provider receives stays with
-    it: the turn is marked as a test, and the report names it.
+    it unless it can be deleted: it is marked as a test, and the report names it.
     """
     home = owned_home(invocation)
     name = active_provider(home)
@@ -62,16 +64,20 @@ def test(invocation: Invocation) -> CommandOutput:
     settings = config.load(home).external
     steps = _Steps()
     leftovers: list[str] = []
+    service = StartedProvider(home, name, provider)
     # Its own outbox, which is deleted after the test.
     with TemporaryDirectory(prefix="memoranda-test-") as scratch:
         manager = MemoryManager(Path(scratch), settings, clean=sanitize_context)
         if steps.step("is available", lambda: manager.add_provider(provider)) and steps.step(
             "starts", lambda: _starts(manager, str(home.root), settings.start_seconds)
         ):
+            if has_own(provider, "test_connection"):
+                steps.step("its service answers a test call", lambda: _call_service(service, steps))
             steps.step("answers a recall in time", lambda: _recalls(manager))
             if has_own(provider, "sync_turn") and steps.step("accepts a turn", lambda: _accepts_turn(manager)):
-                leftovers.append(f"a turn of the session {SESSION}, which the provider has received")
+                leftovers += _forget_turn(provider, service)
         steps.step("shuts down", manager.shutdown)
+        service.close()
         health = manager.status().health
     write_status(home.root, name, health)
     return _report(steps, health.phase, health.last_error, leftovers)
@@ -84,6 +90,28 @@ def _starts(manager: MemoryManager, home: str, seconds: float) -> bool:
         time.sleep(_POLL_SECONDS)
         ready = manager.status().ready
     return ready
+
+
+def _call_service(service: StartedProvider, steps: _Steps) -> bool:
+    """Call the service; what it answers, or what is wrong, is shown below the steps."""
+    try:
+        steps.diagnosis = str(service.call("test_connection", {}, TEST_SECONDS) or "")
+    except ProviderError as error:
+        steps.diagnosis = str(error)
+        return False
+    return True
+
+
+def _forget_turn(provider: MemoryProvider, service: StartedProvider) -> list[str]:
+    """Delete the turn of the test, where the service allows it; returns what stays there."""
+    turn = f"a turn of the session {SESSION}, which the provider has received"
+    if not has_own(provider, "forget"):
+        return [turn]
+    try:
+        report = service.call("forget", {"session_ids": [SESSION]}, TEST_SECONDS)
+    except ProviderError as error:
+        return [f"{turn} ({error})"]
+    return [turn] if report.get("remaining") else []
 
 
 def _recalls(manager: MemoryManager) -> bool:
@@ -104,6 +132,8 @@ def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> Comm
         f"{'ok    ' if worked else 'FAILED'}  {name}  {dim(f'{1000 * took:.0f} ms')}"
         for name, worked, took in steps.results
     ]
+    if steps.diagnosis:
+        lines.append(terminal_line(steps.diagnosis))
     error = terminal_line(error)
     if error:
         lines.append(f"Last error in {phase}: {error}")
@@ -113,6 +143,7 @@ def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> Comm
     data = {
         "success": worked,
         "steps": [{"step": name, "ok": ok, "seconds": round(took, 4)} for name, ok, took in steps.results],
+        "service": steps.diagnosis or None,
         "last_error": error or None,
         "left": leftovers,
     }

@@ -15,15 +15,17 @@ from memoranda.db.schema import Column, Schema, Table
 from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
+from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
 
+_MAX_SCOPE_CHARS = 1_000
 _APPLICATION_ID = int.from_bytes(b"MemV", "big")
 SENT = Table(
     "sent",
     "One row per thing that the vendor has received.",
     (
         Column("id", "numbered", "", "Order."),
-        Column("scope", "text", "NOT NULL", "The user; empty for the home's owner."),
+        Column("scope", "text", "NOT NULL", "The user's name at vendors, as in peer_names."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session, or a word of the vendor's provider."),
         Column("local_id", "text", "NOT NULL", "The key of the delivery, or an id of this home."),
         Column("remote_id", "text", "NOT NULL", "The vendor's id; empty if it gave none."),
@@ -57,16 +59,16 @@ def sent_file(home: Path, provider: str) -> Path:
 class SentRecord:
     """The record of one user. Thread-safe; the file is created with the first row. Raises StorageError."""
 
-    def __init__(self, home: Path, provider: str, scope: str = "") -> None:
+    def __init__(self, home: Path, provider: str, scope: VendorScope) -> None:
+        self.scope = scope.peer(max_chars=_MAX_SCOPE_CHARS)
         self._path = sent_file(home, provider)
-        self._scope = scope
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._closed = False
 
     def add(self, kind: str, local_id: str, remote_id: str = "", session_id: str = "") -> None:
         """Record that the vendor has received something; a later remote id replaces an earlier one."""
-        row = (self._scope, kind, local_id, remote_id, session_id, time.time())
+        row = (self.scope, kind, local_id, remote_id, session_id, time.time())
         with self._open().writing() as connection:
             connection.execute(
                 "INSERT INTO sent (scope, kind, local_id, remote_id, session_id, sent_at) VALUES (?, ?, ?, ?, ?, ?)"
@@ -81,7 +83,7 @@ class SentRecord:
         with self._open().reading() as connection:
             row = connection.execute(
                 "SELECT remote_id FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
-                (self._scope, kind, local_id),
+                (self.scope, kind, local_id),
             ).fetchone()
         return None if row is None else str(row[0])
 
@@ -93,16 +95,23 @@ class SentRecord:
             rows = connection.execute(
                 "SELECT kind, local_id, remote_id, session_id, sent_at FROM sent"
                 " WHERE scope = ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR session_id = ?3) ORDER BY id",
-                (self._scope, kind, session_id),
+                (self.scope, kind, session_id),
             ).fetchall()
         return [SentItem(*row) for row in rows]
+
+    def scopes(self) -> list[str]:
+        """The names of all users that have something in the record."""
+        if not self._exists():
+            return []
+        with self._open().reading() as connection:
+            return [row[0] for row in connection.execute("SELECT DISTINCT scope FROM sent ORDER BY scope")]
 
     def remove(self, item: SentItem) -> None:
         """Remove something that the vendor has deleted."""
         with self._open().writing() as connection:
             connection.execute(
                 "DELETE FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
-                (self._scope, item.kind, item.local_id),
+                (self.scope, item.kind, item.local_id),
             )
 
     def close(self) -> None:

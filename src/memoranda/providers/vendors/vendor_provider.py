@@ -86,7 +86,7 @@ class VendorProvider(MemoryProvider):
             scope = VendorScope.from_facts(facts, self._home)
             settings = self._resolve(scope.home)
             self._require_settings(settings)
-            sent = SentRecord(scope.home, self.name, scope.user_id)
+            sent = SentRecord(scope.home, self.name, scope)
             vendor = self.vendor_class(settings, scope, sent, session_id)
             vendor.open()
             self._vendor = vendor

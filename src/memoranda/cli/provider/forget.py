@@ -1,0 +1,118 @@
+"""`memoranda provider forget`: deletes what a provider's service has received from this home."""
+
+from collections import Counter
+from contextlib import closing
+from typing import Any
+
+import click
+
+from memoranda.cli.completers import complete_provider
+from memoranda.cli.confirmation import PlannedChange, confirm_and_run
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.provider.output import (
+    CommandOutput,
+    active_provider,
+    find_provider,
+    inspect_in_home,
+    owned_home,
+    provider_command,
+)
+from memoranda.cli.provider.started_provider import start_provider
+from memoranda.cli.terminal_text import terminal_line
+from memoranda.errors import ProviderError, StorageError
+from memoranda.providers.outbox import Outbox
+from memoranda.providers.provider import has_own
+from memoranda.providers.setup import read_settings
+from memoranda.providers.vendors.sent_record import SentRecord
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.support.home import Home
+
+# A vendor may have to delete memories one by one.
+_FORGET_SECONDS = 3_600.0
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_provider)
+@click.option("--session", "session_ids", multiple=True, metavar="ID", help="Only what belongs to this session.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted.")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@memory_options
+def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: bool) -> None:
+    """Delete what a provider's service has received from this home, and list what it keeps.
+
+    Deliveries that still wait are dropped. The conversations in this home stay.
+    """
+    invocation = Invocation.current()
+    try:
+        home = owned_home(invocation)
+        chosen = name or active_provider(home)
+        if not chosen:
+            raise ProviderError("No provider is in use. Name one: 'memoranda provider forget NAME'.")
+        find_provider(home, chosen)
+        planned = _plan(home, chosen, session_ids, invocation.user or "")
+    except (ProviderError, StorageError) as error:
+        invocation.fail(terminal_line(str(error)))
+    confirm_and_run(
+        invocation,
+        planned,
+        lambda: _forget(name=chosen, session_ids=list(session_ids) or None),
+        dry_run=dry_run,
+        yes=yes,
+    )
+
+
+def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> PlannedChange:
+    """Describe what the record of this home says that the provider has received."""
+    with closing(_sent_record(home, name, user)) as record:
+        items = [item for item in record.items() if not session_ids or item.session_id in session_ids]
+        others = [scope for scope in record.scopes() if scope != record.scope]
+    counts = Counter(item.kind for item in items)
+    received = ", ".join(f"{count} of the kind {kind}" for kind, count in counts.items()) or "nothing that is recorded"
+    of_whom = f"user {user}" if user else "the owner of the home"
+    text = f"{name} has received {received} for {of_whom}."
+    if others:
+        text += f" It also has data of {', '.join(others)}; --user names one of them."
+    data = {"success": True, "dry_run": True, "provider": name, "received": dict(counts), "other_users": others}
+    return PlannedChange(
+        terminal_line(text),
+        data,
+        f"Delete it at {name}",
+        "Nothing is deleted without --yes.",
+        default=False,
+    )
+
+
+@provider_command
+def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) -> CommandOutput:
+    home = owned_home(invocation)
+    user = invocation.user or ""
+    provider = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name)).provider
+    if not has_own(provider, "forget"):
+        raise ProviderError(f"{name} has no way to delete what it has received. Nothing was changed.")
+    # First: a delivery that waits would be stored again afterwards.
+    dropped = _drop_waiting(home, name, user, session_ids)
+    try:
+        with start_provider(home, name, provider, user) as started:
+            report: Any = started.call("forget", {"session_ids": session_ids}, _FORGET_SECONDS)
+    except ProviderError as error:
+        done = f" {dropped} waiting deliveries were dropped." if dropped else ""
+        raise ProviderError(f"{error}{done} The command can be repeated.") from error
+    deleted, remaining = ([str(line) for line in report.get(key) or ()] for key in ("deleted", "remaining"))
+    lines = [f"Deleted at {name}: {', '.join(deleted) or 'nothing'}."]
+    if dropped:
+        lines.append(f"Dropped: {dropped} waiting deliveries.")
+    lines += [f"Remains at {name}: {line}." for line in remaining]
+    data = {"success": True, "provider": name, "deleted": deleted, "remaining": remaining, "dropped": dropped}
+    return CommandOutput("\n".join(terminal_line(line) for line in lines), data)
+
+
+def _drop_waiting(home: Home, name: str, user: str, session_ids: list[str] | None) -> int:
+    with closing(Outbox(home.root)) as outbox:
+        return outbox.drop(name, user, session_ids)
+
+
+def _sent_record(home: Home, name: str, user: str) -> SentRecord:
+    return SentRecord(home.root, name, VendorScope(home.root, home.profile, user))
+
+
+COMMANDS = (forget,)

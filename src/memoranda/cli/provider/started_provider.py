@@ -1,0 +1,61 @@
+"""A provider that a command starts by itself, without a session: for a test call, and for `forget`."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from memoranda import config
+from memoranda.errors import ProviderError
+from memoranda.providers.guarded_call import GuardedProvider
+from memoranda.providers.health import HealthTracker
+from memoranda.providers.provider import MemoryProvider, has_own
+from memoranda.safety.redaction import Redactor
+from memoranda.support.home import Home
+
+_SESSION = "memoranda-provider-command"
+TEST_SECONDS = 60.0
+
+
+class StartedProvider:
+    """Calls hooks of a started provider under deadlines; whatever goes wrong becomes a ProviderError."""
+
+    def __init__(self, home: Home, name: str, provider: MemoryProvider) -> None:
+        self._calls = GuardedProvider(provider, name, HealthTracker(), Redactor(config.known_secrets(home)))
+
+    def call(self, hook: str, args: Mapping[str, Any], seconds: float, **facts: Any) -> Any:
+        result = self._calls.call(hook, args, facts, within=seconds)
+        if not result.ok:
+            raise ProviderError(result.error)
+        return result.value
+
+    def close(self) -> None:
+        self._calls.close()
+
+
+@contextmanager
+def start_provider(home: Home, name: str, provider: MemoryProvider, user: str = "") -> Iterator[StartedProvider]:
+    """Start a loaded provider for a user of the home, and shut it down at the end; raises ProviderError."""
+    settings = config.load(home).external
+    started = StartedProvider(home, name, provider)
+    facts = {
+        "hermes_home": str(home.root),
+        "platform": "cli",
+        "user_id": user,
+        "agent_identity": home.profile,
+        "agent_context": "primary",
+    }
+    try:
+        started.call("initialize", {"session_id": _SESSION}, settings.start_seconds, **facts)
+        yield started
+    finally:
+        if has_own(provider, "shutdown"):
+            started.call("shutdown", {}, settings.shutdown_seconds)
+        started.close()
+
+
+def call_service(home: Home, name: str, provider: MemoryProvider) -> str:
+    """What the provider's service answers to a test call; empty if it has none. Raises ProviderError."""
+    if not has_own(provider, "test_connection"):
+        return ""
+    with start_provider(home, name, provider) as started:
+        return str(started.call("test_connection", {}, TEST_SECONDS) or "")

@@ -1,0 +1,150 @@
+"""`memoranda provider` with a vendor behind a service: setup with a test call, test, status and forget."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.providers.outbox import Outbox
+from tests.cli.terminal import Terminal
+from tests.providers.plugins import add_plugin
+from tests.providers.vendors.acme import AcmeDouble
+from tests.providers.vendors.vendor_contract import SECRET
+
+ACME = """
+from tests.providers.vendors.acme import AcmeProvider
+
+
+def register(ctx):
+    ctx.register_memory_provider(AcmeProvider(ctx.home, ctx.settings))
+"""
+
+
+@pytest.fixture
+def double() -> Iterator[AcmeDouble]:
+    with AcmeDouble.start() as double:
+        yield double
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    # Commands put what .env says into the environment.
+    for name in ("ACME_URL", "ACME_API_KEY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    add_plugin(tmp_path / "home", "acme", ACME)
+    return Terminal(tmp_path / "home")
+
+
+def fails(terminal: Terminal, *arguments: str) -> str:
+    result = terminal.run(*arguments)
+    assert result.exit_code != 0
+    return result.output
+
+
+def set_up(terminal: Terminal, double: AcmeDouble, key: str = SECRET) -> Any:
+    return terminal.json("provider", "setup", "acme", "--set", f"url={double.url}", "--set", f"api_key={key}")
+
+
+def say(home: Path, text: str, user: str | None = None) -> str:
+    with memoranda.open(home) as memory, memory.session(user=user) as session:
+        with session.turn(text) as turn:
+            turn.done("Noted.")
+        assert session.id
+        return session.id
+
+
+def test_setup_saves_the_key_and_calls_the_service(terminal: Terminal, double: AcmeDouble) -> None:
+    """The key is in .env and nowhere else."""
+    told = set_up(terminal, double)
+    assert told["test"] == {"ok": True, "answer": "Acme 1.0 answered."}
+    assert SECRET in (terminal.home / ".env").read_text()
+    assert SECRET not in (terminal.home / "providers" / "acme.json").read_text()
+
+
+def test_setup_says_what_is_wrong_and_how_to_correct_it(terminal: Terminal, double: AcmeDouble) -> None:
+    """The settings stay saved; a second setup with the right key works, although the environment has the wrong one."""
+    failed = set_up(terminal, double, "wrong-key-0815")["test"]
+    assert not failed["ok"]
+    assert "401" in failed["error"]
+    assert "memoranda provider setup acme" in failed["error"]
+    assert "wrong-key-0815" not in str(failed)
+    assert "wrong-key-0815" in os.environ["ACME_API_KEY"]
+    fixed = set_up(terminal, double)["test"]
+    assert fixed == {"ok": True, "answer": "Acme 1.0 answered."}
+
+
+def test_setup_can_leave_the_service_alone(terminal: Terminal, double: AcmeDouble) -> None:
+    """For machines without network."""
+    told = terminal.json(
+        "provider", "setup", "acme", "--no-test", "--set", f"url={double.url}", "--set", f"api_key={SECRET}"
+    )
+    assert "test" not in told
+    assert double.requests == []
+
+
+def test_the_test_shows_what_answered_and_deletes_its_turn(terminal: Terminal, double: AcmeDouble) -> None:
+    """Nothing stays at the service."""
+    set_up(terminal, double)
+    report = terminal.json("provider", "test")
+    assert (report["service"], report["left"]) == ("Acme 1.0 answered.", [])
+    assert all(step["ok"] for step in report["steps"])
+    assert double.memories == []
+    assert any(method == "DELETE" for method, _ in double.requests)
+
+
+def test_the_test_names_the_reason_of_a_failure(terminal: Terminal, double: AcmeDouble) -> None:
+    """A service that refuses the key."""
+    set_up(terminal, double)
+    double.fail(401)
+    report = fails(terminal, "provider", "test")
+    assert "FAILED  its service answers a test call" in report
+    assert "The credentials were refused" in report
+
+
+def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal, double: AcmeDouble) -> None:
+    """Nothing is deleted without consent, and other users keep theirs."""
+    set_up(terminal, double)
+    first, _ = say(terminal.home, "one"), say(terminal.home, "two")
+    say(terminal.home, "three", user="ana")
+    planned = terminal.json("provider", "forget")
+    assert (planned["dry_run"], planned["received"], planned["other_users"]) == (True, {"turn": 2}, ["default__ana"])
+    assert len(double.memories) == 3
+    assert terminal.json("provider", "forget", "--session", first, "--yes")["deleted"] == ["1 of the kind turn"]
+    assert double.stored_texts() == ["two Noted.", "three Noted."]
+    told = terminal.json("provider", "forget", "acme", "--yes")
+    assert (told["deleted"], told["remaining"], told["dropped"]) == (["1 of the kind turn"], [], 0)
+    assert double.stored_texts() == ["three Noted."]
+    terminal.ok("provider", "forget", "--user", "ana", "--yes")
+    assert double.memories == []
+
+
+def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, double: AcmeDouble) -> None:
+    """Otherwise it would arrive after everything was deleted."""
+    set_up(terminal, double)
+    double.fail("down")
+    say(terminal.home, "one")
+    double.fail(None)
+    assert terminal.json("provider", "forget", "--yes")["dropped"] == 1
+    outbox = Outbox(terminal.home)
+    assert not outbox.backlog("acme")
+    outbox.close()
+    assert double.memories == []
+
+
+def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
+    """Nothing is changed."""
+    terminal.ok("provider", "use", "holographic")
+    assert "has no way to delete" in fails(terminal, "provider", "forget", "--yes")
+    assert "Name one" in fails(Terminal(terminal.home.parent / "empty"), "provider", "forget")
+
+
+def test_the_status_shows_the_name_at_the_vendor(terminal: Terminal, double: AcmeDouble) -> None:
+    """And never the key."""
+    set_up(terminal, double)
+    status = terminal.ok("provider", "status")
+    assert "user_at_vendor default" in status
+    assert SECRET not in status
