@@ -69,6 +69,11 @@ BUNDLED = (
         "Mem0Provider",
         "Facts that a model extracts from conversations: Mem0's cloud, a server of yours, or a library here.",
     ),
+    _vendor(
+        "hindsight",
+        "HindsightProvider",
+        "Facts, entities and observations that Hindsight extracts; cloud, or a server of yours.",
+    ),
 )
 
 

@@ -65,9 +65,9 @@ class Vendor(ABC):
     label: ClassVar[str]
     """The vendor's name as people write it; it labels recalled items."""
     fields: ClassVar[tuple[ConfigField, ...]] = COMMON_FIELDS
-    live_recall: ClassVar[bool] = True
+    live_recall: bool = True
     """False for a vendor that is slower than a turn waits: it is only searched after a turn, for the next one."""
-    recall_ahead: ClassVar[Literal["after_miss", "always"]] = "after_miss"
+    recall_ahead: Literal["after_miss", "always"] = "after_miss"
     """When to search after a turn for the next one: if the live search failed or was late, or always. `always` adds
     the result to that of the live search."""
 

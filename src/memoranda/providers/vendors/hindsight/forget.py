@@ -1,0 +1,41 @@
+"""Deletes from a bank what this home has sent."""
+
+from collections.abc import Collection
+
+from memoranda.providers.vendors.hindsight.bank import HindsightBank
+from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX
+from memoranda.providers.vendors.sent_record import SentItem, SentRecord
+
+# Only deleting the bank removes them.
+_TRACES = "the prompts of Hindsight's own model calls, which the server deletes by itself (after a day by default)"
+
+
+def forget_bank(bank: HindsightBank, sent: SentRecord) -> tuple[list[SentItem], list[str]]:
+    """Delete everything: the bank, if it has only our documents, else our documents one by one.
+
+    Returns the deleted items of the record, and descriptions of what remains.
+    """
+    documents = [str(document.get("id")) for document in bank.documents()]
+    others = [document_id for document_id in documents if not document_id.startswith(DOCUMENT_PREFIX)]
+    if not others:
+        bank.delete()
+        return sent.items(), []
+    bank.delete_operations(lambda document_id: document_id.startswith(DOCUMENT_PREFIX))
+    for document_id in documents:
+        if document_id.startswith(DOCUMENT_PREFIX):
+            bank.delete_document(document_id)
+    return sent.items(), [f"{len(others)} documents of the bank {bank.bank_id} that others have stored", _TRACES]
+
+
+def forget_sessions(
+    bank: HindsightBank, sent: SentRecord, session_ids: Collection[str]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete the documents of sessions, with the facts and observations that came only from them."""
+    items = [item for item in sent.items() if item.session_id in session_ids and item.remote_id]
+    tagged = bank.documents([f"session:{session_id}" for session_id in session_ids])
+    documents = {item.remote_id for item in items} | {str(document.get("id")) for document in tagged}
+    own = {document_id for document_id in documents if document_id.startswith(DOCUMENT_PREFIX)}
+    bank.delete_operations(own.__contains__)
+    for document_id in sorted(own):
+        bank.delete_document(document_id)
+    return items, [_TRACES] if own else []

@@ -1,0 +1,176 @@
+"""The provider for Hindsight: one bank per user, one document per turn."""
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.hindsight import guidance
+from memoranda.providers.vendors.hindsight.bank import HindsightBank, RetainedItem
+from memoranda.providers.vendors.hindsight.forget import forget_bank, forget_sessions
+from memoranda.providers.vendors.hindsight.retry_failed import (
+    DOCUMENT_PREFIX,
+    FailedItemRetrier,
+    describe_failures,
+    own_failures,
+)
+from memoranda.providers.vendors.hindsight.settings import FIELDS, bank_name, recall_options, split_list
+from memoranda.providers.vendors.hindsight.tools import hindsight_tools
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.vendor import Vendor
+from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_provider import VendorProvider
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.providers.vendors.vendor_tool import VendorTool
+
+_WORD = re.compile(r"\w")
+_TOOL_LIMIT = 20
+
+
+class HindsightVendor(Vendor):
+    """Turns become documents, from which the server extracts facts; recall searches these and what they add up to."""
+
+    name = "hindsight"
+    label = "Hindsight"
+    fields = FIELDS
+
+    def open(self) -> None:
+        settings = self.settings
+        key = settings["api_key"]
+        self._client = RemoteClient(
+            self.name,
+            settings["api_url"],
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=settings["timeout"],
+            allow_http=settings["allow_http"],
+        )
+        self._bank = HindsightBank(self._client, bank_name(self.scope, settings))
+        self._retrier = FailedItemRetrier(self._bank, self.sent)
+        self._recall_options = recall_options(settings)
+        self._missions_sent = not (settings["bank_mission"] or settings["bank_retain_mission"])
+        self.recall_ahead = "always" if settings["recall_prefetch_method"] == "reflect" else "after_miss"
+
+    def close(self) -> None:
+        self._client.close()
+
+    @classmethod
+    def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
+        if settings["mode"] == "cloud" and not settings["api_key"]:
+            return "api_key (HINDSIGHT_API_KEY) is not set. 'memoranda provider setup hindsight' asks for it."
+        return ""
+
+    @property
+    def mode(self) -> str:
+        return str(self.settings["memory_mode"]) if self.settings["auto_recall"] else "tools"
+
+    def prompt_block(self) -> str:
+        return guidance.system_prompt(self.mode)
+
+    @classmethod
+    def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        return {"bank": bank_name(scope, settings)}
+
+    def test_connection(self) -> str:
+        version = self._bank.version()
+        self._bank.check_access()
+        report = f"Hindsight {version} at {self.settings['api_url']} answers; the bank is {self._bank.bank_id}."
+        failures = own_failures(self._bank)
+        return f"{report} {describe_failures(failures)}" if failures else report
+
+    def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        query = query[: self.settings["recall_max_input_chars"]]
+        # The server refuses a query without a word.
+        return self._bank.recall(query, self._recall_options, timeout=timeout)[:limit] if _WORD.search(query) else []
+
+    def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        if self.settings["recall_prefetch_method"] != "reflect":
+            return self.search(query, limit, timeout)
+        answer = self._reflect(query[: self.settings["recall_max_input_chars"]], timeout)
+        return [RecalledItem(answer, kind="reflection")] if answer else []
+
+    def store_turn(self, turn: Turn) -> str | None:
+        if not self.settings["auto_retain"]:
+            return None
+        spoken = (
+            (self.settings["retain_user_prefix"], turn.user),
+            (self.settings["retain_assistant_prefix"], turn.assistant),
+        )
+        text = "\n".join(f"{name}: {words}" for name, words in spoken if words.strip())
+        if not text:
+            return None
+        item = self._item(turn, text, f"{DOCUMENT_PREFIX}{turn.uuid}", self.settings["retain_context"])
+        self._retain(item, turn, wait=not self.settings["retain_async"])
+        self._retrier.retry_if_due()
+        return item.document_id
+
+    def store_memory_write(self, write: MemoryWrite) -> str | None:
+        """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its facts."""
+        if write.action in ("replace", "remove") and write.old_text:
+            self._bank.delete_document(_entry_document(write.target, write.old_text))
+        if write.action == "remove" or not write.content.strip():
+            return None
+        about = "the user" if write.target == "user" else "the assistant's work"
+        item = self._item(write, write.content, _entry_document(write.target, write.content), f"A note about {about}.")
+        # Waits for the extraction, so that a later removal finds the document.
+        self._retain(item, write, wait=True)
+        return item.document_id
+
+    def tools(self) -> Sequence[VendorTool]:
+        timeout = self.settings["timeout"]
+        return hindsight_tools(
+            self._retain_for_tool,
+            lambda query: self.search(query, _TOOL_LIMIT, timeout),
+            lambda query: self._reflect(query, timeout),
+        )
+
+    def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
+        if session_ids is None:
+            return forget_bank(self._bank, self.sent)
+        return forget_sessions(self._bank, self.sent, session_ids)
+
+    def _reflect(self, query: str, timeout: float) -> str:
+        return self._bank.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
+
+    def _retain_for_tool(self, content: str, context: str, tags: tuple[str, ...], key: str, session_id: str) -> None:
+        now = datetime.now(UTC).timestamp()
+        delivery = Delivery(key, 1, now, session_id)
+        item = self._item(delivery, content, f"{DOCUMENT_PREFIX}{delivery.uuid}", context, tags)
+        self._retain(item, delivery, repeat=True)
+        self.sent.add("tool", key, item.document_id, session_id)
+
+    def _item(
+        self, delivery: Delivery, content: str, document_id: str, context: str, tags: tuple[str, ...] = ()
+    ) -> RetainedItem:
+        session = (f"session:{delivery.session_id}",) if delivery.session_id else ()
+        # The server's model reads the metadata of each item, so there is little of it.
+        metadata = {"source": self.settings["retain_source"], "session_id": delivery.session_id}
+        return RetainedItem(
+            content,
+            document_id,
+            context,
+            datetime.fromtimestamp(delivery.time, UTC).isoformat(),
+            (*session, *split_list(self.settings["retain_tags"]), *tags),
+            {name: value for name, value in metadata.items() if value},
+            self.settings["observation_scopes"],
+        )
+
+    def _retain(self, item: RetainedItem, delivery: Delivery, *, wait: bool = False, repeat: bool = False) -> None:
+        if not self._missions_sent:
+            self._bank.set_missions(self.settings["bank_mission"], self.settings["bank_retain_mission"])
+            self._missions_sent = True
+        self._bank.retain(item, delivery.key, wait=wait, repeat=repeat)
+
+
+def _entry_document(target: str, text: str) -> str:
+    """The document of an entry of curated memory, which a later write finds by the entry's text."""
+    digest = hashlib.sha256(f"{target}\0{text.strip()}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{DOCUMENT_PREFIX}{target}-{digest[:32]}"
+
+
+class HindsightProvider(VendorProvider):
+    """Hindsight as an external memory."""
+
+    vendor_class = HindsightVendor
