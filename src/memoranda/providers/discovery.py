@@ -58,6 +58,7 @@ BUNDLED = (
         "Facts with entities and trust in a file on this machine; needs nothing else.",
         data_files=("holographic*.db*",),
     ),
+    _vendor("honcho", "HonchoProvider", "A model of the user, in Honcho's cloud or on a server of your own."),
     DiscoveredProvider(
         "openviking",
         "bundled",

@@ -1,0 +1,62 @@
+"""Deletes what Honcho has received from a home for one user.
+
+Other programs may use the same workspace, and even the same peers if the settings name them: only sessions and
+conclusions of this home are deleted.
+"""
+
+from collections.abc import Collection
+
+from memoranda.providers.vendors.honcho.names import HonchoNames
+from memoranda.providers.vendors.honcho.turn_messages import SOURCE
+from memoranda.providers.vendors.honcho.wire import HonchoWire
+from memoranda.providers.vendors.sent_record import SentItem
+
+MARK = {"source": SOURCE}
+"""The metadata by which sessions of Memoranda are found."""
+
+
+def delete_sessions(
+    wire: HonchoWire, names: HonchoNames, sent: Collection[SentItem], session_ids: Collection[str]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete some conversations and what was stored in them; returns what is gone, and what remains."""
+    items = [item for item in sent if item.session_id in session_ids]
+    stored = [item for item in items if item.kind != "turn"]
+    _delete_conclusions(wire, stored)
+    if names.shares_session:
+        return stored, [
+            "the messages of these conversations: they share one session with all others, and Honcho deletes no single"
+            " messages; forget without a session deletes everything",
+            *_remaining(names),
+        ]
+    for session_id in session_ids:
+        wire.delete_session(names.session(session_id))
+    return items, _remaining(names)
+
+
+def delete_everything(
+    wire: HonchoWire, names: HonchoNames, sent: Collection[SentItem]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete all sessions that this home created for the user, the conclusions, and the cards of its assistant."""
+    for session in [str(row["id"]) for row in wire.list_sessions(names.user, MARK)]:
+        wire.delete_session(session)
+    _delete_conclusions(wire, sent)
+    remaining = _remaining(names)
+    if not names.owns_assistant:
+        return list(sent), [f"what {names.assistant} learned elsewhere: other programs may use it", *remaining]
+    for observer, observed in names.views():
+        if names.assistant in (observer, observed):
+            for conclusion in [str(row["id"]) for row in wire.list_conclusions(observer, observed)]:
+                wire.delete_conclusion(conclusion)
+            if wire.get_card(observer, observed):
+                wire.set_card(observer, observed, [])
+    return list(sent), remaining
+
+
+def _delete_conclusions(wire: HonchoWire, items: Collection[SentItem]) -> None:
+    for item in items:
+        if item.kind != "turn" and item.remote_id:
+            wire.delete_conclusion(item.remote_id)
+
+
+def _remaining(names: HonchoNames) -> list[str]:
+    return [f"the names of the peers {names.user} and {names.assistant}: Honcho deletes no peers"]
