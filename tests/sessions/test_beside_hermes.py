@@ -33,11 +33,13 @@ db = SessionDB(pathlib.Path(sys.argv[1]))
 before = {row["id"]: row["message_count"] for row in db.list_sessions_rich(include_children=True)}
 texts = [message["content"] for message in db.get_messages("next")]
 found = sorted({row["session_id"] for row in db.search_messages("deadlock")})
+db.end_session("next", "user_exit")
+empty = db.delete_empty_sessions()
 db.append_message("next", "user", "the zebra came later")
 db.create_session("theirs", "cli")
 db.append_message("theirs", "user", [{"type": "text", "text": "an okapi in a list"}])
 db.close()
-print(json.dumps({"counts": before, "texts": texts, "found": found}))
+print(json.dumps({"counts": before, "texts": texts, "found": found, "empty": empty}))
 """
 
 
@@ -87,6 +89,25 @@ def test_kept_messages_of_an_earlier_version_get_their_content(home: Path) -> No
         assert connection.execute("SELECT count(*) FROM changes").fetchone() == (0,)
 
 
+def test_the_context_of_a_session_is_counted_as_hermes_counts_it(home: Path) -> None:
+    """Hermes deletes an ended session whose count is 0; what was said is counted apart, also after an upgrade."""
+    change(
+        home,
+        "UPDATE sessions SET message_count = own_message_count, own_message_count = 0",
+        "DELETE FROM schema_version",
+        "INSERT INTO schema_version (version) VALUES (7)",
+        "DELETE FROM state_meta WHERE key IN ('memoranda_schema_version', 'migration:messages-in-the-context')",
+    )
+    for _ in range(2):
+        with open_store(home / "state.db") as store:
+            rows = {name: store.sessions.get_session(name) or {} for name in ("first", "next")}
+            counts = {name: (row["message_count"], row["own_message_count"]) for name, row in rows.items()}
+            assert counts == {"first": (2, 2), "next": (2, 0)}
+            assert [row["message_count"] for row in store.listing.list_sessions_rich()] == [2]
+            assert store.usage.statistics()["messages"] == 2
+            assert store.maintenance.miscounted_sessions() == []
+
+
 def test_a_store_that_hermes_has_opened_is_not_from_a_newer_memoranda(home: Path) -> None:
     """Hermes records its own version in the table; ours stays known, and Hermes's stays in the table."""
     change(home, *_OPENED)
@@ -128,6 +149,7 @@ def test_what_hermes_writes_is_listed_and_found(home: Path) -> None:
             assert [hit["session_id"] for hit in memory.search(word)["results"]] == [session]
         rows = {name: store.get_session(name) or {} for name in ("next", "theirs", "sub", "later")}
         assert rows["next"]["last_active"] == 4e9
+        assert (rows["next"]["message_count"], rows["next"]["own_message_count"]) == (3, 1)
         assert [rows[name]["relation"] for name in ("theirs", "sub", "later")] == [None, "delegation", "compression"]
         assert rows["later"]["conversation_id"] == "theirs"
 
@@ -142,13 +164,15 @@ def test_text_that_starts_like_structured_content_of_hermes_stays_text(home: Pat
 @pytest.mark.slow
 @pytest.mark.skipif(not PYTHON.exists(), reason="Hermes is not installed in .hermes-venv")
 def test_hermes_itself_reads_and_writes_the_store(home: Path) -> None:
-    """It sees the texts of a compressed conversation, and we find what it wrote."""
+    """It sees the texts and counts of a compressed conversation, does not call it empty, and we find what it wrote."""
     done = subprocess.run(
         [PYTHON, "-c", _AS_HERMES, home / "state.db"],
         env={**os.environ, "HERMES_HOME": str(home)}, capture_output=True, text=True, check=True, cwd=home,
     )  # fmt: skip
     assert '"texts": ["In short.", "Take both locks in one order."]' in done.stdout
     assert '"found": ["first"' in done.stdout
+    assert '"counts": {"next": 2, "first": 2}' in done.stdout
+    assert '"empty": 0' in done.stdout
     with open_memory(home) as memory:
         assert texts(memory.sessions, "next")[-1] == "the zebra came later"
         assert texts(memory.sessions, "theirs") == [[{"type": "text", "text": "an okapi in a list"}]]

@@ -26,6 +26,7 @@ _DERIVE = (
     " COALESCE((SELECT max(timestamp) FROM messages WHERE session_id = sessions.id), started_at)",
     "UPDATE sessions SET active_hour = CAST(last_active / 3600 AS INTEGER)",
 )
+_DERIVE_COUNT = "UPDATE sessions SET own_message_count = message_count"
 _FILTERS = {"title_like": "title", "model_like": "model"}
 _WORDINGS = {" is taken by ": "already in use", "may have at most": "too long"}
 
@@ -49,7 +50,8 @@ class Connection:
                 return connection.execute(statement)
         cursor = self._connection.execute(statement, tuple(values))
         if statement.startswith("UPDATE"):
-            for derive in _DERIVE:
+            derived = (*_DERIVE, _DERIVE_COUNT) if "message_count" in statement else _DERIVE
+            for derive in derived:
                 self._connection.execute(derive)
         return cursor
 

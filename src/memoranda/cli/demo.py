@@ -179,7 +179,7 @@ class _Demo:
             ]
         self._say("   The demo has no model to write the summary, so it is an extract of the conversation.")
         for row in chain:
-            self._say(f"   {row['id']}  {row['message_count']:>3} messages, ended by {row['end_reason']}")
+            self._say(f"   {row['id']}  {row['own_message_count']:>3} messages, ended by {row['end_reason']}")
         self.facts["sessions_of_one_conversation"] = len(chain)
         with self._open() as memory, memory.session(source="demo", session_id=name) as session:
             self.facts["resumed"] = session.prompt == prompt

@@ -13,7 +13,8 @@ from memoranda.sessions.session_filter import SessionFilter
 from memoranda.sessions.store_part import StorePart
 
 _DAY = 86_400
-_COLUMNS = ("id", "title", "source", "started_at", "last_active", "message_count", "conversation_id")
+_COLUMNS = ("id", "title", "source", "started_at", "last_active", "own_message_count", "conversation_id")
+_NAMES = tuple("message_count" if name == "own_message_count" else name for name in _COLUMNS)
 _BATCH_SIZE = 500
 _LAST_PRUNE = "last_auto_prune"
 
@@ -197,7 +198,7 @@ class Deletion(StorePart):
                 f" UNION ALL SELECT {', '.join(_COLUMNS)} FROM sessions WHERE id IN (SELECT id FROM below)",
                 (session_id, *self._scope.values * 2, session_id, *self._scope.values),
             )
-            found |= {row[0]: dict(zip(_COLUMNS, row, strict=True)) for row in rows}
+            found |= {row[0]: dict(zip(_NAMES, row, strict=True)) for row in rows}
         return found
 
     def _old_condition(self, days: float, source: str | None) -> tuple[str, list[Any]]:

@@ -32,13 +32,15 @@ class Maintenance(StorePart):
         return self._engine.check()
 
     def miscounted_sessions(self) -> list[str]:
-        """The sessions with a message_count that is not the number of their messages."""
+        """The sessions with a count that is not the number of their messages."""
         self._require_everyone()
         with self._engine.reading() as connection:
             rows = connection.execute(
                 "SELECT sessions.id FROM sessions LEFT JOIN"
-                f" (SELECT session_id, count(*) AS total FROM messages WHERE {COUNTED} GROUP BY session_id) counted"
-                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.total, 0)"
+                f" (SELECT session_id, sum(CASE WHEN active = 1 THEN 1 ELSE 0 END) AS active,"
+                f" sum(CASE WHEN {COUNTED} THEN 1 ELSE 0 END) AS said FROM messages GROUP BY session_id) counted"
+                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.active, 0)"
+                " OR sessions.own_message_count <> COALESCE(counted.said, 0)"
             )
             return [row[0] for row in rows]
 

@@ -284,7 +284,7 @@ _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
 
 
 COUNTED = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
-"""A condition on messages: those that count, which are all messages except rewound ones, copies and summaries."""
+"""A condition on messages: those that were said, which are all messages except rewound ones, copies and summaries."""
 
 
 def delete_messages(connection: Connection, session_id: str) -> int:
@@ -304,20 +304,23 @@ def delete_messages(connection: Connection, session_id: str) -> int:
 def recount(connection: Connection, session_id: str) -> None:
     """Set a session's counters and last activity from its messages."""
     found = connection.execute(
-        "SELECT count(m.id), COALESCE(max(m.timestamp), sessions.started_at) FROM sessions"
-        f" LEFT JOIN messages m ON m.session_id = sessions.id AND {COUNTED} WHERE sessions.id = ? GROUP BY sessions.id",
+        "SELECT COALESCE(sum(m.active), 0), COALESCE(sum(m.said), 0),"
+        " COALESCE(max(CASE WHEN m.said THEN m.timestamp END), sessions.started_at) FROM sessions"
+        f" LEFT JOIN (SELECT active = 1 AS active, ({COUNTED}) AS said, timestamp, session_id FROM messages) m"
+        " ON m.session_id = sessions.id WHERE sessions.id = ? GROUP BY sessions.id",
         (session_id,),
     ).fetchone()
     if found is None:
         return
-    count, latest = found
+    count, said, latest = found
     rows = connection.execute(
         f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {COUNTED}", (session_id,)
     )
     calls = sum(count_tool_calls(stored) for (stored,) in rows)
     connection.execute(
-        "UPDATE sessions SET message_count = ?, tool_call_count = ?, last_active = ?, active_hour = ? WHERE id = ?",
-        (count, calls, latest, hour_of(latest), session_id),
+        "UPDATE sessions SET message_count = ?, own_message_count = ?, tool_call_count = ?, last_active = ?,"
+        " active_hour = ? WHERE id = ?",
+        (count, said, calls, latest, hour_of(latest), session_id),
     )
 
 

@@ -270,7 +270,8 @@ class Messages(StorePart):
         latest = max([message.row[_TIMESTAMP] for message in counted], default=None)
         calls = sum([message.tool_calls for message in counted])
         hour = None if latest is None else hour_of(latest)
-        counts, session = (len(counted), calls, latest, latest), (session_id, *self._scope.values)
+        counts = (len(added), len(counted), calls, latest, latest)
+        session = (session_id, *self._scope.values)
         # Usually the hour stays the same: then the index over hours is not written.
         if (
             not connection.execute(self._count_within_hour, (*counts, hour, *session)).rowcount
@@ -292,9 +293,10 @@ def refuse_continued(connection: Connection, session_id: str) -> None:
 @cache
 def _counting_statements(in_scope: str) -> tuple[str, str]:
     """The statements that add to a session's counters: one for messages within the same hour, one for all others."""
-    latest = "{0} = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
+    latest = "{0} = CASE WHEN own_message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
     counted = (
-        "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
+        "UPDATE sessions SET message_count = message_count + ?, own_message_count = own_message_count + ?,"
+        " tool_call_count = tool_call_count + ?,"
         f" {latest.format('last_active')}"
     )
     return (

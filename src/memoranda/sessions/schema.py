@@ -7,7 +7,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, Table
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 7
+VERSION = 8
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -31,8 +31,8 @@ SESSIONS = Table(
         Column("started_at", "real", "NOT NULL", "Seconds since 1970."),
         Column("ended_at", "real", "", "Seconds since 1970; null while the session is open."),
         Column("end_reason", "text", "", "Why it ended; later reasons do not replace the first."),
-        Column("message_count", "integer", _COUNT, "Messages, without rewound ones, copies and summaries."),
-        Column("tool_call_count", "integer", _COUNT, "Tool calls in them."),
+        Column("message_count", "integer", _COUNT, "Messages in its context, with copies and summaries."),
+        Column("tool_call_count", "integer", _COUNT, "Tool calls in the messages of `own_message_count`."),
         Column("input_tokens", "integer", _COUNT, "Tokens sent to the model."),
         Column("output_tokens", "integer", _COUNT, "Tokens it answered with."),
         Column("cache_read_tokens", "integer", _COUNT, "Input tokens read from the provider's cache."),
@@ -54,6 +54,12 @@ SESSIONS = Table(
         Column("last_active", "real", "", "The latest time of a message in it."),
         Column("active_hour", "integer", "", "The same in whole hours, for the index, which is then rarely written."),
         Column("archived", "integer", "DEFAULT 0", "1: omitted from lists."),
+        Column(
+            "own_message_count",
+            "integer",
+            _COUNT,
+            "Messages that were said in it: without copies, summaries and rewound ones, also those out of its context.",
+        ),
         Column("rewind_count", "integer", _COUNT, "How many times the session was rewound."),
         Column(
             "project",
@@ -181,6 +187,18 @@ def _complete_sessions(connection: Connection) -> None:
     )
 
 
+def _count_messages(connection: Connection) -> None:
+    """Count the messages in the context of each session; earlier versions counted only those that were said in it."""
+    of_session = "(SELECT count(*) FROM messages m WHERE m.session_id = sessions.id AND {})"
+    connection.execute(
+        f"UPDATE sessions SET message_count = {of_session.format('m.active = 1')},"
+        f" own_message_count = {of_session.format(_CAN_BE_FOUND.format('m'))}"
+    )
+    # Earlier versions created the trigger with another condition.
+    connection.execute(f"DROP TRIGGER IF EXISTS {_ROW_TRIGGERS[1].name}")
+    connection.execute(_ROW_TRIGGERS[1].create())
+
+
 def _name_store(connection: Connection) -> None:
     connection.execute(
         "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
@@ -228,7 +246,10 @@ _TRIGGERS = (
 
 # Hermes and other programs insert sessions and messages without the columns that only this store has.
 _CONTINUES = "id = NEW.parent_session_id AND successor_id = NEW.id"
-_LATEST = "(SELECT timestamp FROM messages WHERE session_id = NEW.id ORDER BY id DESC LIMIT 1)"
+_LATEST = (
+    "(SELECT timestamp FROM messages WHERE session_id = NEW.id AND copy_of IS NULL AND is_summary IS NULL"
+    " ORDER BY id DESC LIMIT 1)"
+)
 _ROW_TRIGGERS = (
     RowTrigger(
         "complete_inserted_session",
@@ -251,8 +272,12 @@ _ROW_TRIGGERS = (
         "complete_counted_session",
         "UPDATE OF message_count",
         "sessions",
-        "NEW.message_count > OLD.message_count AND NEW.last_active IS OLD.last_active",
+        # The store sets both counts; a negative one means that it deletes the messages.
+        "NEW.message_count >= 0 AND NEW.message_count <> OLD.message_count"
+        " AND NEW.own_message_count IS OLD.own_message_count",
         (
+            "UPDATE sessions SET own_message_count = (SELECT count(*) FROM messages m WHERE m.session_id = NEW.id"
+            f" AND {_CAN_BE_FOUND.format('m')}) WHERE id = NEW.id",
             f"UPDATE sessions SET last_active = {_LATEST}, active_hour = CAST({_LATEST} / 3600 AS INTEGER)"
             f" WHERE id = NEW.id AND last_active < {_LATEST}",
         ),
@@ -268,6 +293,7 @@ SCHEMA = Schema(
         Migration("name-of-the-store", _name_store),
         Migration("content-of-copies", _fill_copies),
         Migration("sessions-of-other-programs", _complete_sessions),
+        Migration("messages-in-the-context", _count_messages),
     ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",

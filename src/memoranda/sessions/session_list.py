@@ -40,15 +40,16 @@ class SessionList(StorePart):
         """Conversations, newest first, each with `preview` and `last_active`.
 
         A compressed conversation is one row: its latest session, with the start of its first one and
-        `_lineage_root_id`. Delegated work is omitted unless `include_children`. `since` and `until` filter by the time
-        of the last activity, `projects` by project, `filters` are the fields of `SessionFilter`; those about a session
-        mean the one that stands for the conversation.
+        `_lineage_root_id`; `message_count` says how many messages it has, each counted once. Delegated work is omitted
+        unless `include_children`. `since` and `until` filter by the time of the last activity, `projects` by project,
+        `filters` are the fields of `SessionFilter`; those about a session mean the one that stands for the
+        conversation.
         """
         conditions: list[str] = [self._in_scope]
         values: list[Any] = [*self._scope.values]
         self._add_filters(conditions, values, source, exclude_sources, since, until)
         if min_message_count:
-            conditions.append(f"{_OF_CONVERSATION.format('sum(member.message_count)')} >= ?")
+            conditions.append(f"{_OF_CONVERSATION.format('sum(member.own_message_count)')} >= ?")
             values.append(min_message_count)
         if projects is not None:
             condition, names = self._dialect.one_of("sessions.project", projects)
@@ -83,11 +84,12 @@ class SessionList(StorePart):
             for session_id in (chain[0], chain[-1])
         )
         shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
+        members = [last] if len(chain) == 1 else [self._load(connection, session_id) for session_id in chain]
+        # What compression repeats in a later session was said once.
+        shown["message_count"] = sum(member["own_message_count"] for member in members)
+        shown["tool_call_count"] = sum(member["tool_call_count"] for member in members)
         if len(chain) > 1:
-            members = [self._load(connection, session_id) for session_id in chain]
             shown["_lineage_root_id"] = first["id"]
-            for name in ("message_count", "tool_call_count"):
-                shown[name] = sum(member[name] for member in members)
             shown["title"] = last["title"] or first["title"]
         return shown
 

@@ -40,7 +40,15 @@ from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 # These columns identify sessions; they contain no prose and are never redacted.
 _IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # The store computes these columns itself: they link rows of this store.
-_DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active", "active_hour")
+_DERIVED = (
+    "conversation_id",
+    "successor_id",
+    "message_count",
+    "own_message_count",
+    "tool_call_count",
+    "last_active",
+    "active_hour",
+)
 # Columns that are known only later, and columns that grow.
 _LATER = ("ended_at", "end_reason", "model", "system_prompt", *FACTS[1:])
 _GROWING = (*COUNTERS, *COSTS)

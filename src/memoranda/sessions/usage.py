@@ -41,7 +41,7 @@ class SessionUsage(StorePart):
 
     def statistics(self) -> dict[str, Any]:
         """Totals over all sessions in scope, by source and by model; a store for one named user omits the secrets."""
-        totals = ("count(*)", "sum(message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
+        totals = ("count(*)", "sum(own_message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
                   *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
         names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
         with self._engine.reading() as connection:
@@ -50,8 +50,8 @@ class SessionUsage(StorePart):
             ).fetchone()
             groups = {
                 column: connection.execute(
-                    f"SELECT COALESCE({column}, ''), count(*), sum(message_count) FROM sessions WHERE {self._in_scope}"
-                    f" GROUP BY COALESCE({column}, '') ORDER BY 3 DESC, 1",
+                    f"SELECT COALESCE({column}, ''), count(*), sum(own_message_count) FROM sessions"
+                    f" WHERE {self._in_scope} GROUP BY COALESCE({column}, '') ORDER BY 3 DESC, 1",
                     self._scope.values,
                 ).fetchall()
                 for column in ("source", "model")

@@ -53,7 +53,9 @@ class RotationContract:
         assert old["ended_at"] is not None
         assert (new["parent_session_id"], new["relation"], new["conversation_id"]) == ("a", "compression", "a")
         assert (new["source"], new["model"], new["model_config"]) == ("cli", "m", {"t": 1})
-        assert (new["system_prompt"], new["ended_at"], new["message_count"]) == ("new prompt", None, 0)
+        assert (new["system_prompt"], new["ended_at"]) == ("new prompt", None)
+        # Another program that deletes sessions without messages must see that this one has some.
+        assert (new["message_count"], new["own_message_count"]) == (4, 0)
         assert contents(store, "b") == ["1", "In short: 2.", "3", "4"]
         live = store.rotation.live_context("b")
         assert [live_message.id for live_message in live] == list(done.message_ids)
