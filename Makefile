@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all lint reference docs lock bench clean
+.PHONY: run test test-all lint reference docs lock bench vendors clean
 
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
@@ -68,6 +68,11 @@ lock:
 
 bench: $(READY)
 	$(BIN)/python benchmarks/curated.py
+
+# Vendors' real servers, installed into .cache/vendors: takes minutes, and needs the package registries.
+# VENDORS="mem0 honcho" runs some of them.
+vendors: $(READY)
+	$(BIN)/python -m benchmarks.vendors.run $(VENDORS)
 
 clean:
 	rm -rf $(VENV) .hermes-venv dist site .cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
