@@ -24,7 +24,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.server.peers.add(self.client_address[1])
         self.server.respond(self)
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
 
     def answer(self, status: int = 200, value: Any = None, **headers: str) -> None:
         """A complete answer; header names with _ for -."""

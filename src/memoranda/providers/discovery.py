@@ -75,6 +75,11 @@ BUNDLED = (
         "HindsightProvider",
         "Facts, entities and observations that Hindsight extracts; cloud, or a server of yours.",
     ),
+    _vendor(
+        "supermemory",
+        "SupermemoryProvider",
+        "Memories and a profile of the user that Supermemory learns from conversations; cloud.",
+    ),
 )
 
 

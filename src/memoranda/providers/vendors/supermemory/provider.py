@@ -1,0 +1,226 @@
+"""The provider for Supermemory: one container per user, one document per turn."""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from memoranda.errors import PermanentProviderError, ProviderError
+from memoranda.providers.message_text import plain_text
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.supermemory import guidance
+from memoranda.providers.vendors.supermemory.namespace_wire import NamespaceWire
+from memoranda.providers.vendors.supermemory.settings import (
+    FIELDS,
+    container_name,
+    custom_containers,
+    owns_container,
+)
+from memoranda.providers.vendors.supermemory.tools import SupermemoryTools
+from memoranda.providers.vendors.supermemory.v4_wire import V4Wire
+from memoranda.providers.vendors.supermemory.wire import Document, SupermemoryWire
+from memoranda.providers.vendors.vendor import Vendor
+from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn
+from memoranda.providers.vendors.vendor_provider import VendorProvider
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.providers.vendors.vendor_tool import VendorTool
+
+_log = logging.getLogger(__name__)
+_MAX_CONTEXT_CHARS = 1_500
+_MAX_PROFILE_ITEMS = 10
+
+
+class SupermemoryVendor(Vendor):
+    """Turns become documents, from which the service learns memories and a profile of the user."""
+
+    name = "supermemory"
+    label = "Supermemory"
+    fields = FIELDS
+
+    def open(self) -> None:
+        settings = self.settings
+        self._client = RemoteClient(
+            self.name,
+            settings["base_url"],
+            headers={"Authorization": f"Bearer {settings['api_key']}", "x-sm-source": "memoranda"},
+            timeout=settings["timeout"],
+            allow_http=settings["allow_http"],
+        )
+        self._container = container_name(self.scope, settings)
+        self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
+        self._wire: SupermemoryWire | None = None
+        self._choosing = threading.Lock()
+        self._searches = 0
+
+    def close(self) -> None:
+        self._client.close()
+
+    @classmethod
+    def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        return {"container": container_name(scope, settings)}
+
+    @property
+    def mode(self) -> str:
+        return super().mode if self.settings["auto_recall"] else "tools"
+
+    @property
+    def recall_limit(self) -> int:
+        return int(self.settings["max_recall_results"])
+
+    def prompt_block(self) -> str:
+        block = guidance.system_prompt(self.mode)
+        instructions = str(self.settings["custom_container_instructions"]) if self._containers else ""
+        return f"{block}\n{instructions}" if instructions and self.mode != "context" else block
+
+    def test_connection(self) -> str:
+        wire = self._choose_wire()
+        wire.check_access()
+        return (
+            f"Supermemory at {self.settings['base_url']} answers, with the interface {wire.name}; "
+            f"the container is {self._container}."
+        )
+
+    def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        deadline = time.monotonic() + timeout
+        wire = self._choose_wire(timeout)
+        found = wire.search(self._container, query, self.settings["search_mode"], limit, deadline - time.monotonic())
+        due = self._searches % self.settings["profile_frequency"] == 0
+        self._searches += 1
+        return [*found, *self._profile(wire, deadline)] if due else found
+
+    def store_turn(self, turn: Turn) -> str | None:
+        if not self.settings["auto_capture"] or self.settings["capture_mode"] == "session":
+            return None
+        text = "\n".join(
+            f"{name}: {words}" for name, words in (("User", turn.user), ("Assistant", turn.assistant)) if words.strip()
+        )
+        return self._add(turn, f"turn-{turn.uuid}", text, "conversation_turn") if text else None
+
+    def store_memory_write(self, write: MemoryWrite) -> str | None:
+        """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its memories."""
+        if write.action in ("replace", "remove") and write.old_text:
+            self._choose_wire().delete_documents(self._container, [self._entry_id(write.target, write.old_text)])
+        if write.action == "remove" or not write.content.strip():
+            return None
+        # A document that is an address would be fetched by Supermemory.
+        about = "About the user" if write.target == "user" else "Note"
+        return self._add(write, self._entry_id(write.target, write.content), f"{about}: {write.content}", "memory")
+
+    def end_session(self, end: SessionEnd) -> None:
+        """Store the whole conversation, if turns are not stored one by one."""
+        if not self.settings["auto_capture"] or self.settings["capture_mode"] != "session":
+            return
+        spoken = [
+            (message, text)
+            for message in end.messages
+            if message.get("role") in ("user", "assistant") and (text := plain_text(message.get("content")).strip())
+        ]
+        if not spoken:
+            return
+        text = "\n".join(f"{str(message['role']).title()}: {words}" for message, words in spoken)
+        session = hashlib.sha256(f"{self._container}\0{end.session_id}".encode()).hexdigest()[:32]
+        document = self._document(end, f"session-{session}", text, "conversation")
+        remote = self._choose_wire().replace_conversation(self._container, document, [message for message, _ in spoken])
+        self.sent.add("session", end.session_id, remote, end.session_id)
+
+    def tools(self) -> Sequence[VendorTool]:
+        return SupermemoryTools(self, tuple(self._containers)).all()
+
+    def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
+        wire = self._choose_wire()
+        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        if session_ids is None and owns_container(self.settings) and not self._containers:
+            wire.delete_container(self._container)
+            return items, []
+        by_container: dict[str, list[str]] = {}
+        for item in items:
+            if item.remote_id:
+                by_container.setdefault(self._container_of(item), []).append(item.remote_id)
+        for container, ids in by_container.items():
+            wire.delete_documents(container, ids)
+        return items, []
+
+    # What the tools call
+
+    def store(self, content: str, metadata: Mapping[str, Any], key: str, session_id: str, container: str) -> str:
+        delivery = Delivery(key, 1, time.time(), session_id)
+        document = self._document(delivery, f"tool-{delivery.uuid}", content, "explicit_memory", metadata)
+        remote = self._choose_wire().add(self._named(container), document, may_be_stored=False)
+        self.sent.add(f"tool {container}".strip(), key, remote, session_id)
+        return remote
+
+    def find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
+        mode = mode or self.settings["search_mode"]
+        return self._choose_wire().search(self._named(container), query, mode, limit, self.settings["timeout"])
+
+    def known_facts(self, container: str) -> list[RecalledItem]:
+        return self._choose_wire().profile(self._named(container), self.settings["timeout"])
+
+    def forget_memory(self, memory_id: str, container: str) -> bool:
+        return self._choose_wire().forget_memory(self._named(container), memory_id)
+
+    # Private parts
+
+    def _choose_wire(self, timeout: float | None = None) -> SupermemoryWire:
+        """The interface that the settings name, or the newer one if the service has it; asked once."""
+        with self._choosing:
+            if self._wire is None:
+                version = self.settings["api_version"]
+                newer = version == "v5" or (version == "auto" and self._has_namespaces(timeout))
+                self._wire = NamespaceWire(self._client) if newer else V4Wire(self._client)
+            return self._wire
+
+    def _has_namespaces(self, timeout: float | None) -> bool:
+        try:
+            self._client.get("ns", query={"limit": 1}, timeout=timeout)
+        except PermanentProviderError as error:
+            if error.status in (404, 405):
+                return False
+            raise
+        return True
+
+    def _profile(self, wire: SupermemoryWire, deadline: float) -> list[RecalledItem]:
+        try:
+            return wire.profile(self._container, deadline - time.monotonic())[:_MAX_PROFILE_ITEMS]
+        except ProviderError as error:
+            _log.info("Supermemory recalls without the profile: %s", error)
+            return []
+
+    def _add(self, delivery: Delivery, document_id: str, text: str, kind: str) -> str:
+        document = self._document(delivery, document_id, text, kind)
+        return self._choose_wire().add(self._container, document, may_be_stored=delivery.may_be_stored)
+
+    def _document(
+        self, delivery: Delivery, document_id: str, text: str, kind: str, metadata: Mapping[str, Any] | None = None
+    ) -> Document:
+        known = {"sm_source": "memoranda", "type": kind, "session_id": delivery.session_id}
+        return Document(
+            document_id,
+            text,
+            datetime.fromtimestamp(delivery.time, UTC).isoformat(),
+            {**(metadata or {}), **{name: value for name, value in known.items() if value}},
+            str(self.settings["entity_context"])[:_MAX_CONTEXT_CHARS],
+        )
+
+    def _named(self, container: str) -> str:
+        return self._containers[container] if container else self._container
+
+    def _container_of(self, item: SentItem) -> str:
+        name = item.kind.removeprefix("tool").strip() if item.kind.startswith("tool ") else ""
+        return self._containers.get(name, self._container)
+
+    def _entry_id(self, target: str, text: str) -> str:
+        """The document of an entry of curated memory; ids are unique across containers."""
+        digest = hashlib.sha256(f"{self._container}\0{target}\0{text.strip()}".encode("utf-8", "surrogatepass"))
+        return f"entry-{digest.hexdigest()[:32]}"
+
+
+class SupermemoryProvider(VendorProvider):
+    """Supermemory as an external memory."""
+
+    vendor_class = SupermemoryVendor

@@ -1,0 +1,88 @@
+"""The interface that client 3.50 of Supermemory uses: `/v3/documents`, `/v4/search`, `/v4/profile` and others.
+
+Documents have a `customId`. Adding one with the id of another updates that one, so a repeated delivery adds nothing.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from memoranda.errors import PermanentProviderError
+from memoranda.providers.message_text import plain_text
+from memoranda.providers.provider import Message
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.supermemory.wire import Document, document_id, is_missing, recalled_items
+
+_ROLES = ("user", "assistant")
+
+
+class V4Wire:
+    """The calls of this interface."""
+
+    name = "v4"
+
+    def __init__(self, client: RemoteClient) -> None:
+        self._client = client
+
+    def check_access(self) -> None:
+        self._client.post("v3/documents/list", {"limit": 1}, retry_safe=True)
+
+    def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
+        body = {
+            "content": document.content,
+            "containerTag": container,
+            "customId": document.id,
+            "metadata": {**document.metadata, "date": document.date},
+            **({"entityContext": document.context} if document.context else {}),
+        }
+        return document_id(self._client.post("v3/documents", body))
+
+    def replace_conversation(self, container: str, document: Document, messages: Sequence[Message]) -> str:
+        spoken = [
+            {"role": message["role"], "content": text}
+            for message in messages
+            if message.get("role") in _ROLES and (text := plain_text(message.get("content")).strip())
+        ]
+        body = {
+            "conversationId": document.id,
+            "messages": spoken,
+            "containerTags": [container],
+            "metadata": {**document.metadata, "date": document.date},
+        }
+        return document_id(self._client.post("v4/conversations", body))
+
+    def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
+        body = {"q": query, "containerTag": container, "limit": limit, "searchMode": mode}
+        return recalled_items(self._client.post("v4/search", body, timeout=timeout, retry_safe=True))
+
+    def profile(self, container: str, timeout: float) -> list[RecalledItem]:
+        body = {"containerTag": container}
+        answer = self._client.post("v4/profile", body, timeout=timeout, retry_safe=True)
+        found = answer.get("profile") if isinstance(answer, dict) else None
+        sections = found if isinstance(found, dict) else {}
+        return [
+            RecalledItem(fact, kind=kind)
+            for name, kind in (("static", "profile"), ("dynamic", "recent"))
+            for fact in sections.get(name) or ()
+            if isinstance(fact, str)
+        ]
+
+    def forget_memory(self, container: str, memory_id: str) -> bool:
+        try:
+            answer = self._client.request("DELETE", "v4/memories", {"containerTag": container, "id": memory_id})
+        except PermanentProviderError as error:
+            if is_missing(error):
+                return False
+            raise
+        return isinstance(answer, dict) and answer.get("forgotten") is True
+
+    def delete_documents(self, container: str, ids: Sequence[str]) -> None:
+        for document in ids:
+            try:
+                self._client.request("DELETE", f"v3/documents/{quote(document, safe='')}")
+            except PermanentProviderError as error:
+                if not is_missing(error):
+                    raise
+
+    def delete_container(self, container: str) -> None:
+        self._client.request("DELETE", "v3/documents/bulk", {"containerTags": [container]})
