@@ -59,7 +59,7 @@ class WordLeg:
 
     def messages(self, query: Query, filters: Filters, limit: int) -> list[int]:
         """The ids of the messages that contain all of the query; if there are none, of those that contain most of it.
-
+        A query with a phrase, a prefix or a group means what it says: without such messages there is no result.
         A larger limit returns the same first messages, so that a caller can read page by page.
         """
         rows = _WordSearch(self._context, query, filters).messages(limit)
@@ -113,7 +113,7 @@ class _WordSearch:
 
     def messages(self, limit: int) -> list[Posting]:
         rows = self._all_messages(limit)
-        if not rows:
+        if not rows and not self._query.exact:
             fetched, _ = self._fetcher.terms(self._query.terms)
             adjacent = self._fetcher.adjacent(list(fetched))
             rows = ranking.rank_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
