@@ -73,7 +73,7 @@ def test_a_duplicate_is_a_success_that_says_that_nothing_was_added(call: Call, d
     before = tree(directory)
     result = call(action="add", content="  same ")
     assert result["success"]
-    assert "nothing was added" in result["message"]
+    assert "no duplicate added" in result["message"]
     assert result["changed"] == []
     assert "visible_from" not in result
     assert tree(directory) == before

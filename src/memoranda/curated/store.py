@@ -334,7 +334,9 @@ def _build_request(
         "remove": f"Removed from {name}.",
         "batch": f"Applied to {name} as one change.",
     }[action]
-    nothing = f"Already there: nothing was {'changed' if action == 'replace' else 'added'}."
+    nothing = (
+        "Already there: nothing was changed." if action == "replace" else "Entry already exists (no duplicate added)."
+    )
     return WriteRequest(
         target,
         action,

@@ -146,8 +146,8 @@ def _refuse_foreign_database(path: Path) -> None:
         raise ForeignHomeError(
             f"{path.parent} belongs to another program: its state.db was not written by Memoranda "
             "(a Hermes home looks like this). Memoranda never writes there. Name a home of your own with "
-            "--home or MEMORANDA_HOME and import from this one: its memories/MEMORY.md and "
-            "memories/USER.md can be copied as they are."
+            "--home or MEMORANDA_HOME. To import from this one, run "
+            f"'memoranda import hermes --source {path.parent}'."
         )
 
 
