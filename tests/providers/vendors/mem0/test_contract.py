@@ -1,36 +1,43 @@
-"""Mem0 fulfils the contract of every provider, in each of its deployments."""
+"""Mem0 fulfils the contract of vendors, in each of its deployments."""
 
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 from memoranda.providers.vendors.mem0 import Mem0Provider
-from memoranda.testing.provider_contract import ProviderContract
-from tests.providers.http_service import Service
-from tests.providers.vendors.mem0.mem0_service import Mem0Service, settings_for
+from tests.providers.vendors.mem0.conftest import settings_for
+from tests.providers.vendors.mem0.library_double import LibraryDouble
+from tests.providers.vendors.mem0.mem0_doubles import PlatformDouble, ServerDouble
+from tests.providers.vendors.vendor_contract import VendorContract
 
 
-class TestServer(ProviderContract):
+class _Mem0Contract(VendorContract):
+    tool_that_searches = ("mem0_search", {"query": "zebra"})
+
+    def make_provider(self, double: Any, home: Path) -> Mem0Provider:
+        return Mem0Provider(home, settings_for(double))
+
+
+class TestServer(_Mem0Contract):
     """The self-hosted server."""
 
     @pytest.fixture
-    def provider(self, running: tuple[Mem0Service, Service], tmp_path: Path) -> Mem0Provider:
-        return Mem0Provider(tmp_path, settings_for("server", running[1]))
+    def double(self, server: ServerDouble) -> ServerDouble:
+        return server
 
 
-class TestPlatform(ProviderContract):
+class TestPlatform(_Mem0Contract):
     """The platform."""
 
     @pytest.fixture
-    def provider(self, running: tuple[Mem0Service, Service], tmp_path: Path) -> Mem0Provider:
-        running[0].polls_until_done = 0
-        return Mem0Provider(tmp_path, settings_for("platform", running[1], infer=False))
+    def double(self, platform: PlatformDouble) -> PlatformDouble:
+        return platform
 
 
-class TestLibrary(ProviderContract):
+class TestLibrary(_Mem0Contract):
     """The library in this process."""
 
     @pytest.fixture
-    def provider(self, library: ModuleType, tmp_path: Path) -> Mem0Provider:
-        return Mem0Provider(tmp_path, {"deployment": "oss"})
+    def double(self, library: LibraryDouble) -> LibraryDouble:
+        return library

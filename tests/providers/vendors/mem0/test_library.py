@@ -5,7 +5,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from memoranda.providers.vendors.mem0 import Mem0Provider
 from memoranda.providers.vendors.mem0.library import SharedLibrary, library_is_installed
 from memoranda.providers.vendors.mem0.settings import FIELDS, library_config
 from tests.providers.vendors.mem0.conftest import Start
+from tests.providers.vendors.mem0.library_double import LibraryDouble
 
 
 def values(**others: Any) -> dict[str, Any]:
@@ -53,18 +53,18 @@ def test_it_is_unavailable_where_it_is_not_installed(monkeypatch: pytest.MonkeyP
         provider.initialize("s1", hermes_home=str(tmp_path))
 
 
-def test_a_session_does_not_wait_for_the_import(library: ModuleType, start: Start) -> None:
+def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: Start) -> None:
     """It has its tools at once, and a search that comes too early fails in time."""
     gate = threading.Event()
-    original = library.Memory.from_config
+    original = library.library.Memory.from_config
 
     def slow(config: Any) -> Any:
         gate.wait(10)
         return original(config)
 
-    library.Memory.from_config = slow
+    library.library.Memory.from_config = slow
     began = time.monotonic()
-    provider = start("oss")
+    provider = start(library)
     assert len(provider.get_tool_schemas()) == 6
     with pytest.raises(TemporaryProviderError, match="still being loaded"):
         provider.prefetch("cat", session_id="s1", seconds=0.05)
@@ -75,58 +75,56 @@ def test_a_session_does_not_wait_for_the_import(library: ModuleType, start: Star
 
 
 def test_it_neither_reports_usage_nor_writes_to_the_home_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start, library: ModuleType
+    tmp_path: Path, start: Start, library: LibraryDouble
 ) -> None:
     """Both variables are set before the import, unless the user has set them."""
-    for name in ("MEM0_TELEMETRY", "MEM0_DIR"):
-        monkeypatch.delenv(name, raising=False)
     del sys.modules["mem0"]
-    provider = start("oss")
+    provider = start(library)
     provider.test_connection()
     seen = sys.modules["mem0"].VARIABLES_AT_IMPORT
     assert seen == {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path / "mem0")}
 
 
-def test_sessions_of_one_process_share_it(start: Start, library: ModuleType) -> None:
+def test_sessions_of_one_process_share_it(start: Start, library: LibraryDouble) -> None:
     """Its folder can only be opened once; the last session closes it."""
-    first, second = start("oss"), start("oss", session_id="s2")
+    first, second = start(library), start(library, session_id="s2")
     first.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
     first.shutdown()
     assert "Minka" in second.prefetch("My cat is called", session_id="s2")
     second.shutdown()
-    assert "Minka" in start("oss").prefetch("My cat is called", session_id="s3")
+    assert "Minka" in start(library).prefetch("My cat is called", session_id="s3")
 
 
-def test_a_folder_that_another_process_uses_is_tried_again(start: Start, library: ModuleType, tmp_path: Path) -> None:
+def test_a_folder_of_another_process_is_tried_again(start: Start, library: LibraryDouble, tmp_path: Path) -> None:
     """Turns wait until it is free, and the error says how to avoid that."""
     folder = str(tmp_path / "mem0" / "qdrant")
-    library._open_folders.add(folder)
-    provider = start("oss")
+    library.library._open_folders.add(folder)
+    provider = start(library)
     with pytest.raises(TemporaryProviderError, match="Another process"):
         provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
-    library._open_folders.discard(folder)
+    library.library._open_folders.discard(folder)
     provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1", attempt=2)
-    assert [memory["memory"] for memory in library.stored[folder]] == ["My cat is called Minka."]
+    assert [memory["memory"] for memory in library.library.stored[folder]] == ["My cat is called Minka."]
 
 
-def test_memories_of_another_embedder_are_refused_and_kept(start: Start, library: ModuleType) -> None:
+def test_memories_of_another_embedder_are_refused_and_kept(start: Start, library: LibraryDouble) -> None:
     """Vectors of another length would make the store useless; deleting it is not our choice."""
-    library.Memory.dimensions = 768
-    provider = start("oss")
+    library.library.Memory.dimensions = 768
+    provider = start(library)
     with pytest.raises(TemporaryProviderError, match="768"):
         provider.test_connection()
-    assert library._open_folders == set()
+    assert library.library._open_folders == set()
 
 
-def test_requests_go_to_the_configured_address_once(start: Start, library: ModuleType) -> None:
+def test_requests_go_to_the_configured_address_once(start: Start, library: LibraryDouble) -> None:
     """No variable of the environment redirects them, and only the outbox repeats."""
-    provider = start("oss", oss_llm_url="http://127.0.0.1:9/v1", oss_llm_key="k-1")
-    memory = provider._vendor._store._library.memory(5)  # type: ignore[union-attr]
-    options = memory.llm.client.options
+    provider = start(library, oss_llm_url="http://127.0.0.1:9/v1", oss_llm_key="k-1")
+    provider.test_connection()
+    options = library.library.opened[-1].llm.client.options
     assert (options["base_url"], options["max_retries"], options["api_key"]) == ("http://127.0.0.1:9/v1", 0, "k-1")
 
 
-def test_one_thread_at_a_time_uses_the_local_store(library: ModuleType, tmp_path: Path) -> None:
+def test_one_thread_at_a_time_uses_the_local_store(library: LibraryDouble, tmp_path: Path) -> None:
     """It is not made for several, and recall runs beside deliveries."""
     busy: list[int] = []
     worst: list[int] = []
@@ -137,7 +135,7 @@ def test_one_thread_at_a_time_uses_the_local_store(library: ModuleType, tmp_path
         time.sleep(0.002)
         busy.pop()
 
-    library.Memory.from_config = lambda config: _with_scroll(library.Memory(config), scroll)
+    library.library.Memory.from_config = lambda config: _with_scroll(library.library.Memory(config), scroll)
     shared = SharedLibrary.acquire(library_config(values(), tmp_path))
     store = shared.memory(5).vector_store.client._client
     threads = [threading.Thread(target=lambda: [store.scroll() for _ in range(5)]) for _ in range(4)]
@@ -152,29 +150,6 @@ def test_one_thread_at_a_time_uses_the_local_store(library: ModuleType, tmp_path
 def _with_scroll(memory: Any, scroll: Any) -> Any:
     memory.vector_store.client._client.scroll = scroll
     return memory
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "retry_after"),
-    [
-        (401, PermanentProviderError, None),
-        (404, PermanentProviderError, None),
-        (422, PermanentProviderError, None),
-        (429, TemporaryProviderError, 9.0),
-        (500, TemporaryProviderError, None),
-    ],
-)
-def test_refusals_of_the_model_keep_or_park_a_turn(
-    status: int, error: type[Exception], retry_after: float | None, start: Start, library: ModuleType
-) -> None:
-    """As those of a service: Mem0 wraps them in errors of its own."""
-    wrapped = library.LLMError("extraction failed")
-    wrapped.__cause__ = library.ModelError(status, {"retry-after": "9"} if status == 429 else {})
-    provider = start("oss")
-    library.failures[:] = [wrapped]
-    with pytest.raises(error) as caught:
-        provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
-    assert getattr(caught.value, "retry_after", None) == retry_after
 
 
 def test_the_configuration_names_everything() -> None:

@@ -128,7 +128,7 @@ class Mem0Vendor(Vendor):
             headers = {"X-API-Key": settings["server_key"]} if settings["server_key"] else {}
             allow = settings["allow_http"]
             client = RemoteClient(self.name, settings["host"], headers=headers, timeout=timeout, allow_http=allow)
-            return ServerStore(client, settings["agent_id"])
+            return ServerStore(client, settings["agent_id"], settings["add_seconds"])
         headers = {"Authorization": f"Token {settings['api_key']}"}
         client = RemoteClient(self.name, settings["platform_url"], headers=headers, timeout=timeout)
         return PlatformStore(client, settings["agent_id"])

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memoranda.errors import TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.mem0.memory_store import (
     KEY,
@@ -22,22 +21,24 @@ from memoranda.providers.vendors.mem0.memory_store import (
 
 # The server's own limit of a list.
 _MAX_LISTED = 1_000
-# Extraction is a call of a model. Giving up earlier would only cause a second attempt while the first still runs.
-_ADD_SECONDS = 300.0
-_UNFINISHED_SECONDS = 60.0
 
 
 class ServerStore:
-    """Calls one server; `agent_id` marks what Memoranda wrote."""
+    """Calls one server; `agent_id` marks what Memoranda wrote.
+
+    An addition waits for `add_seconds`, because extraction is a call of a model: giving up earlier would cause a second
+    attempt while the first still runs.
+    """
 
     remains = (
         "The server keeps the texts of deleted memories in its history, and the last 10 messages of each user; "
         "only its administrator can delete them (the file HISTORY_DB_PATH of the server)."
     )
 
-    def __init__(self, client: RemoteClient, agent_id: str) -> None:
+    def __init__(self, client: RemoteClient, agent_id: str, add_seconds: float) -> None:
         self._client = client
         self._agent_id = agent_id
+        self._add_seconds = add_seconds
 
     def test(self) -> str:
         self._client.get("/memories", query={"user_id": "memoranda-test", "top_k": 1})
@@ -51,10 +52,7 @@ class ServerStore:
             "infer": addition.infer,
             "metadata": {**addition.metadata, "created_at": iso_time(addition.time)},
         }
-        try:
-            answer = self._client.post("/memories", body, timeout=_ADD_SECONDS)
-        except TemporaryProviderError as error:
-            raise _after_silence(error) from error
+        answer = self._client.post("/memories", body, timeout=self._add_seconds)
         ids = [memory.id for memory in read_memories(answer)]
         if addition.infer and not ids:
             # Mem0 reports an embedder that failed half-way like a turn without facts. A search needs the embedder too.
@@ -121,10 +119,3 @@ class ServerStore:
 
 def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
-
-
-def _after_silence(error: TemporaryProviderError) -> TemporaryProviderError:
-    """An error without an answer: the server may still be busy with the request, so the next attempt waits."""
-    if error.status or error.retry_after is not None or "no answer in time" not in str(error):
-        return error
-    return TemporaryProviderError(str(error), _UNFINISHED_SECONDS)

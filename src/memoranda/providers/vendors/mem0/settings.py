@@ -62,6 +62,14 @@ FIELDS = (
         default=False,
         when=_SERVER,
     ),
+    ConfigField(
+        "add_seconds",
+        "Seconds that a delivery waits for the server and its model",
+        default=300.0,
+        minimum=1,
+        maximum=3_600,
+        when=_SERVER,
+    ),
     ConfigField("user_id", "Mem0's id of the home's owner; empty for the profile's name", env_var="MEM0_USER_ID"),
     ConfigField(
         "agent_id",

@@ -1,6 +1,7 @@
 """Stands in for Mem0's library where it is not installed: the calls that Memoranda makes, with the same answers.
 
-`make vendors` runs the real one. A test sets `failures` to what the next additions raise.
+`make vendors` runs the real one. `fault` is what every call raises; with `lose_next` the next addition is stored, and
+raises all the same.
 """
 
 import os
@@ -11,7 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 VARIABLES_AT_IMPORT = {name: os.environ.get(name) for name in ("MEM0_TELEMETRY", "MEM0_DIR")}
-failures: list[BaseException] = []
+fault: BaseException | None = None
+lose_next: list[bool] = []
+opened: list["Memory"] = []
 stored: dict[str, list[dict[str, Any]]] = {}
 _open_folders: set[str] = set()
 
@@ -72,18 +75,18 @@ class Memory:
         connection.execute("CREATE TABLE messages (session_scope TEXT)")
         self.db = SimpleNamespace(connection=connection, _lock=threading.Lock())
         self._memories = stored[self.vector_store.path]
+        opened.append(self)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Memory":
         return cls(config)
 
     def add(self, messages: Any, *, user_id: str, agent_id: str, metadata: dict[str, Any], infer: bool) -> Any:
+        _fail()
         metadata = dict(metadata)
         created = metadata.pop("created_at")
         results = []
         for message in messages:
-            if failures:
-                raise failures.pop(0)
             if infer and (message["role"] != "user" or "thanks" in message["content"]):
                 continue
             memory = {
@@ -99,15 +102,18 @@ class Memory:
             results.append({"id": memory["id"], "memory": memory["memory"], "event": "ADD"})
         scope = f"agent_id={agent_id}&user_id={user_id}"
         self.db.connection.execute("INSERT INTO messages VALUES (?)", (scope,))
+        if lose_next:
+            lose_next.clear()
+            raise ConnectionError("The process was stopped.")
         return {"results": results}
 
     def get_all(self, *, filters: dict[str, str], top_k: int) -> Any:
+        _fail()
         return {"results": [memory for memory in self._memories if _matches(memory, filters)][:top_k]}
 
     def search(self, query: str, *, filters: dict[str, str], top_k: int, threshold: float = 0.1) -> Any:
+        _fail()
         words, found = set(query.lower().split()), []
-        if failures:
-            raise failures.pop(0)
         for memory in self._memories:
             own = set(memory["memory"].lower().split())
             score = len(words & own) / len(words | own)
@@ -128,6 +134,11 @@ class Memory:
 
     def close(self) -> None:
         self.db.connection.close()
+
+
+def _fail() -> None:
+    if fault is not None:
+        raise fault
 
 
 def _matches(memory: dict[str, Any], wanted: dict[str, str]) -> bool:
