@@ -14,6 +14,7 @@ from memoranda.index import health as index_health
 from memoranda.providers.discovery import discover
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
+from memoranda.providers.vendors import sent_record
 from memoranda.review import schema as reviews
 from memoranda.session_db import SessionDB
 from memoranda.sessions import health as session_health
@@ -87,6 +88,8 @@ def _rebuild_index(path: Path) -> None:
 def _check_external(home: Home, active: str) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
     yield from check_outbox(home.root, active)
+    for path in sorted((home.root / "providers").glob("*.db")):
+        yield from check_store(plain_store(path, sent_record.APPLICATION_ID, sent_record.SCHEMA, "deliveries"))
     yield from check_providers(home.root, active)
 
 

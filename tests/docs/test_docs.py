@@ -12,6 +12,7 @@ import pytest
 
 from memoranda.curated.journal import MemoryAction, MemoryChange
 from memoranda.curated.write_result import MemoryRefusalReason
+from memoranda.providers.discovery import BUNDLED
 from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES
@@ -20,6 +21,7 @@ from tests.docs import reference
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
+OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
 _named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -118,3 +120,14 @@ def test_every_file_that_the_architecture_names_exists() -> None:
     missing = [name for name in named if not any((base / name).exists() for base in (ROOT / "src" / "memoranda", ROOT))]
     anywhere = {path.name for path in (*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))}
     assert [name for name in missing if "/" in name or name not in anywhere] == []
+
+
+def test_every_bundled_provider_is_in_the_overview_and_has_a_page() -> None:
+    """With what it costs and what leaves the machine; the bundled vendor's page is linked."""
+    rows = [line.split("|")[1:-1] for line in OVERVIEW.read_text().splitlines() if line.startswith("|")]
+    cells = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
+    for provider in BUNDLED:
+        page = f"use-{provider.name}.md"
+        name = f"[`{provider.name}`]({page})" if ".vendors." in provider.reference else f"`{provider.name}`"
+        assert all(cells[name]), provider.name
+        assert len(cells[name]) == 4

@@ -19,7 +19,7 @@ from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
 
 _MAX_SCOPE_CHARS = 1_000
-_APPLICATION_ID = int.from_bytes(b"MemV", "big")
+APPLICATION_ID = int.from_bytes(b"MemV", "big")
 SENT = Table(
     "sent",
     "One row per thing that the vendor has received.",
@@ -34,7 +34,7 @@ SENT = Table(
     ),
 )
 _VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
-_SCHEMA = Schema(
+SCHEMA = Schema(
     version=1,
     tables=(SENT, _VERSION),
     indexes=("CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(scope, kind, local_id)",),
@@ -130,5 +130,5 @@ class SentRecord:
                 raise StorageError(f"{self._path} has been closed.")
             if self._database is None:
                 make_private_directory(self._path.parent)
-                self._database = open_database(self._path, _SCHEMA, _APPLICATION_ID)
+                self._database = open_database(self._path, SCHEMA, APPLICATION_ID)
             return self._database

@@ -1,8 +1,10 @@
 """What a vendor receives: turns, writes of curated memory, and boundaries of sessions, as values."""
 
+import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from memoranda.providers.provider import Message
@@ -27,6 +29,11 @@ class Delivery:
     @property
     def may_be_stored(self) -> bool:
         return self.attempt > 1
+
+    @property
+    def iso_time(self) -> str:
+        """`time` in ISO 8601, UTC."""
+        return datetime.fromtimestamp(self.time, UTC).isoformat()
 
     @property
     def uuid(self) -> str:
@@ -54,6 +61,15 @@ class MemoryWrite(Delivery):
     target: str
     content: str
     old_text: str = ""
+
+    @property
+    def entry_id(self) -> str:
+        """A name for the entry as it is now; a later write of the entry has it as its `old_entry_id`."""
+        return digest(self.target, self.content.strip())
+
+    @property
+    def old_entry_id(self) -> str:
+        return digest(self.target, self.old_text.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +100,12 @@ class SessionSwitch(Delivery):
     reset: bool = False
     rewound: bool = False
     reason: str = ""
+
+
+def digest(*parts: str, chars: int = 32) -> str:
+    """A name that is made from texts: the same for the same texts, and another one for others."""
+    raw = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(raw).hexdigest()[:chars]
 
 
 def delivery_facts(facts: Mapping[str, Any], session_id: str, now: float) -> tuple[str, int, float, str]:

@@ -18,6 +18,7 @@ RECALL_LIMIT = ConfigField("recall_limit", "Maximum number of items per turn", d
 TIMEOUT = ConfigField(
     "timeout", "Seconds that a delivery or a tool waits for the service", default=30.0, minimum=1, maximum=300
 )
+ALLOW_HTTP = ConfigField("allow_http", "Accept http:// to another machine, in a network that you trust", default=False)
 COMMON_FIELDS = (MODE, RECALL_LIMIT, TIMEOUT)
 
 

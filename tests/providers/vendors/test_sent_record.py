@@ -1,0 +1,83 @@
+"""The record of what a vendor has received."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memoranda.errors import CorruptStoreError, StorageError
+from memoranda.providers.vendors.sent_record import SentRecord, sent_file
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[SentRecord]:
+    record = SentRecord(tmp_path, "acme", VendorScope(tmp_path))
+    yield record
+    record.close()
+
+
+def test_reading_creates_no_file(record: SentRecord, tmp_path: Path) -> None:
+    """Nothing is written before something was sent."""
+    assert (record.find("turn", "k1"), record.items(), record.scopes()) == (None, [], [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_sent_is_found_until_it_is_deleted(record: SentRecord) -> None:
+    """By kind and local id; a later remote id replaces an earlier one."""
+    record.add("turn", "k1", "r1", "s1")
+    record.add("turn", "k2", session_id="s2")
+    record.add("session", "s1", "u1")
+    record.add("session", "s1", "u2")
+    assert (record.find("turn", "k1"), record.find("turn", "k2"), record.find("session", "s1")) == ("r1", "", "u2")
+    assert [item.local_id for item in record.items()] == ["k1", "k2", "s1"]
+    assert [item.local_id for item in record.items("turn", "s2")] == ["k2"]
+    record.remove(record.items("turn")[0])
+    assert record.find("turn", "k1") is None
+
+
+def test_users_and_profiles_have_separate_records(record: SentRecord, tmp_path: Path) -> None:
+    """In one file, and none sees another's rows."""
+    record.add("session", "s1", "owner")
+    for scope in (VendorScope(tmp_path, user_id="ana"), VendorScope(tmp_path, "work")):
+        other = SentRecord(tmp_path, "acme", scope)
+        assert other.find("session", "s1") is None
+        other.add("session", "s1", scope.peer())
+        other.close()
+    assert record.find("session", "s1") == "owner"
+    assert record.scopes() == ["default", "default__ana", "work"]
+
+
+def test_a_closed_record_refuses_work(record: SentRecord) -> None:
+    """A delivery fails then, and is repeated."""
+    record.add("turn", "k1")
+    record.close()
+    with pytest.raises(StorageError, match="has been closed"):
+        record.add("turn", "k2")
+
+
+@pytest.mark.slow
+def test_the_doctor_repairs_a_damaged_record(tmp_path: Path) -> None:
+    """What is readable is saved, and the damaged file stays beside it."""
+    terminal = Terminal(tmp_path / "home")
+    home = tmp_path / "home"
+    home.mkdir()
+    record = SentRecord(home, "acme", VendorScope(home))
+    for number in range(600):
+        record.add("turn", f"a-long-key-of-a-turn-{number:05}", session_id="s1")
+    record.close()
+    path = sent_file(home, "acme")
+    content = bytearray(path.read_bytes())
+    content[4096 * 6 : 4096 * 7] = b"\xff" * 4096
+    path.write_bytes(content)
+    assert terminal.run("doctor").exit_code != 0
+    terminal.run("doctor", "--fix")
+    repaired = SentRecord(home, "acme", VendorScope(home))
+    try:
+        assert len(repaired.items()) > 300
+    except CorruptStoreError as error:
+        pytest.fail(str(error))
+    finally:
+        repaired.close()
+    assert list(path.parent.glob("acme.db.damaged-*"))
