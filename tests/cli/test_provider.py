@@ -1,6 +1,8 @@
 """`memoranda provider`, as a person uses it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,3 +164,14 @@ def test_a_start_that_takes_too_long_names_the_setting(terminal: Terminal) -> No
     terminal.ok("config", "set", "provider.start_seconds", "0.2")
     report = terminal.run("provider", "test")
     assert "no answer within 0.2 s (provider.start_seconds)" in report.output
+
+
+def test_listing_loads_neither_sessions_nor_vendors(tmp_path: Path) -> None:
+    """A vendor costs nothing before it is chosen, and the list appears at once."""
+    program = (
+        "import sys\nfrom memoranda.cli.main import command\n"
+        f"command(['--home', {str(tmp_path)!r}, 'provider', 'list'], standalone_mode=False)\n"
+        "print([name for name in sys.modules if name.startswith(('memoranda.app', 'memoranda.providers.vendors'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
