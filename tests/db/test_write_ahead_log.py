@@ -1,5 +1,9 @@
-"""The log of a database stays small, however much is written."""
+"""The log of a database stays small however much is written, and is given up where it cannot work."""
 
+import os
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -24,3 +28,58 @@ def test_the_log_does_not_grow_with_what_one_process_writes(tmp_path: Path) -> N
             # Every append logs about five pages of 8 KB.
             logged += 100 * 5 * 8_192
             largest = max(largest, log.stat().st_size)
+
+
+# Opens the store, writes and reads, and prints the journal and what is in it.
+_PROGRAM = """
+import sys
+from memoranda.sessions.store import open_store
+
+with open_store(sys.argv[1]) as store:
+    store.sessions.create_session(sys.argv[2], "cli")
+    store.messages.append_message(sys.argv[2], "user", sys.argv[2])
+    print(store.maintenance.journal, store.usage.statistics()["messages"])
+"""
+
+
+def _run_without_shared_memory(path: Path, session: str) -> subprocess.CompletedProcess[str]:
+    """Run the program while the system cannot map the shared memory of a log, as on some network drives."""
+    shared = [word for name in (path, f"{path}-probe") for word in ("-P", f"{name}-shm")]
+    trace = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "inject=mmap:error=ENODEV", *shared]
+    words = [*trace, sys.executable, "-c", _PROGRAM, str(path), session]
+    return subprocess.run(words, capture_output=True, text=True, timeout=GIVE_UP, check=False)
+
+
+@pytest.fixture
+def can_trace() -> None:
+    """Skips where no system call can be made to fail."""
+    if (
+        shutil.which("strace") is None
+        or subprocess.run(["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("strace, which makes a system call fail, is not here or not allowed")
+
+
+@pytest.mark.slow
+def test_a_file_system_without_shared_memory_gets_no_log(tmp_path: Path, can_trace: None) -> None:
+    """A new file, a second process, and a file with a log that was copied there; each warns once and keeps its rows."""
+    path = tmp_path / "state.db"
+    for number in (1, 2):
+        done = _run_without_shared_memory(path, f"s{number}")
+        assert (done.returncode, done.stdout) == (0, f"delete {number}\n"), done.stderr
+        assert done.stderr.count("without shared memory") == 1
+    # On an ordinary disk the log is back.
+    plain = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, str(path), "s3"], capture_output=True, text=True, timeout=GIVE_UP, check=False
+    )
+    assert plain.stdout == "wal 3\n", plain.stderr
+    with open_store(path) as store:
+        store.sessions.create_session("s4", "cli")
+        store.messages.append_message("s4", "user", "only in the log")
+        copy = tmp_path / "copy" / "state.db"
+        copy.parent.mkdir(mode=0o700)
+        for ending in ("", "-wal"):
+            shutil.copy(f"{path}{ending}", f"{copy}{ending}")
+    done = _run_without_shared_memory(copy, "s5")
+    assert done.stdout == "delete 5\n", done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir() if "probe" in file.name) == []

@@ -24,7 +24,7 @@ def _traced(each: Callable[[sqlite3.Connection], None]) -> Iterator[None]:
     """Every connection that is opened in the block is shown to `each` first."""
     connect = Database._connect
 
-    def traced(self: Database, mode: str) -> sqlite3.Connection:
+    def traced(self: Database, mode: str = "rw") -> sqlite3.Connection:
         connection = connect(self, mode)
         each(connection)
         return connection

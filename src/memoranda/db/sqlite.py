@@ -19,7 +19,7 @@ from urllib.parse import quote
 from memoranda.db import fork_safety
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
 from memoranda.db.orphaned_wal import refuse_missing_main_file, replaced_error
-from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal
+from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal, prepare_connection
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import create_private_file
 
@@ -219,7 +219,7 @@ class Database:
         while True:
             try:
                 with self._mapped_errors():
-                    return self._prepare(self._connect("rw"))
+                    return prepare_connection(self._connect, self._prepare)
             except LockTimeoutError:
                 if time.monotonic() >= deadline:
                     raise
@@ -301,7 +301,7 @@ class Database:
             raise StorageError(f"{self.path} has been closed.")
         if self._writer is None:
             with self._mapped_errors():
-                self._writer = self._prepare(self._connect("rw"))
+                self._writer = prepare_connection(self._connect, self._prepare)
             self._identity = file_identity(self._file)
         return self._writer
 

@@ -16,6 +16,12 @@ _log = logging.getLogger(__name__)
 LARGE_LOG = 4_000_000
 _CHECK_EVERY = 64
 _RESTART_TIMEOUT_MS = 5
+_NO_SHARED_MEMORY = {
+    sqlite3.SQLITE_IOERR_SHMOPEN,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+    sqlite3.SQLITE_IOERR_SHMMAP,
+    sqlite3.SQLITE_IOERR_SHMLOCK,
+}
 # Paths for which the warning was logged.
 _warned: set[Path] = set()
 
@@ -63,21 +69,37 @@ class WalCheckpointer:
             _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
 
 
+def prepare_connection(
+    connect: Callable[[], sqlite3.Connection], prepare: Callable[[sqlite3.Connection], sqlite3.Connection]
+) -> sqlite3.Connection:
+    """Connect and prepare; a file system without shared memory needs a connection that locks the file exclusively.
+
+    SQLite only notices with a read that it cannot map the shared memory of a log, and the connection is useless then.
+    """
+    try:
+        return prepare(connect())
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in _NO_SHARED_MEMORY:
+            raise
+    connection = connect()
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+    return prepare(connection)
+
+
 def choose_journal(connection: sqlite3.Connection, path: Path, deadline: float) -> str:
     """Enable the write-ahead log if that is possible; return the journal mode that is in use."""
 
-    def ask(pragma: str) -> str:
-        return str(retry(connection, pragma, deadline).fetchone()[0])
+    def ask(statement: str) -> str:
+        return str(retry(connection, statement, deadline).fetchone()[0])
 
-    mode = ask("PRAGMA journal_mode")
-    if mode == "wal":
-        return mode
-    try:
-        mode = ask("PRAGMA journal_mode=WAL")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
-            raise
+    if ask("PRAGMA locking_mode") == "exclusive":
+        # There is no shared memory. This copies what a log contains into the file.
         mode = ask("PRAGMA journal_mode=DELETE")
+        ask("PRAGMA locking_mode=NORMAL")
+    else:
+        mode = _ask_for_log(ask, path)
+    # This read releases an exclusive lock, and fails if the shared memory of a log cannot be mapped.
+    ask("SELECT count(*) FROM sqlite_master")
     if mode != "wal" and path not in _warned:
         _warned.add(path)
         _log.warning(
@@ -85,3 +107,32 @@ def choose_journal(connection: sqlite3.Connection, path: Path, deadline: float) 
             "cannot be used. Everything is still durable, but readers and writers wait for each other.", path,
         )  # fmt: skip
     return mode
+
+
+def _ask_for_log(ask: Callable[[str], str], path: Path) -> str:
+    mode = ask("PRAGMA journal_mode")
+    # An attempt in a file that other processes use would make their reads fail until it is given up.
+    if mode == "wal" or (ask("SELECT count(*) FROM sqlite_master") != "0" and not _supports_log(path)):
+        return mode
+    try:
+        return ask("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
+            raise
+        return ask("PRAGMA journal_mode=DELETE")
+
+
+def _supports_log(path: Path) -> bool:
+    """Whether a log works beside a file, tried with another file."""
+    probe = Path(f"{path}-probe")
+    try:
+        with closing(sqlite3.connect(probe, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous=OFF")
+            (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return str(mode) == "wal"
+    except sqlite3.Error:
+        return False
+    finally:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            Path(f"{probe}{ending}").unlink(missing_ok=True)
