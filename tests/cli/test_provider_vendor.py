@@ -10,7 +10,7 @@ import pytest
 import memoranda
 from memoranda.providers.outbox import Outbox
 from tests.cli.terminal import Terminal
-from tests.providers.plugins import add_plugin
+from tests.providers.plugins import add_plugin, plain
 from tests.providers.vendors.acme import AcmeDouble
 from tests.providers.vendors.vendor_contract import SECRET
 
@@ -137,9 +137,22 @@ def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, doubl
 
 def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
     """Nothing is changed."""
-    terminal.ok("provider", "use", "holographic")
+    add_plugin(terminal.home, "plain", plain("plain"))
+    terminal.ok("provider", "use", "plain")
     assert "has no way to delete" in fails(terminal, "provider", "forget", "--yes")
     assert "Name one" in fails(Terminal(terminal.home.parent / "empty"), "provider", "forget")
+
+
+def test_facts_on_this_machine_are_forgotten_too(terminal: Terminal) -> None:
+    """Those of a session, or all of them."""
+    terminal.ok("provider", "use", "holographic")
+    for text in ("one", "two"):
+        with memoranda.open(terminal.home) as memory, memory.session() as session:
+            session.call("fact_store", {"action": "add", "content": f"The zebra number {text} is called Otto."})
+    assert "no record" in terminal.ok("provider", "forget", "--dry-run")
+    assert terminal.json("provider", "forget", "--session", session.id or "", "--yes")["deleted"] == ["1 facts"]
+    assert terminal.json("provider", "forget", "--yes")["deleted"] == ["1 facts"]
+    assert terminal.json("provider", "forget", "--yes")["deleted"] == []
 
 
 def test_the_status_shows_the_name_at_the_vendor(terminal: Terminal, double: AcmeDouble) -> None:

@@ -67,9 +67,12 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
         items = [item for item in record.items() if not session_ids or item.session_id in session_ids]
         others = [scope for scope in record.scopes() if scope != record.scope]
     counts = Counter(item.kind for item in items)
-    received = ", ".join(f"{count} of the kind {kind}" for kind, count in counts.items()) or "nothing that is recorded"
     of_whom = f"user {user}" if user else "the owner of the home"
-    text = f"{name} has received {received} for {of_whom}."
+    if counts:
+        received = ", ".join(f"{count} of the kind {kind}" for kind, count in counts.items())
+        text = f"{name} has received {received} for {of_whom}."
+    else:
+        text = f"This home has no record of what {name} has received for {of_whom}; it is asked to delete what it has."
     if others:
         text += f" It also has data of {', '.join(others)}; --user names one of them."
     data = {"success": True, "dry_run": True, "provider": name, "received": dict(counts), "other_users": others}

@@ -35,6 +35,7 @@ _MAX_NAMES = 4
 _MAX_QUERY_CHARS = 2000
 _MAX_LINE_CHARS = 400
 _DAY = 86_400
+_ALL_FACTS = 10**9
 
 
 class HolographicProvider(MemoryProvider):
@@ -129,6 +130,18 @@ class HolographicProvider(MemoryProvider):
                 category=statement.category,
                 provenance=Provenance(session_id, statement.message, "extraction"),
             )
+
+    def forget(self, session_ids: list[str] | None = None, **facts: Any) -> dict[str, Any]:
+        """Deletes the facts of sessions, or all facts of the user."""
+        store = self._require_store()
+        found = [
+            fact
+            for fact in store.list_facts(limit=_ALL_FACTS)
+            if session_ids is None or fact.provenance.session_id in session_ids
+        ]
+        for fact in found:
+            store.remove(fact.fact_id)
+        return {"deleted": [f"{len(found)} facts"] if found else [], "remaining": []}
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [dict(field) for field in settings_module.SCHEMA]
