@@ -198,7 +198,8 @@ class ProviderContract:
             args = {"user_content": "The zebra is called Otto.", "assistant_content": "Noted."}
             lost = self.lose_next_answer()
             first = _call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=1)
-            assert first.ok is not lost, "a turn whose answer was lost must raise" if lost else first.error
+            # A provider may repeat an idempotent request itself, and so deliver although an answer was lost.
+            assert first.ok or lost, first.error
             _ok(_call(calls, "sync_turn", args, session_id="s1", idempotency_key="k1", attempt=2))
             assert " ".join(self.stored_texts() or ()).count("The zebra is called Otto.") == 1
 
