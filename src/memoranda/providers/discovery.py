@@ -80,6 +80,7 @@ BUNDLED = (
         "SupermemoryProvider",
         "Memories and a profile of the user that Supermemory learns from conversations; cloud.",
     ),
+    _vendor("zep", "ZepProvider", "A graph of facts about each user, with the times when they were true, at Zep."),
 )
 
 

@@ -1,0 +1,187 @@
+"""Zep as a vendor: a graph of facts about each user, in Zep's cloud."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from memoranda.errors import PermanentProviderError
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.setup import ConfigField
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.vendor import Vendor
+from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
+from memoranda.providers.vendors.vendor_tool import VendorTool
+from memoranda.providers.vendors.zep.directory import IDS, SOURCE, ZepDirectory
+from memoranda.providers.vendors.zep.found_items import context_items, fact_items
+from memoranda.providers.vendors.zep.tools import ZepTools
+from memoranda.providers.vendors.zep.turn_messages import batches, build_messages, idempotency_key, missing_messages
+from memoranda.providers.vendors.zep.wire import MAX_EPISODE_CHARS, ZepWire
+from memoranda.support.shorten import shorten_end
+
+CLOUD = "https://api.getzep.com/api/v4"
+_PROMPT = "Zep keeps a graph of facts about this user, with the time at which each was true."
+_TOOLS_PROMPT = (
+    " Tools: zep_search (facts, observations, entities or messages), zep_context (everything about a question),"
+    " zep_remember (store a fact), zep_forget (delete one)."
+)
+
+
+class ZepVendor(Vendor):
+    """Adds each turn to a thread of the user, and recalls facts of the user's graph.
+
+    A repeated delivery is recognised by its `Idempotency-Key`, and, because Zep does not say for how long it remembers
+    these, by the key in the metadata of the newest messages.
+    """
+
+    name = "zep"
+    label = "Zep"
+    fields: ClassVar[tuple[ConfigField, ...]] = (
+        ConfigField("url", "Address of the service", default=CLOUD, env_var="ZEP_API_URL"),
+        ConfigField(
+            "api_key",
+            "API key of a project",
+            secret=True,
+            required=True,
+            url="https://app.getzep.com",
+            env_var="ZEP_API_KEY",
+        ),
+        ConfigField("user_prefix", "How the ids of users begin at Zep", default="memoranda"),
+        *COMMON_FIELDS,
+    )
+    recall_ahead = "always"
+
+    @classmethod
+    def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        return {"user_at_vendor": _user_id(scope, settings)}
+
+    def open(self) -> None:
+        settings = self.settings
+        self._client = RemoteClient(
+            self.name,
+            settings["url"],
+            headers={"Authorization": f"Api-Key {settings['api_key']}"},
+            timeout=settings["timeout"],
+        )
+        self._wire = ZepWire(self._client)
+        self._directory = ZepDirectory(self._wire, self.sent, _user_id(self.scope, settings))
+        self._tools = ZepTools(self._wire, self._directory, self.sent)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def test_connection(self) -> str:
+        name = self._wire.get_project().get("name") or "without a name"
+        return f"Zep answers for the project {name}."
+
+    def prompt_block(self) -> str:
+        return _PROMPT + ("" if self.mode == "context" else _TOOLS_PROMPT)
+
+    def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        user = self._directory.find_user(timeout)
+        return fact_items(self._wire.search(user, "edges", query, limit, timeout)) if user else []
+
+    def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        """What Zep finds relevant to the latest messages of the conversation."""
+        thread = self._directory.find_thread(self.session_id)
+        return context_items(self._wire.get_thread_context(thread, timeout), limit) if thread else []
+
+    def store_turn(self, turn: Turn) -> str | None:
+        name = self.scope.facts.get("user_name", "")
+        messages = build_messages(
+            turn.user, turn.assistant, turn.key, turn.session_id, _iso_time(turn.time), shorten_end(name, 100)
+        )
+
+        def add_to(thread: str) -> str:
+            left = missing_messages(messages, self._wire.newest_messages(thread)) if turn.may_be_stored else messages
+            for batch, key in batches(left, thread):
+                self._wire.add_messages(thread, batch, key)
+            return thread
+
+        return self._directory.with_thread(turn.session_id, add_to) if messages else None
+
+    def store_memory_write(self, write: MemoryWrite) -> str | None:
+        """Mirror an entry as an episode of the graph; a replaced or removed one is deleted there."""
+        if write.action in ("replace", "remove") and write.old_text:
+            self._delete_entry(write.target, write.old_text)
+        content = write.content.replace("\x00", "").strip()
+        if write.action == "remove" or not content:
+            return None
+        known = self.sent.find("entry", self._entry_id(write.target, content))
+        if known:
+            return known
+        about = "profile of the user" if write.target == "user" else "notes of the assistant"
+
+        def add_to(user: str) -> str:
+            episode = {
+                "data": shorten_end(content, MAX_EPISODE_CHARS),
+                "source_description": about,
+                "metadata": {"source": SOURCE, "key": write.key},
+                "reference_time": _iso_time(write.time),
+            }
+            return str(self._wire.add_episode(user, episode, idempotency_key(f"{user} {write.key}")).get("uuid") or "")
+
+        episode = self._directory.with_user(add_to)
+        self.sent.add("entry", self._entry_id(write.target, content), episode, write.session_id)
+        return episode
+
+    def tools(self) -> Sequence[VendorTool]:
+        return self._tools.offered()
+
+    def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
+        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        if session_ids is None:
+            user = self._directory.find_user()
+            if user:
+                self._wire.delete_user(user)
+            self._directory.remove()
+            return [item for item in items if item.kind not in IDS], []
+        self._delete_sessions(session_ids, items)
+        return [item for item in items if item.kind not in IDS], [
+            "facts that Zep drew from several conversations, and summaries of the user"
+        ]
+
+    def _delete_sessions(self, session_ids: Collection[str], items: Collection[SentItem]) -> None:
+        """Delete threads and what was extracted from them alone, and the episodes that were stored in them."""
+        user = self._directory.find_user()
+        if not user:
+            return
+        for item in items:
+            if item.kind in ("entry", "episode") and item.remote_id:
+                self._wire.delete_item(user, "episodes", item.remote_id)
+        for session_id in session_ids:
+            thread = self._directory.find_thread(session_id)
+            if thread:
+                for episode in [str(row["uuid"]) for row in self._wire.list_thread_episodes(thread)]:
+                    self._wire.delete_item(user, "episodes", episode)
+                self._wire.delete_thread(thread)
+                self._directory.remove(session_id)
+
+    def _delete_entry(self, target: str, text: str) -> None:
+        user, local_id = self._directory.find_user(), self._entry_id(target, text)
+        known = [item for item in self.sent.items("entry") if item.local_id == local_id]
+        for item in known:
+            if user and item.remote_id:
+                self._wire.delete_item(user, "episodes", item.remote_id)
+            self.sent.remove(item)
+
+    def _entry_id(self, target: str, text: str) -> str:
+        """The local id of an entry of curated memory, by which its episode is found."""
+        return idempotency_key(f"{_user_id(self.scope, self.settings)} {target} {text.strip()}")
+
+
+def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:
+    """The id of the user at Zep: readable, and different for every user of every profile."""
+    prefix = str(settings["user_prefix"])
+    if not prefix.replace("-", "").isalnum() or len(prefix) > 100:
+        raise PermanentProviderError(
+            f"zep: user_prefix must be letters, digits and -, not {prefix[:60]!r}."
+            " 'memoranda provider setup zep' sets it."
+        )
+    return f"{prefix}_{scope.peer(max_chars=300)}"
+
+
+def _iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
