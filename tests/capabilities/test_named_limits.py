@@ -54,6 +54,18 @@ def test_facts_lose_weight_with_age_where_that_is_wanted(tmp_path: Path) -> None
     assert "half_life_days" in status
 
 
+def test_old_entries_are_listed_and_confirmed(tmp_path: Path) -> None:
+    """Nothing vanishes by itself; a person decides about what was not touched for a while."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("memory", "add", "The port is 8443.")
+    assert terminal.json("memory", "stale")["entries"] == []
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date().isoformat()
+    (entry,) = terminal.json("memory", "stale", "--older-than", tomorrow)["entries"]
+    assert entry["text"] == "The port is 8443."
+    terminal.ok("memory", "confirm", entry["handle"])
+    assert entry["checked_at"] <= terminal.json("memory", "stale", "--older-than", tomorrow)["entries"][0]["checked_at"]
+
+
 def test_the_limits_of_the_files_are_settings(tmp_path: Path) -> None:
     """A larger memory costs more of every prompt, so a person decides."""
     terminal = Terminal(tmp_path)

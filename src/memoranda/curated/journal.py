@@ -26,6 +26,7 @@ MemoryAction = Literal[
     "outside",  # another program changed the file
     "allow",  # a person accepted a scanner finding
     "revoke",  # a person revoked that
+    "confirm",  # a person said that an entry is still true; `note` is its handle
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 

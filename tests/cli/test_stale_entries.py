@@ -1,0 +1,31 @@
+"""`memoranda memory stale` and `confirm`, as a person uses them."""
+
+from pathlib import Path
+
+from tests.cli.terminal import Terminal
+
+
+def test_old_entries_are_listed_until_they_are_confirmed(tmp_path: Path) -> None:
+    """With their handles, the oldest first; nothing is changed by looking."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("memory", "add", "Uses tabs.")
+    terminal.ok("memory", "add", "Lives in Oslo.", "--target", "user")
+    assert "since then" in terminal.ok("memory", "stale")
+    journal = tmp_path / "memories" / "journal.jsonl"
+    first, second = journal.read_text("utf-8").splitlines()
+    year = first.split('"at":"')[1][:4]
+    journal.write_text(f"{first.replace(year, '2021')}\n{second.replace(year, '2020')}\n", "utf-8")
+    listed = terminal.json("memory", "stale")["entries"]
+    assert [(item["target"], item["text"]) for item in listed] == [
+        ("user", "Lives in Oslo."),
+        ("memory", "Uses tabs."),
+    ]
+    assert [item["text"] for item in terminal.json("memory", "stale", "--older-than", "2021-01-01")["entries"]] == [
+        "Lives in Oslo."
+    ]
+    assert "Confirmed: Lives in Oslo." in terminal.ok("memory", "confirm", listed[0]["handle"])
+    shown = terminal.ok("memory", "stale")
+    assert "Uses tabs." in shown and "Oslo" not in shown and "memory confirm" in shown
+    refused = terminal.run("memory", "confirm", "tabs", "--target", "user")
+    assert refused.exit_code != 0 and "Nothing was confirmed" in refused.output
+    assert "confirm by person" in terminal.ok("memory", "log")
