@@ -46,6 +46,8 @@ OTHER_VALUES = {
     "budget.daily_tokens": 12, "skills.enabled": False, "skills.agent_writes": False, "prompt.guidance": False,
     "prompt.project_files": False, "prompt.project_file_chars": 13, "prompt.timezone": "UTC",
     "sessions.redact_secrets": False, "search.answer_chars": 5000, "hooks.helper": False,
+    "sessions.auto_prune": True, "sessions.retention_days": 10, "sessions.min_interval_hours": 5,
+    "sessions.vacuum_after_prune": False,
     "sessions.turn_wait": 2.5, "agent.keep_interrupted": False, "search.summarize": True,
     "search.summary_model": "small",
 }  # fmt: skip

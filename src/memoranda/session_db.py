@@ -22,6 +22,7 @@ from memoranda.sessions.message_edits import MessageEdits
 from memoranda.sessions.messages import Messages
 from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
+from memoranda.sessions.scheduled_prune import ScheduledPrune
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
@@ -163,7 +164,8 @@ class SessionDB(SearchableStore):
     archive_sessions = _Delegate("deletion", Deletion.archive_sessions)
     count_empty_sessions = _Delegate("deletion", Deletion.count_empty_sessions)
     delete_empty_sessions = _Delegate("deletion", Deletion.delete_empty_sessions)
-    prune_when_due = _Delegate("deletion", Deletion.prune_when_due)
+    prune_when_due = _Delegate("scheduled_prune", ScheduledPrune.prune_when_due)
+    last_prune = _Delegate("scheduled_prune", ScheduledPrune.last_prune)
     empty_log = _Delegate("deletion", Deletion.empty_log)
     vacuum = _Delegate("deletion", Deletion.vacuum)
     export_session = _Delegate("transfer", Transfer.export_session)

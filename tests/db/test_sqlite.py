@@ -148,6 +148,17 @@ def test_vacuum_gives_room_back(database: Database) -> None:
     assert _names(database) == []
 
 
+def test_vacuum_that_takes_too_long_changes_nothing(database: Database) -> None:
+    """Nothing can be written meanwhile, so a caller may limit it; the next writer finds the file as it was."""
+    with database.writing() as connection:
+        connection.executemany("INSERT INTO things (name) VALUES (?)", ((str(number),) for number in range(20_000)))
+    assert database.vacuum(max_seconds=0.0) is False
+    with database.writing() as connection:
+        _add(connection, "later")
+    assert len(_names(database)) == 20_001
+    assert database.vacuum(max_seconds=HANG) is True
+
+
 def test_shrinking_the_log_does_not_wait_for_a_reader(database: Database) -> None:
     """It is left for later."""
     with closing(sqlite3.connect(database.path)) as other:

@@ -1,8 +1,8 @@
-"""Logs what a long-running process uses to a file in its home, without keeping that file open."""
+"""Logs what a long-running process uses and deletes to a file in its home, without keeping that file open."""
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memoranda.agent import process_resources
@@ -10,6 +10,8 @@ from memoranda.agent.process_resources import ResourceLogger
 
 # A process that ends sooner is not long-running, and its start is not delayed by the log.
 START_DELAY_SECONDS = 5.0
+# The second one by its name: a process that prunes nothing does not load it.
+_LOGGERS = (process_resources.__name__, "memoranda.app.automatic_prune")
 
 
 class _HomeLog(logging.Handler):
@@ -35,16 +37,28 @@ class _HomeLog(logging.Handler):
 
 @contextmanager
 def log_resources(root: Path, name: str) -> Iterator[None]:
-    """Logs memory, threads, open files and garbage collections to `logs/<name>.log` while the block runs."""
+    """Logs memory, threads, open files and garbage collections to `logs/<name>.log` while the block runs.
+
+    What is pruned automatically is logged there, too.
+    """
     handler = _HomeLog(root, name)
-    logger = logging.getLogger(process_resources.__name__)
+    with ExitStack() as stack:
+        for logger in _LOGGERS:
+            stack.enter_context(_send(logger, handler))
+        stack.enter_context(ResourceLogger(start_delay_seconds=START_DELAY_SECONDS))
+        yield
+
+
+@contextmanager
+def _send(name: str, handler: logging.Handler) -> Iterator[None]:
+    """Sends what a logger logs to one handler and nowhere else while the block runs."""
+    logger = logging.getLogger(name)
     level, propagates = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
     try:
-        with ResourceLogger(start_delay_seconds=START_DELAY_SECONDS):
-            yield
+        yield
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

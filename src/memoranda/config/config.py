@@ -11,6 +11,7 @@ from memoranda.prompt.settings import PromptSettings
 from memoranda.providers.settings import ProviderSettings
 from memoranda.recall.settings import RecallSettings
 from memoranda.review.settings import ReviewSettings
+from memoranda.sessions.settings import RetentionSettings
 from memoranda.skills.settings import SkillSettings
 from memoranda.spending.settings import BudgetSettings
 
@@ -30,6 +31,7 @@ class Config:
     compression: CompressionSettings = field(default_factory=CompressionSettings)
     review: ReviewSettings = field(default_factory=ReviewSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     redact_secrets: bool = True
     hook_helper: bool = True
     turn_wait: float = 30.0
@@ -47,6 +49,10 @@ _ELSEWHERE = {
     "memory.nudge_interval": ("review", "nudge_interval"),
     "agent.delegation_depth": ("delegation", "max_depth"),
     "sessions.redact_secrets": ("", "redact_secrets"),
+    "sessions.auto_prune": ("retention", "auto_prune"),
+    "sessions.retention_days": ("retention", "retention_days"),
+    "sessions.min_interval_hours": ("retention", "min_interval_hours"),
+    "sessions.vacuum_after_prune": ("retention", "vacuum_after_prune"),
     "hooks.helper": ("", "hook_helper"),
     "sessions.turn_wait": ("", "turn_wait"),
 }

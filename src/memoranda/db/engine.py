@@ -121,7 +121,7 @@ class Engine(Protocol):
     def check(self) -> list[str]:
         """Describe damage in the engine's words; empty if the database is undamaged."""
 
-    def vacuum(self) -> None:
-        """Return the space of deleted rows to the file system."""
+    def vacuum(self, max_seconds: float | None = None) -> bool:
+        """Return the space of deleted rows to the file system; False if that takes longer, and nothing changed."""
 
     def close(self) -> None: ...

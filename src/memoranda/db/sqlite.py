@@ -19,6 +19,7 @@ from urllib.parse import quote
 from memoranda.db import fork_safety
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
 from memoranda.db.orphaned_wal import refuse_missing_main_file, replaced_error
+from memoranda.db.vacuum import rewrite_file
 from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal, prepare_connection
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import create_private_file
@@ -183,10 +184,10 @@ class Database:
             return [str(error.__cause__ or error)]
         return [] if found == ["ok"] else found
 
-    def vacuum(self) -> None:
-        """Rewrite the file without the space of deleted rows."""
+    def vacuum(self, max_seconds: float | None = None) -> bool:
+        """Rewrite the file without the space of deleted rows; give up after `max_seconds`, which leaves it as it is."""
         with self._lock, self._mapped_errors():
-            self._writing_connection().execute("VACUUM")
+            return rewrite_file(self._writing_connection(), max_seconds)
 
     @property
     def closed(self) -> bool:

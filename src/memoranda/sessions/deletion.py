@@ -16,7 +16,6 @@ _DAY = 86_400
 _COLUMNS = ("id", "title", "source", "started_at", "last_active", "own_message_count", "conversation_id")
 _NAMES = tuple("message_count" if name == "own_message_count" else name for name in _COLUMNS)
 _BATCH_SIZE = 500
-_LAST_PRUNE = "last_auto_prune"
 
 
 class Deletion(StorePart):
@@ -80,7 +79,7 @@ class Deletion(StorePart):
         fields of `SessionFilter`.
         """
         with self._engine.writing() as connection:
-            candidates = self._candidates(connection, older_than_days, source, SessionFilter.of(filters))
+            candidates = self._candidates(connection, older_than_days, source, SessionFilter.of(filters), confirmed)
             found = [row["id"] for row in candidates]
             count = self._delete(
                 connection,
@@ -117,32 +116,12 @@ class Deletion(StorePart):
         with self._engine.writing() as connection:
             return self._delete(connection, self._empty(connection))
 
-    def prune_when_due(self, older_than_days: float, *, interval_hours: float = 24, vacuum: bool = True) -> int | None:
-        """Prune if the last time is long enough ago, and return how many sessions went; None if it is not due.
-
-        The store remembers the time, so that several processes together prune once per interval. The file shrinks
-        afterwards if something was deleted.
-        """
-        with self._engine.writing() as connection:
-            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_LAST_PRUNE,)).fetchone()
-            if row is not None and time.time() - _seconds(row[0]) < interval_hours * 3600:
-                return None
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_LAST_PRUNE, repr(time.time())),
-            )
-        count = self.prune_sessions(older_than_days)
-        if count and vacuum:
-            self.vacuum()
-        return count
-
     def empty_log(self) -> bool:
         """Remove deleted text also from the write-ahead log; False while another process still reads it."""
         return self._engine.shrink_log()
 
     def vacuum(self) -> None:
-        """Return the space of deleted messages to the file system."""
+        """Return the space of deleted messages to the file system; nothing can be recorded meanwhile."""
         self._engine.vacuum()
 
     def _empty(self, connection: Connection) -> list[str]:
@@ -155,11 +134,21 @@ class Deletion(StorePart):
         return [row[0] for row in rows]
 
     def _candidates(
-        self, connection: Connection, days: float, source: str | None, chosen: SessionFilter
+        self,
+        connection: Connection,
+        days: float,
+        source: str | None,
+        chosen: SessionFilter,
+        confirmed: Collection[str] | None = None,
     ) -> list[dict[str, Any]]:
         condition, values = self._old_condition(days, source)
         narrowing = chosen.condition(self._dialect)
         condition, values = f"{condition} AND {narrowing.text}", [*values, *narrowing.values]
+        if confirmed is not None and len(confirmed) <= _BATCH_SIZE:
+            # Whether a conversation is old depends on no other one, so a few need not wait for the search of all.
+            ids = self._dialect.one_of("id", confirmed)
+            condition += f" AND conversation_id IN (SELECT conversation_id FROM sessions WHERE {ids.text})"
+            values += ids.values
         old = dict(connection.execute(f"SELECT id, conversation_id FROM sessions WHERE {condition}", values))
         cutoff = time.time() - days * _DAY
         families = {session_id: self._with_delegates(connection, [session_id]) for session_id in old}
@@ -213,14 +202,6 @@ class Deletion(StorePart):
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
         )
         return condition, [*values, values[len(self._scope.values)]]
-
-
-def _seconds(text: str) -> float:
-    """A stored timestamp; 0 for a text that is none, which another program may have stored."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
 
 
 def _delete(connection: Connection, session_id: str) -> None:

@@ -17,6 +17,7 @@ from memoranda.sessions.message_edits import MessageEdits
 from memoranda.sessions.messages import Messages
 from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
+from memoranda.sessions.scheduled_prune import ScheduledPrune
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
@@ -65,6 +66,10 @@ class SessionStore:
     @lazy_attribute
     def imported_rows(self) -> ImportedRows:
         return ImportedRows(*self._common, self.messages)
+
+    @lazy_attribute
+    def scheduled_prune(self) -> ScheduledPrune:
+        return ScheduledPrune(*self._common, self.deletion)
 
     @lazy_attribute
     def rotation(self) -> Rotation:

@@ -12,7 +12,7 @@ import socket
 import sqlite3
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS
 from memoranda.adapters.hosts.hook_log import HookCaller, HookLog
 from memoranda.adapters.hosts.hooks import read_payload
 from memoranda.adapters.hosts.prompt_store import PromptStore
+from memoranda.cli.background_prune import prune_while_open
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles, remove_stale_files, write_info
 from memoranda.cli.hosts.helper_protocol import ANSWER, FAILED, LEAVING
@@ -108,7 +109,12 @@ class HookHelper:
             # Until it listens, hooks are refused at once instead of waiting for what is loaded here.
             self._prepare()
             listener.listen()
-            with suppress(SystemExit), log_resources(self._home.root, "hook-helper"):
+            config = self._config.load()
+            with (
+                suppress(SystemExit),
+                log_resources(self._home.root, "hook-helper"),
+                nullcontext() if config is None else prune_while_open(self._home, config.retention),
+            ):
                 self._serve(listener)
 
     def _prepare(self) -> None:

@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import archive, list_and_show, rename_and_delete, transfer
+from memoranda.cli.sessions import archive, list_and_show, prune, rename_and_delete, transfer
 
 _EPILOG = """\b
 Examples:
@@ -28,7 +28,8 @@ for _subcommand in (
     archive.archive,
     archive.unarchive,
     rename_and_delete.delete_command,
-    rename_and_delete.prune,
+    prune.prune,
+    prune.vacuum,
     transfer.export,
     transfer.import_file,
 ):

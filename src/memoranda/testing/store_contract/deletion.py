@@ -179,15 +179,39 @@ class DeletionContract:
         assert store.listing.session_count() == 5
 
     def test_pruning_on_an_interval_happens_once_per_interval(self, store: SessionStore) -> None:
-        """The store remembers when it was last pruned."""
-        old(store, "a", 100)
-        assert store.deletion.prune_when_due(90) == 1
+        """The store remembers when it was last pruned; open and archived sessions stay."""
+        prune = store.scheduled_prune
+        assert prune.last_prune() is None
+        before = time.time()
+        for name in ("a", "archived", "open"):
+            old(store, name, 100)
+        store.sessions.set_session_archived("archived", True)
+        store.sessions.reopen_session("open")
+        assert prune.prune_when_due(90) == 1
+        assert before <= (prune.last_prune() or 0) <= time.time()
         old(store, "b", 100)
-        assert store.deletion.prune_when_due(90) is None
-        assert store.deletion.prune_when_due(90, interval_hours=0) == 1
+        assert prune.prune_when_due(90) is None
+        assert prune.prune_when_due(90, interval_hours=0) == 1
+        assert prune.prune_when_due(90, interval_hours=0, archived=None) == 1
+        assert store.listing.session_count() == 1
+
+    def test_pruning_on_an_interval_deletes_a_few_sessions_at_a_time(self, store: SessionStore) -> None:
+        """It can be stopped in between, and deletes all of them otherwise; a conversation stays in one piece."""
+        for number in range(45):
+            old(store, f"s{number}", 100)
+        chain(store, "c1", "c2", "c3")
+        store.sessions.end_session("c3", "user_exit")
+        answers = iter([False, True])
+        first = store.scheduled_prune.prune_when_due(90, stopped=lambda: next(answers))
+        assert first is not None and 20 <= first < 45
+        left = {row["id"] for row in store.deletion.list_prune_candidates(90)}
+        assert len(left) == 48 - first and len(left & {"c1", "c2", "c3"}) in (0, 3)
+        assert store.scheduled_prune.prune_when_due(90, interval_hours=0) == 48 - first
+        assert store.listing.session_count() == 0
 
     def test_pruning_on_an_interval_ignores_a_damaged_time(self, store: SessionStore) -> None:
         """Another program may have stored something else under the key."""
         old(store, "a", 100)
         store.usage.set_meta("last_auto_prune", "yesterday")
-        assert store.deletion.prune_when_due(90) == 1
+        assert store.scheduled_prune.last_prune() is None
+        assert store.scheduled_prune.prune_when_due(90) == 1

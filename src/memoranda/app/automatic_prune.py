@@ -1,0 +1,62 @@
+"""Prunes old sessions in a thread of a long-running process, when the settings of the home ask for it."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoranda.db.orphaned_wal import database_exists
+from memoranda.errors import MemorandaError
+from memoranda.sessions.settings import RetentionSettings
+from memoranda.sessions.store import open_store
+
+_log = logging.getLogger(__name__)
+# A process that ends sooner is not long-running, and what it was started for comes first.
+START_DELAY_SECONDS = 5.0
+_STOP_SECONDS = 2.0
+
+
+@contextmanager
+def prune_in_background(state_db: Path, settings: RetentionSettings) -> Iterator[None]:
+    """While the block runs, delete what is due, once; without `auto_prune` nothing happens.
+
+    The sessions of all users are pruned. The thread has its own connection, deletes a few sessions at a time, and stops
+    after the present step when the block ends.
+    """
+    if not settings.auto_prune:
+        yield
+        return
+    stopped = threading.Event()
+
+    def run() -> None:
+        if not stopped.wait(START_DELAY_SECONDS):
+            prune_if_due(state_db, settings, stopped)
+
+    thread = threading.Thread(target=run, name="memoranda-prune", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(timeout=_STOP_SECONDS)
+
+
+def prune_if_due(state_db: Path, settings: RetentionSettings, stopped: threading.Event) -> None:
+    """Prune a record that exists, and log what was deleted; a failure is logged, and the next process tries again."""
+    if not database_exists(state_db):
+        return
+    try:
+        with open_store(state_db) as store:
+            count = store.scheduled_prune.prune_when_due(
+                settings.retention_days,
+                interval_hours=settings.min_interval_hours,
+                vacuum=settings.vacuum_after_prune,
+                stopped=stopped.is_set,
+            )
+    except (MemorandaError, OSError, sqlite3.Error) as error:
+        _log.warning("Old sessions could not be pruned: %s", error)
+        return
+    if count:
+        _log.info("Deleted %d sessions without a message for %d days.", count, settings.retention_days)

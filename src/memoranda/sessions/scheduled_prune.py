@@ -1,0 +1,103 @@
+"""Prunes old sessions at intervals, in steps that leave room for other writers."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from memoranda.db.engine import Engine
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.deletion import Deletion
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart
+
+_LAST_PRUNE = "last_auto_prune"
+# Deleting this many takes less than a turn notices.
+_STEP_MESSAGES = 200
+_STEP_SESSIONS = 20
+_PAUSE = 0.02
+# Nothing can be recorded while the file is rewritten, and a writer waits ten seconds.
+_MAX_VACUUM_SECONDS = 2.0
+
+
+class ScheduledPrune(StorePart):
+    """Deletes old sessions when it is time to."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, deletion: Deletion) -> None:
+        super().__init__(engine, scope, redactor)
+        self._deletion = deletion
+
+    def last_prune(self) -> float | None:
+        """When sessions were last pruned at an interval, in seconds since 1970; None if never."""
+        with self._engine.reading() as connection:
+            return _read_time(connection)
+
+    def prune_when_due(
+        self,
+        /,
+        older_than_days: float,
+        *,
+        interval_hours: float = 24,
+        vacuum: bool = True,
+        stopped: Callable[[], bool] = lambda: False,
+        **filters: Any,
+    ) -> int | None:
+        """Prune if the last time is long enough ago, and return how many sessions were deleted; None if it is not due.
+
+        The store remembers the time, so that several processes together prune once per interval. Archived sessions
+        stay, unless `archived` says otherwise; `filters` are the fields of `SessionFilter`. A few sessions are deleted
+        at a time, so that other writers never wait long, and `stopped` is asked in between. The file shrinks afterwards
+        if something was deleted, and if that takes less than two seconds.
+        """
+        if not self._claim(interval_hours):
+            return None
+        chosen = {"archived": False, **filters}
+        rows = self._deletion.list_prune_candidates(older_than_days, **chosen)
+        count = 0
+        for step in _steps(rows):
+            if stopped():
+                return count
+            # A session that became active in the meantime stays.
+            count += self._deletion.prune_sessions(older_than_days, confirmed=step, **chosen)
+            time.sleep(_PAUSE)
+        if count and vacuum and not stopped() and self._engine.vacuum(max_seconds=_MAX_VACUUM_SECONDS):
+            self._engine.shrink_log()
+        return count
+
+    def _claim(self, interval_hours: float) -> bool:
+        """Set the time of the last prune to now; False if the last one is too recent."""
+        with self._engine.writing() as connection:
+            last = _read_time(connection)
+            if last is not None and time.time() - last < interval_hours * 3600:
+                return False
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (_LAST_PRUNE, repr(time.time())),
+            )
+            return True
+
+
+def _read_time(connection: Any) -> float | None:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_LAST_PRUNE,)).fetchone()
+    try:
+        return None if row is None else float(row[0])
+    except ValueError:
+        # Another program may have stored something else.
+        return None
+
+
+def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[str]]:
+    """The ids of a few sessions at a time; those of one conversation stay together."""
+    conversations: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        conversations.setdefault(row["conversation_id"], []).append(row)
+    step: list[str] = []
+    messages = 0
+    for members in conversations.values():
+        step += [row["id"] for row in members]
+        messages += sum(row["message_count"] for row in members)
+        if len(step) >= _STEP_SESSIONS or messages >= _STEP_MESSAGES:
+            yield frozenset(step)
+            step, messages = [], 0
+    if step:
+        yield frozenset(step)

@@ -1,0 +1,13 @@
+"""Settings of the record: what is deleted automatically, which is nothing by default."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """With `auto_prune`, ended sessions without a message for `retention_days` are deleted at intervals."""
+
+    auto_prune: bool = False
+    retention_days: int = 90
+    min_interval_hours: int = 24
+    vacuum_after_prune: bool = True
