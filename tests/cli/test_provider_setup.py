@@ -203,7 +203,7 @@ def _rest(terminal: int) -> str:
 def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
     """By number or name; a wrong answer is asked again, a blank one takes what is offered, a secret is not shown."""
     add_plugin(terminal.home, "asking", ASKING)
-    answers = ("7", "asking", "moon", "us", "", "top-secret", "", "many", "8")
+    answers = ("70", "asking", "moon", "us", "", "top-secret", "", "many", "8")
     code, shown = _typed(terminal.home, *answers)
     assert code == 0, shown
     assert "is not one of them" in shown

@@ -46,6 +46,9 @@ class ConfigField:
     default_from: Mapping[str, Any] | None = None
     minimum: float | None = None
     maximum: float | None = None
+    in_env_file: bool = True
+    """False if the provider reads the value from its settings. The record hides whatever is in `.env`, so words that
+    people use must not get there."""
 
     def as_schema(self) -> dict[str, Any]:
         """The field as an entry of `get_config_schema`, without the parts that have no value."""
@@ -147,6 +150,7 @@ def _field(entry: Mapping[str, Any]) -> ConfigField:
         default_from=derived if derived and isinstance(derived.get("map"), dict) else None,
         minimum=part("minimum", int, float),
         maximum=part("maximum", int, float),
+        in_env_file=entry.get("in_env_file") is not False,
     )
 
 
@@ -181,12 +185,19 @@ def resolve_values(
     return values
 
 
-def variables_of(fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, str]:
-    """The values for `.env` by variable; raises ProviderError for one that cannot be stored there."""
+def variables_of(fields: list[ConfigField], values: Mapping[str, Any], stored: Collection[str] = ()) -> dict[str, str]:
+    """The values for `.env` by variable; raises ProviderError for one that cannot be stored there.
+
+    `stored` are variables that are in the file already: they are kept up to date, whatever their field says.
+    """
     nameless = [field.key for field in fields if field.secret and field.key in values and not field.env_var]
     if nameless:
         raise ProviderError(f"{', '.join(nameless)}: the provider names no variable for this secret.")
-    found = {field.env_var: _as_text(values[field.key]) for field in fields if field.env_var and field.key in values}
+    found = {
+        field.env_var: _as_text(values[field.key])
+        for field in fields
+        if field.env_var and field.key in values and (field.secret or field.in_env_file or field.env_var in stored)
+    }
     for variable, text in found.items():
         if not text.isprintable():
             raise ProviderError(f"The value for {variable} must be one line of text.")

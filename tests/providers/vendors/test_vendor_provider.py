@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from memoranda.errors import PermanentProviderError, ProviderError, TemporaryPro
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import own_members
 from memoranda.providers.settings import ProviderSettings
-from memoranda.providers.setup import fields_of, write_settings
+from memoranda.providers.setup import fields_of, variables_of, write_settings
 from tests.providers.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.providers.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP
@@ -182,8 +183,9 @@ def test_a_setting_outside_its_limits_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_schema_of_its_fields_is_read_back_unchanged(tmp_path: Path) -> None:
-    """Setup sees what the vendor declares."""
-    assert tuple(fields_of(AcmeProvider(tmp_path))) == AcmeVendor.fields
+    """Setup sees what the vendor declares, and that only secrets go to `.env`."""
+    expected = [field if field.secret else replace(field, in_env_file=False) for field in AcmeVendor.fields]
+    assert fields_of(AcmeProvider(tmp_path)) == expected
 
 
 def test_forget_deletes_what_was_sent(state: AcmeDouble, provider: AcmeProvider, tmp_path: Path) -> None:
@@ -222,3 +224,10 @@ def test_the_manager_queues_nothing_that_a_vendor_does_not_have(tmp_path: Path) 
     own = own_members(AcmeProvider(tmp_path))
     assert {"sync_turn", "on_memory_write", "on_session_switch", "test_connection", "forget"} <= own
     assert not {"on_session_end", "on_delegation", "on_pre_compress", "system_prompt_block", "check"} & own
+
+
+def test_only_secrets_are_written_to_the_env_file(provider: AcmeProvider) -> None:
+    """The record hides whatever is in `.env`, and an address or a name is no secret; a variable there stays current."""
+    fields, values = fields_of(provider), {"url": "http://127.0.0.1", "api_key": SECRET}
+    assert variables_of(fields, values) == {"ACME_API_KEY": SECRET}
+    assert variables_of(fields, values, {"ACME_URL"}) == {"ACME_API_KEY": SECRET, "ACME_URL": "http://127.0.0.1"}

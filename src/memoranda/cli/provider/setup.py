@@ -105,12 +105,12 @@ def setup(
     answers = ask_fields(inspection.fields, saved, present) if interactive else _parse_pairs(assignments)
     values = resolve_values(inspection.fields, answers, saved, present)
     output = _save_and_use(home, name, inspection, values)
-    return output if no_test else _with_test_call(output, home, found, variables_of(inspection.fields, values))
+    return output if no_test else _with_test_call(output, home, found, variables_of(inspection.fields, values, stored))
 
 
 def _save_and_use(home: Home, name: str, inspection: Inspection, values: Mapping[str, Any]) -> CommandOutput:
     """Save all values and use the provider, or change nothing."""
-    variables = variables_of(inspection.fields, values)
+    variables = variables_of(inspection.fields, values, config.read_secrets(home))
     secret = {field.key: field.env_var for field in inspection.fields if field.secret}
     with restored_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
         for variable, value in variables.items():

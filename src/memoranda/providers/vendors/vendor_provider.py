@@ -206,7 +206,10 @@ class VendorProvider(MemoryProvider):
         return {"deleted": [f"{count} of the kind {kind}" for kind, count in counts.items()], "remaining": remaining}
 
     def get_config_schema(self) -> list[dict[str, Any]]:
-        return [field.as_schema() for field in self.vendor_class.fields]
+        # Settings are read from their own file, so only secrets go to `.env`.
+        return [
+            field.as_schema() | ({} if field.secret else {"in_env_file": False}) for field in self.vendor_class.fields
+        ]
 
     def get_status_config(self, provider_config: dict[str, Any], **facts: Facts) -> dict[str, Any]:
         if self._home is None:
