@@ -1,16 +1,14 @@
 """What vendors expect of answers: a shape, and statuses that are answers like any other."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 
 JsonObject = dict[str, Any]
-_Result = TypeVar("_Result")
-_Default = TypeVar("_Default")
 
 
-def unless_refused(call: Callable[[], _Result], default: _Default, *statuses: int) -> _Result | _Default:
+def unless_refused(call: Callable[[], Any], default: Any, *statuses: int) -> Any:
     """The result of a call; `default` if the service refuses it with one of the statuses, 404 if none is named."""
     try:
         return call()

@@ -7,6 +7,7 @@ the outbox could not be updated after its delivery. The record has ids and no te
 
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +99,10 @@ class SentRecord:
                 (self.scope, kind, session_id),
             ).fetchall()
         return [SentItem(*row) for row in rows]
+
+    def of_sessions(self, session_ids: Collection[str] | None) -> list[SentItem]:
+        """What was sent of some sessions, oldest first; everything if None."""
+        return [item for item in self.items() if session_ids is None or item.session_id in session_ids]
 
     def scopes(self) -> list[str]:
         """The names of all users that have something in the record."""

@@ -155,5 +155,5 @@ class Vendor(ABC):
 
         Return the items of `self.sent` that are deleted, and descriptions of what remains. Raises ProviderError.
         """
-        kept = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        kept = self.sent.of_sessions(session_ids)
         return [], [f"{len(kept)} turns and memory writes: {self.label} offers no way to delete them"] if kept else []

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
 
 # The server refuses longer ids of banks.
@@ -117,22 +118,14 @@ class HindsightBank:
     def recall(self, query: str, options: RecallOptions, *, timeout: float | None = None) -> list[RecalledItem]:
         """What the bank remembers about a query, best first; nothing if it does not exist yet."""
         body = {"query": query, **options.as_json()}
-        try:
-            answer = self._client.post(f"{self._path}/memories/recall", body, timeout=timeout, retry_safe=True)
-        except PermanentProviderError as error:
-            if error.status == 404:
-                return []
-            raise
+        path = f"{self._path}/memories/recall"
+        answer = unless_refused(lambda: self._client.post(path, body, timeout=timeout, retry_safe=True), {})
         return [item for entry in _entries(answer, "results") if (item := _recalled(entry)) is not None]
 
     def reflect(self, query: str, budget: str, *, timeout: float | None = None) -> str:
         """An answer that the server's model writes from the memories; empty if the bank does not exist yet."""
-        try:
-            answer = self._client.post(f"{self._path}/reflect", {"query": query, "budget": budget}, timeout=timeout)
-        except PermanentProviderError as error:
-            if error.status == 404:
-                return ""
-            raise
+        body = {"query": query, "budget": budget}
+        answer = unless_refused(lambda: self._client.post(f"{self._path}/reflect", body, timeout=timeout), {})
         text = answer.get("text") if isinstance(answer, dict) else None
         return text if isinstance(text, str) else ""
 
@@ -149,11 +142,8 @@ class HindsightBank:
 
     def retry(self, operation_id: str) -> None:
         """Have a failed operation processed again; one that is not failed any more is left alone."""
-        try:
-            self._client.post(f"{self._path}/operations/{operation_id}/retry", retry_safe=True)
-        except PermanentProviderError as error:
-            if error.status not in (404, 409):
-                raise
+        path = f"{self._path}/operations/{operation_id}/retry"
+        unless_refused(lambda: self._client.post(path, retry_safe=True), None, 404, 409)
 
     def documents(self, tags: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """The documents of the bank, page by page; those with one of the tags."""
@@ -202,22 +192,12 @@ class HindsightBank:
 
     def _get_or_empty(self, path: str, query: Mapping[str, Any]) -> Any:
         """The answer to a GET; an empty one if the bank does not exist."""
-        try:
-            return self._client.get(f"{self._path}/{path}", query=query)
-        except PermanentProviderError as error:
-            if error.status != 404:
-                raise
-        return {}
+        return unless_refused(lambda: self._client.get(f"{self._path}/{path}", query=query), {})
 
     def _delete_if_there(self, path: str) -> bool:
         """Whether something was deleted; False if it is gone, or cannot be deleted in its state."""
-        try:
-            self._client.request("DELETE", f"{self._path}/{path}")
-        except PermanentProviderError as error:
-            if error.status not in (404, 409):
-                raise
-            return False
-        return True
+        deleted = unless_refused(lambda: self._client.request("DELETE", f"{self._path}/{path}"), False, 404, 409)
+        return deleted is not False
 
 
 def _entries(answer: object, name: str) -> list[dict[str, Any]]:

@@ -1,9 +1,8 @@
 """The provider for Hindsight: one bank per user, one document per turn."""
 
-import hashlib
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from memoranda.providers.remote import RemoteClient
@@ -109,11 +108,13 @@ class HindsightVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its facts."""
         if write.action in ("replace", "remove") and write.old_text:
-            self._bank.delete_document(_entry_document(write.target, write.old_text))
+            self._bank.delete_document(f"{DOCUMENT_PREFIX}{write.target}-{write.old_entry_id}")
         if write.action == "remove" or not write.content.strip():
             return None
         about = "the user" if write.target == "user" else "the assistant's work"
-        item = self._item(write, write.content, _entry_document(write.target, write.content), f"A note about {about}.")
+        # A later write of the entry finds the document by its name.
+        document_id = f"{DOCUMENT_PREFIX}{write.target}-{write.entry_id}"
+        item = self._item(write, write.content, document_id, f"A note about {about}.")
         # Waits for the extraction, so that a later removal finds the document.
         self._retain(item, write, wait=True)
         return item.document_id
@@ -135,8 +136,7 @@ class HindsightVendor(Vendor):
         return self._bank.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
 
     def _retain_for_tool(self, content: str, context: str, tags: tuple[str, ...], key: str, session_id: str) -> None:
-        now = datetime.now(UTC).timestamp()
-        delivery = Delivery(key, 1, now, session_id)
+        delivery = Delivery(key, 1, time.time(), session_id)
         item = self._item(delivery, content, f"{DOCUMENT_PREFIX}{delivery.uuid}", context, tags)
         self._retain(item, delivery, repeat=True)
         self.sent.add("tool", key, item.document_id, session_id)
@@ -151,7 +151,7 @@ class HindsightVendor(Vendor):
             content,
             document_id,
             context,
-            datetime.fromtimestamp(delivery.time, UTC).isoformat(),
+            delivery.iso_time,
             (*session, *split_list(self.settings["retain_tags"]), *tags),
             {name: value for name, value in metadata.items() if value},
             self.settings["observation_scopes"],
@@ -162,12 +162,6 @@ class HindsightVendor(Vendor):
             self._bank.set_missions(self.settings["bank_mission"], self.settings["bank_retain_mission"])
             self._missions_sent = True
         self._bank.retain(item, delivery.key, wait=wait, repeat=repeat)
-
-
-def _entry_document(target: str, text: str) -> str:
-    """The document of an entry of curated memory, which a later write finds by the entry's text."""
-    digest = hashlib.sha256(f"{target}\0{text.strip()}".encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{DOCUMENT_PREFIX}{target}-{digest[:32]}"
 
 
 class HindsightProvider(VendorProvider):

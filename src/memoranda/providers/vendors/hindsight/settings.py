@@ -10,7 +10,7 @@ from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.hindsight.bank import MAX_BANK_CHARS, RecallOptions
 from memoranda.providers.vendors.peer_names import encode_name
 from memoranda.providers.vendors.vendor_scope import VendorScope
-from memoranda.providers.vendors.vendor_settings import MODE, RECALL_LIMIT, TIMEOUT
+from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
 
 CLOUD = "https://api.hindsight.vectorize.io"
 LOCAL = "http://localhost:8888"
@@ -29,7 +29,7 @@ FIELDS = (
         "api_key", "API key; the cloud requires one, a server of yours only if it was started with one", secret=True,
         env_var="HINDSIGHT_API_KEY", url="https://ui.hindsight.vectorize.io",
     ),
-    ConfigField("allow_http", "Allow an address without TLS that is not on this machine", default=False),
+    ALLOW_HTTP,
     ConfigField("bank_id", "First part of the names of banks", default="memoranda", env_var="HINDSIGHT_BANK_ID"),
     ConfigField(
         "bank_id_template", "Name of a bank instead, with {profile}, {workspace}, {platform} and {user}", default=""

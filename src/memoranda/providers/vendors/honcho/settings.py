@@ -3,7 +3,7 @@
 from memoranda.providers.settings import MODES
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.honcho.wire import MAX_MESSAGE_CHARS, REASONING_LEVELS
-from memoranda.providers.vendors.vendor_settings import RECALL_LIMIT, TIMEOUT
+from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT
 
 CLOUD = "https://api.honcho.dev"
 
@@ -66,7 +66,7 @@ FIELDS = (
         maximum=MAX_MESSAGE_CHARS,
     ),
     ConfigField("saveMessages", "Send completed turns to Honcho", default=True),
-    ConfigField("allow_http", "Accept http:// to another machine, in a network that you trust", default=False),
+    ALLOW_HTTP,
     RECALL_LIMIT,
     TIMEOUT,
 )

@@ -1,7 +1,6 @@
 """Honcho as a vendor: a model of the user across conversations, in its cloud or on a server of your own."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from memoranda.providers.remote import RemoteClient
@@ -92,7 +91,7 @@ class HonchoVendor(Vendor):
             return None
         names, session = self._names, self._names.session(turn.session_id)
         texts = ((names.user, turn.user), (names.assistant, turn.assistant))
-        created_at = datetime.fromtimestamp(turn.time, UTC).isoformat()
+        created_at = turn.iso_time
         messages = build_messages(texts, turn.key, created_at, self.settings["messageMaxChars"])
         if turn.may_be_stored and messages:
             messages = missing_messages(messages, self._wire.find_messages(session, {"key": turn.key}))

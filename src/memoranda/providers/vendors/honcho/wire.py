@@ -6,10 +6,12 @@ about an unknown session with an empty page instead of an error, and creates a s
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import as_object, as_objects
 from memoranda.support.shorten import shorten_end
 
 MAX_MESSAGE_CHARS = 25_000
@@ -26,6 +28,8 @@ _MAX_DISTANCE = 0.85
 _DELETED_SESSION_SECONDS = 60.0
 
 Row = dict[str, Any]
+_row = partial(as_object, vendor="Honcho")
+_rows = partial(as_objects, vendor="Honcho")
 
 
 class HonchoWire:
@@ -208,15 +212,3 @@ def _is_missing(error: PermanentProviderError) -> bool:
 
 def _query(text: str) -> str:
     return shorten_end(text.replace("\x00", " "), MAX_SEARCH_QUERY_CHARS)
-
-
-def _row(answer: Any) -> Row:
-    if not isinstance(answer, dict):
-        raise TemporaryProviderError(f"Honcho answered with {type(answer).__name__} instead of an object.")
-    return answer
-
-
-def _rows(answer: Any) -> list[Row]:
-    if not isinstance(answer, list) or not all(isinstance(row, dict) for row in answer):
-        raise TemporaryProviderError(f"Honcho answered with {type(answer).__name__} instead of a list of objects.")
-    return answer

@@ -5,7 +5,6 @@ second attempt. A turn without facts leaves no memory, so a second attempt may a
 nothing twice either.
 """
 
-import hashlib
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -85,10 +84,10 @@ class Mem0Vendor(Vendor):
 
     def store_memory_write(self, write: MemoryWrite) -> str:
         if write.action in ("replace", "remove") and write.old_text:
-            self._delete_entry(write.target, write.old_text)
+            self._delete_entry(write)
         if write.action == "remove":
             return ""
-        entry = {ENTRY: _entry_id(write.target, write.content)}
+        entry = {ENTRY: write.entry_id}
         return self._deliver(write, "entry", [{"role": "user", "content": write.content}], infer=False, extra=entry)
 
     def store_delegation(self, delegation: Delegation) -> str:
@@ -106,7 +105,7 @@ class Mem0Vendor(Vendor):
         ).tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = self.sent.of_sessions(session_ids)
         # The record has the ids that Mem0 reported; the metadata finds what it did not report.
         ids = dict.fromkeys(memory_id for item in items for memory_id in item.remote_id.split())
         for memory_id in ids:
@@ -155,8 +154,8 @@ class Mem0Vendor(Vendor):
             found += self._store.add(addition)
         return " ".join(found)
 
-    def _delete_entry(self, target: str, text: str) -> None:
-        for memory in self._store.find_by_metadata(self._user_id, ENTRY, _entry_id(target, text), text):
+    def _delete_entry(self, write: MemoryWrite) -> None:
+        for memory in self._store.find_by_metadata(self._user_id, ENTRY, write.old_entry_id, write.old_text):
             self._store.delete(memory.id)
 
     def _remember(self, text: str, session_id: str) -> None:
@@ -185,10 +184,6 @@ def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:
         # `__` separates profile and user in the names of the others.
         raise PermanentProviderError("user_id of Mem0 must not contain spaces or two underscores in a row.")
     return chosen
-
-
-def _entry_id(target: str, text: str) -> str:
-    return hashlib.sha256(f"{target}\0{text.strip()}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _clean(message: ChatMessage) -> ChatMessage:

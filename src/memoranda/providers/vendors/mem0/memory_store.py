@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.errors import TemporaryProviderError
+from memoranda.providers.vendors.http_answers import unless_refused
 
 KEY = "memoranda_key"
 SESSION = "memoranda_session"
@@ -136,10 +137,4 @@ def read_memories(answer: Any) -> list[Mem0Memory]:
 
 def answer_or_none(call: Callable[[], Any]) -> Any:
     """The answer of a call; None if it was 404. An empty answer counts as an empty object."""
-    try:
-        answer = call()
-    except PermanentProviderError as error:
-        if error.status != 404:
-            raise
-        return None
-    return {} if answer is None else answer
+    return unless_refused(lambda: {} if (answer := call()) is None else answer, None)

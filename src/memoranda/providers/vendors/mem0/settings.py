@@ -1,13 +1,14 @@
 """The settings of Mem0, under the names that Hermes's plugin uses for them, and what they mean for the library."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.setup import ConfigField
-from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
+from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, COMMON_FIELDS
 
 _OSS = {"deployment": "oss"}
 _PLATFORM = {"deployment": "platform"}
@@ -56,12 +57,7 @@ FIELDS = (
         required=True,
         when=_SERVER,
     ),
-    ConfigField(
-        "allow_http",
-        "Accept http:// on a network that you trust, not only on this machine",
-        default=False,
-        when=_SERVER,
-    ),
+    replace(ALLOW_HTTP, when=_SERVER),
     ConfigField(
         "add_seconds",
         "Seconds that a delivery waits for the server and its model",

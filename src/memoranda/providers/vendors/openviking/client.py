@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
 
 JsonObject = dict[str, Any]
 Level = Literal["abstract", "overview", "read"]
@@ -83,12 +84,9 @@ class OpenVikingClient:
 
     def count_messages(self, session_id: str) -> int | None:
         """How many messages a session has received, archived ones included; None when there is no such session."""
-        try:
-            session = self._call("GET", f"/api/v1/sessions/{session_id}")
-        except PermanentProviderError as error:
-            if error.status == NOT_FOUND:
-                return None
-            raise
+        session = unless_refused(lambda: self._call("GET", f"/api/v1/sessions/{session_id}"), None)
+        if session is None:
+            return None
         count = session.get("total_message_count")
         return count if isinstance(count, int) else 0
 
@@ -105,11 +103,7 @@ class OpenVikingClient:
         self._call("POST", path, {"keep_recent_count": 0}, retry_safe=True)
 
     def delete_session(self, session_id: str) -> None:
-        try:
-            self._result("DELETE", f"/api/v1/sessions/{session_id}")
-        except PermanentProviderError as error:
-            if error.status != NOT_FOUND:
-                raise
+        unless_refused(lambda: self._result("DELETE", f"/api/v1/sessions/{session_id}"), None)
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **options: Any) -> JsonObject:
         result = self._result(method, path, body, **options)

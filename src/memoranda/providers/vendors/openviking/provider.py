@@ -24,7 +24,7 @@ from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
-from memoranda.providers.vendors.vendor_settings import MODE, RECALL_LIMIT, TIMEOUT
+from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
 _PROMPT = (
@@ -84,7 +84,7 @@ class OpenVikingVendor(Vendor):
             default=False,
             env_var="OPENVIKING_RECALL_RESOURCES",
         ),
-        ConfigField("allow_http", "Allow http:// for a server on a trusted network", default=False),
+        ALLOW_HTTP,
         MODE,
         replace(RECALL_LIMIT, env_var="OPENVIKING_RECALL_LIMIT"),
         TIMEOUT,

@@ -6,11 +6,11 @@
 A server without authentication shows every user everything, so the limits are checked here as well.
 """
 
-import hashlib
 import re
 from dataclasses import dataclass
 
 from memoranda.providers.vendors.peer_names import encode_name
+from memoranda.providers.vendors.vendor_deliveries import digest
 from memoranda.providers.vendors.vendor_tool import ToolArgumentError
 
 SCHEME = "viking://"
@@ -50,15 +50,15 @@ class VikingUris:
 
     def turns(self, session_id: str) -> str:
         """The directory of a session's turns: readable, and different for different sessions."""
-        return f"{self.memories}/{TURNS}/{encode_name(session_id)[:60]}-{_digest(session_id, 8)}"
+        return f"{self.memories}/{TURNS}/{encode_name(session_id)[:60]}-{digest(session_id, chars=8)}"
 
     def turn(self, session_id: str, key: str) -> str:
         """The file of a delivery. It depends on the session and the key only, so a repeated one replaces itself."""
-        return f"{self.turns(session_id)}/{_digest(key, 24)}.md"
+        return f"{self.turns(session_id)}/{digest(key, chars=24)}.md"
 
     def memory(self, category: str, text: str) -> str:
         """The file of a memory, by its text: the same text is stored once, and its old text finds it."""
-        return f"{self.memories}/{CATEGORIES[category]}/memoranda-{_digest(text.strip(), 24)}.md"
+        return f"{self.memories}/{CATEGORIES[category]}/memoranda-{digest(text.strip(), chars=24)}.md"
 
     def curated(self, target: str, text: str) -> str:
         return self.memory(_CURATED_CATEGORIES.get(target, "pattern"), text)
@@ -104,7 +104,3 @@ def category_of(uri: str) -> str:
 
 def _is_below(uri: str, root: str) -> bool:
     return uri == root or uri.startswith(f"{root}/")
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

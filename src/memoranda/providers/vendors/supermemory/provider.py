@@ -1,16 +1,15 @@
 """The provider for Supermemory: one container per user, one document per turn."""
 
-import hashlib
 import logging
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from memoranda.errors import PermanentProviderError, ProviderError
+from memoranda.errors import ProviderError
 from memoranda.providers.message_text import plain_text
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.supermemory import guidance
@@ -25,7 +24,7 @@ from memoranda.providers.vendors.supermemory.tools import SupermemoryTools
 from memoranda.providers.vendors.supermemory.v4_wire import V4Wire
 from memoranda.providers.vendors.supermemory.wire import Document, SupermemoryWire
 from memoranda.providers.vendors.vendor import Vendor
-from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn
+from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn, digest
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
@@ -123,8 +122,7 @@ class SupermemoryVendor(Vendor):
         if not spoken:
             return
         text = "\n".join(f"{str(message['role']).title()}: {words}" for message, words in spoken)
-        session = hashlib.sha256(f"{self._container}\0{end.session_id}".encode()).hexdigest()[:32]
-        document = self._document(end, f"session-{session}", text, "conversation")
+        document = self._document(end, f"session-{digest(self._container, end.session_id)}", text, "conversation")
         remote = self._choose_wire().replace_conversation(self._container, document, [message for message, _ in spoken])
         self.sent.add("session", end.session_id, remote, end.session_id)
 
@@ -133,7 +131,7 @@ class SupermemoryVendor(Vendor):
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         wire = self._choose_wire()
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = self.sent.of_sessions(session_ids)
         if session_ids is None and owns_container(self.settings) and not self._containers:
             wire.delete_container(self._container)
             return items, []
@@ -176,13 +174,8 @@ class SupermemoryVendor(Vendor):
             return self._wire
 
     def _has_namespaces(self, timeout: float | None) -> bool:
-        try:
-            self._client.get("ns", query={"limit": 1}, timeout=timeout)
-        except PermanentProviderError as error:
-            if error.status in (404, 405):
-                return False
-            raise
-        return True
+        answer = unless_refused(lambda: self._client.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
+        return answer is not False
 
     def _profile(self, wire: SupermemoryWire, deadline: float) -> list[RecalledItem]:
         try:
@@ -202,7 +195,7 @@ class SupermemoryVendor(Vendor):
         return Document(
             document_id,
             text,
-            datetime.fromtimestamp(delivery.time, UTC).isoformat(),
+            delivery.iso_time,
             {**(metadata or {}), **{name: value for name, value in known.items() if value}},
             str(self.settings["entity_context"])[:_MAX_CONTEXT_CHARS],
         )
@@ -216,8 +209,7 @@ class SupermemoryVendor(Vendor):
 
     def _entry_id(self, target: str, text: str) -> str:
         """The document of an entry of curated memory; ids are unique across containers."""
-        digest = hashlib.sha256(f"{self._container}\0{target}\0{text.strip()}".encode("utf-8", "surrogatepass"))
-        return f"entry-{digest.hexdigest()[:32]}"
+        return f"entry-{digest(self._container, target, text.strip())}"
 
 
 class SupermemoryProvider(VendorProvider):

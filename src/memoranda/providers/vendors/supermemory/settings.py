@@ -8,7 +8,7 @@ from memoranda.errors import PermanentProviderError
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.peer_names import encode_name
 from memoranda.providers.vendors.vendor_scope import VendorScope
-from memoranda.providers.vendors.vendor_settings import MODE, TIMEOUT
+from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, TIMEOUT
 
 _MAX_CONTAINER_CHARS = 100
 _CONTAINER = re.compile(r"[A-Za-z0-9_.-]+")
@@ -26,7 +26,7 @@ FIELDS = (
         "api_version", "Interface of the service: that of client 5 (v5), of client 3 (v4), or ask the service (auto)",
         default="auto", choices=("auto", "v5", "v4"),
     ),
-    ConfigField("allow_http", "Allow an address without TLS that is not on this machine", default=False),
+    ALLOW_HTTP,
     ConfigField(
         "container_tag", "Name of a user's container; {identity} stands for profile and user",
         default="memoranda_{identity}", env_var="SUPERMEMORY_CONTAINER_TAG",
