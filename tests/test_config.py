@@ -35,6 +35,7 @@ def test_a_default_stands_in_one_place(home: Home) -> None:
 OTHER_VALUES = {
     "memory.memory_enabled": False, "memory.user_profile_enabled": False, "memory.memory_char_limit": 5,
     "memory.user_char_limit": 6, "memory.write_approval": "propose", "memory.provider": "honcho",
+    "memory.providers": ("honcho", "mem0"),
     "memory.nudge_interval": 7, "provider.mode": "tools", "provider.recall_chars": 8, "provider.every_n_turns": 3,
     "provider.start_seconds": 9.0, "provider.call_seconds": 3.0, "provider.tool_seconds": 30.0,
     "provider.deliver_seconds": 20.0, "provider.shutdown_seconds": 4.0, "provider.prompt_chars": 900,
@@ -57,7 +58,8 @@ def test_every_key_is_read_from_the_file(home: Home) -> None:
     """Each key of the table has an effect, with a value other than its default."""
     assert all(OTHER_VALUES[key.name] != key.default for key in config.KEYS)
     for name, value in OTHER_VALUES.items():
-        config.set_value(home, name, "none" if value is None else str(value))
+        text = ", ".join(value) if isinstance(value, tuple) else str(value)
+        config.set_value(home, name, "none" if value is None else text)
     loaded = config.load(home, {})
     assert {key.name: config.value_of(loaded, key) for key in config.KEYS} == OTHER_VALUES
 
@@ -66,6 +68,37 @@ def test_the_environment_overrides_the_file(home: Home) -> None:
     """By the variable that the key names."""
     home.config_file.write_text("memory:\n  memory_char_limit: 5\n")
     assert config.load(home, {"MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT": "9"}).curated.memory_char_limit == 9
+
+
+def test_one_provider_and_several_are_read_together(home: Home) -> None:
+    """Either setting fills both, the environment overrides the file, and one among several is no contradiction."""
+
+    def chosen(**variables: str) -> tuple[str, tuple[str, ...]]:
+        loaded = config.load(home, {f"MEMORANDA_MEMORY_{name}": value for name, value in variables.items()})
+        return loaded.provider, loaded.providers
+
+    assert chosen() == ("", ())
+    assert chosen(PROVIDER="a") == ("a", ("a",))
+    assert chosen(PROVIDERS="b, a,b") == ("b", ("b", "a"))
+    home.config_file.write_text("memory:\n  provider: a\n  providers: [b, a]\n")
+    assert chosen() == ("b", ("b", "a"))
+    assert chosen(PROVIDER="c") == ("c", ("c",))
+    assert chosen(PROVIDERS="c,d") == ("c", ("c", "d"))
+
+
+def test_two_settings_that_contradict_each_other_are_an_error(home: Home) -> None:
+    """In the file, in the environment, and when one of them is set."""
+    home.config_file.write_text("memory:\n  provider: a\n  providers: [b, c]\n")
+    with pytest.raises(ConfigError, match=r"memory\.provider is a, but memory\.providers are b, c"):
+        config.load(home, {})
+    with pytest.raises(ConfigError, match="environment"):
+        config.load(home, {"MEMORANDA_MEMORY_PROVIDER": "a", "MEMORANDA_MEMORY_PROVIDERS": "b"})
+    home.config_file.write_text("memory:\n  provider: a\n")
+    with pytest.raises(ConfigError, match="Nothing was changed"):
+        config.set_value(home, "memory.providers", "b,c")
+    assert config.load(home, {}).providers == ("a",)
+    config.set_values(home, {"memory.provider": "b", "memory.providers": ("b", "c")})
+    assert config.load(home, {}).providers == ("b", "c")
 
 
 @pytest.mark.parametrize(

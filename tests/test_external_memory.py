@@ -3,8 +3,12 @@
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ import memoranda
 from memoranda import config
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.providers.manager import MemoryManager
+from memoranda.providers.outbox import Outbox
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.adapters.mcp.hosts import ask, server_for
@@ -265,3 +270,162 @@ def test_the_user_s_words_are_recorded_as_they_are(tmp_path: Path) -> None:
         asked, answered = memory.sessions.get_messages(session.id)
         assert asked["content"] == text
         assert answered["content"] == "As you said:  That is all."
+
+
+# Two plugins like the diary, each with its own file; one refuses while a file says that it is down.
+def _plugin(name: str, recall: str = "") -> str:
+    source = DIARY.replace('name = "diary"', f'name = "{name}"').replace('"diary.jsonl"', f'"{name}.jsonl"')
+    source = source.replace("diary_read", "read").replace("There is a diary.", f"There is {name}.")
+    refuse = f'if (self.file.parent / "{name}.down").exists(): raise ConnectionError("down")'
+    source = source.replace("def note(self, *what):", f"def note(self, *what):\n        {refuse}")
+    return source.replace("BREAK_START", "pass").replace("BREAK_RECALL", recall or f"return 'Known to {name}.'")
+
+
+def two_homes(tmp_path: Path, **recalls: str) -> Path:
+    for name in ("one", "two"):
+        add_plugin(tmp_path, name, _plugin(name, recalls.get(name, "")))
+    config.set_value(Home.at(tmp_path), "memory.providers", "one, two")
+    return tmp_path
+
+
+def noted(home: Path, name: str) -> list[list[str]]:
+    file = home / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def test_two_providers_are_one_external_memory(tmp_path: Path) -> None:
+    """Their blocks, recall and tools are there together, and both receive what happens."""
+    home = two_homes(tmp_path)
+    with memoranda.open(home) as memory, memory.session() as session:
+        assert "There is one.\n\nThere is two." in session.prompt
+        assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "one_read", "two_read"]
+        with session.turn("What do you know?") as turn:
+            assert "Known to one. (one)\nKnown to two. (two)" in turn.messages[0]["content"]
+            turn.done("Little.")
+        session.remember("Prefers tea.")
+        assert session.call("two_read", {})["success"] is True
+    memory_write = ["write", "add", "memory", "Prefers tea.", None]
+    expected = [["turn", "What do you know?", "Little."], memory_write, ["end", 2]]
+    assert noted(home, "one") == noted(home, "two") == expected
+
+
+def test_a_write_outside_a_session_waits_for_both(tmp_path: Path) -> None:
+    """Each receives it at its next start."""
+    home = two_homes(tmp_path)
+    with memoranda.open(home) as memory:
+        memory.remember("Prefers tea.")
+        with memory.session() as session, session.turn("q") as turn:
+            turn.done("a")
+    for name in ("one", "two"):
+        assert [line[0] for line in noted(home, name)] == ["write", "turn", "end"]
+
+
+def test_a_provider_that_does_not_start_costs_the_others_nothing(tmp_path: Path) -> None:
+    """The other's block is in the prompt, and the first gets its turns when it works."""
+    home = two_homes(tmp_path)
+    source = (home / "plugins" / "one" / "__init__.py").read_text()
+    (home / "plugins" / "one" / "__init__.py").write_text("import time; time.sleep(200)\n" + source)
+    config.set_value(Home.at(home), "provider.begin_seconds", "1")
+    with memoranda.open(home) as memory, memory.session() as session:
+        assert "There is two." in session.prompt and "There is one." not in session.prompt
+        with session.turn("q") as turn:
+            assert "Known to two." in turn.messages[0]["content"]
+            turn.done("a")
+    assert noted(home, "two")[0] == ["turn", "q", "a"] and noted(home, "one") == []
+    (home / "plugins" / "one" / "__init__.py").write_text(source)
+    run = "import memoranda, sys; m = memoranda.open(sys.argv[1]); s = m.session(); s.external.close(); m.close()"
+    config.set_value(Home.at(home), "provider.begin_seconds", "60")
+    subprocess.run([sys.executable, "-c", run, str(home)], check=True, timeout=GIVE_UP)
+    assert noted(home, "one") == noted(home, "two")
+
+
+def test_a_resumed_session_keeps_its_tools_when_a_provider_is_added_or_removed(tmp_path: Path) -> None:
+    """The same names in the same order, each still with its own provider; that of a removed one says so."""
+    home = two_homes(tmp_path)
+    use = partial(config.set_values, Home.at(home))
+    use({"memory.provider": "two", "memory.providers": ()})
+    with memoranda.open(home) as memory:
+        with memory.session(session_id="alone") as session, session.turn("q") as turn:
+            assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "read"]
+            turn.done("a")
+        prompt = session.prompt
+    use({"memory.provider": "one", "memory.providers": ("one", "two")})
+    with memoranda.open(home) as memory, memory.session(session_id="alone") as session:
+        assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "read"]
+        assert session.prompt == prompt
+        assert session.call("read", {})["lines"] == [json.dumps(line) for line in noted(home, "two")]
+    with memoranda.open(home) as memory, memory.session(session_id="both") as session, session.turn("q") as turn:
+        turn.done("a")
+    use({"memory.provider": "two", "memory.providers": ()})
+    with memoranda.open(home) as memory, memory.session(session_id="both") as session:
+        assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "one_read", "two_read"]
+        assert session.call("two_read", {})["success"] is True
+        assert session.call("one_read", {})["reason"] == "unavailable"
+
+
+@pytest.mark.parametrize("turns", [15, pytest.param(1_000, marks=pytest.mark.slow)])
+def test_an_outage_of_one_provider_is_made_up_for_and_the_other_notices_nothing(tmp_path: Path, turns: int) -> None:
+    """The other has every turn at once; the first gets every turn afterwards, once, in order, across processes."""
+    home = two_homes(tmp_path)
+    (home / "one.down").touch()
+    config.set_value(Home.at(home), "provider.shutdown_seconds", "20")
+    expected = [["turn", f"q{number}", f"a{number}"] for number in range(turns)]
+    slowest = 0.0
+    with memoranda.open(home) as memory, memory.session(session_id="long") as session:
+        for question, answer in ((line[1], line[2]) for line in expected):
+            began = time.monotonic()
+            with session.turn(question) as turn:
+                turn.done(answer)
+            slowest = max(slowest, time.monotonic() - began)
+        group = session.external._group
+        assert group is not None and group.managers[1].drain(GIVE_UP)
+        assert noted(home, "two") == expected
+        assert noted(home, "one") == []
+    assert slowest < GIVE_UP
+    (home / "one.down").unlink()
+    with closing(Outbox(home)) as outbox:
+        assert outbox.backlog("one").parked == 0
+    with memoranda.open(home) as memory, memory.session() as session:
+        group = session.external._group
+        assert group is not None and group.managers[0].drain(GIVE_UP)
+    assert [line for line in noted(home, "one") if line[0] == "turn"] == expected
+    assert [line for line in noted(home, "two") if line[0] == "turn"] == expected
+
+
+_TALK = """
+import memoranda, sys
+with memoranda.open(sys.argv[1]) as memory:
+    session = memory.session(session_id=sys.argv[2])
+    for number in range(10_000):
+        with session.turn(f"{sys.argv[2]}-{number}") as turn:
+            turn.done("a")
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_processes_lose_no_turn_of_any_provider(tmp_path: Path) -> None:
+    """Killed while one provider is down and one hangs: in the end each has every acknowledged turn, in order."""
+    home = two_homes(tmp_path)
+    acknowledged: dict[str, int] = {}
+    for number in range(8):
+        name = f"s{number}"
+        (home / "one.down").touch() if number % 2 else (home / "one.down").unlink(missing_ok=True)
+        command = [sys.executable, "-c", _TALK, str(home), name]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            said = [process.stdout.readline() for _ in range(3 + number)]
+            process.kill()
+            said += process.stdout.read().splitlines()
+        acknowledged[name] = len([line for line in said if line.strip()])
+    (home / "one.down").unlink(missing_ok=True)
+    config.set_value(Home.at(home), "provider.begin_seconds", "60")
+    with memoranda.open(home) as memory, memory.session() as session:
+        group = session.external._group
+        assert group is not None and all(manager.drain(GIVE_UP) for manager in group.managers)
+    for provider in ("one", "two"):
+        turns = [str(line[1]) for line in noted(home, provider) if line[0] == "turn"]
+        for name, count in acknowledged.items():
+            own = [turn for turn in dict.fromkeys(turns) if turn.startswith(f"{name}-")]
+            assert own == [f"{name}-{number}" for number in range(len(own))]
+            assert count <= len(own) <= count + 1

@@ -245,9 +245,9 @@ def test_twenty_kills_between_recording_and_queueing_lose_no_turn(tmp_path: Path
         answered[name] = len(said + talking.kill())
     config.set_value(Home.at(home), "provider.begin_seconds", "10")
     with memoranda.open(home) as memory, memory.session() as session:
-        manager = session.external._manager
-        assert manager is not None
-        assert manager.drain(60)
+        group = session.external._group
+        assert group is not None
+        assert group.managers[0].drain(60)
     turns = [str(line[1]) for line in _lines(home, "turn")]
     assert not [turn for turn in turns if "interrupted" in turn]
     for name, acknowledged in answered.items():

@@ -1,7 +1,7 @@
 """The doctor: checks the files of a home without opening the home, so it works on a damaged one."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def examine(home: Home) -> Iterator[HealthIssue]:
     yield from skill_health.check(home.skills(), loaded.skills)
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
     yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
-    yield from issues_until_error(home.root, lambda: _check_external(home, loaded.provider))
+    yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
     yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
 
@@ -85,12 +85,12 @@ def _rebuild_index(path: Path) -> None:
         db.index.compact()
 
 
-def _check_external(home: Home, active: str) -> Iterator[HealthIssue]:
+def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
-    yield from check_outbox(home.root, active)
+    yield from check_outbox(home.root, in_use)
     for path in sorted((home.root / "providers").glob("*.db")):
         yield from check_store(plain_store(path, sent_record.APPLICATION_ID, sent_record.SCHEMA, "deliveries"))
-    yield from check_providers(home.root, active)
+    yield from check_providers(home.root, in_use)
 
 
 def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
@@ -128,10 +128,12 @@ def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
             f"has an unknown name: {config.describe_unknown_key(name)}",
             "check its spelling against 'memoranda config list'",
         )
-    if loaded.provider and loaded.provider not in (known := discover(home.root)):
-        yield HealthIssue(
-            "warning",
-            home.config_file,
-            f"names the provider {loaded.provider}, which is not installed",
-            f"one of {', '.join(known)}, or 'memoranda provider off'",
-        )
+    known = discover(home.root) if loaded.providers else {}
+    for name in loaded.providers:
+        if name not in known:
+            yield HealthIssue(
+                "warning",
+                home.config_file,
+                f"names the provider {name}, which is not installed",
+                f"one of {', '.join(known)}, or 'memoranda provider off'",
+            )

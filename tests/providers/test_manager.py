@@ -64,7 +64,7 @@ def test_a_second_provider_is_refused_with_a_warning(
     assert manager.add_provider(second) is False
     assert manager.provider is provider
     assert second.calls == []
-    assert "Only one memory provider can be used: in-memory stays" in caplog.text
+    assert "A manager has one memory provider: in-memory stays" in caplog.text
 
 
 @pytest.mark.parametrize(

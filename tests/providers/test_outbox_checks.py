@@ -25,7 +25,7 @@ def _fill(home: Path, count: int, *, provider: str = "p", age: float = 0.0) -> N
 
 
 def _only(home: Path, active: str = "p") -> HealthIssue:
-    (finding,) = check_outbox(home, active)
+    (finding,) = check_outbox(home, (active,))
     return finding
 
 
@@ -36,10 +36,10 @@ def _change(home: Path, statement: str) -> None:
 
 def test_an_outbox_that_is_well_or_absent_has_no_findings(tmp_path: Path) -> None:
     """A job that was just queued is no issue, and checking creates nothing."""
-    assert list(check_outbox(tmp_path, "p")) == []
+    assert list(check_outbox(tmp_path, ("p",))) == []
     assert list(tmp_path.iterdir()) == []
     _fill(tmp_path, 3)
-    assert list(check_outbox(tmp_path, "p")) == []
+    assert list(check_outbox(tmp_path, ("p",))) == []
 
 
 def test_a_job_that_waits_for_days_is_reported(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
     assert "1 parked deliveries to p: no such user" in finding.problem
     assert finding.repair is not None
     assert "1 are retried" in str(finding.repair())
-    assert list(check_outbox(tmp_path, "p")) == []
+    assert list(check_outbox(tmp_path, ("p",))) == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting == 2
 
@@ -70,9 +70,9 @@ def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> 
     finding = _only(tmp_path)
     assert finding.repair is not None
     finding.repair()
-    assert list(check_outbox(tmp_path, "p")) == []
+    assert list(check_outbox(tmp_path, ("p",))) == []
     (moved,) = tmp_path.glob("outbox.unreadable-*.jsonl")
-    assert json.loads(moved.read_text())["key"] == "p0"
+    assert json.loads(moved.read_text())["key"] == "p:p0"
     with closing(Outbox(tmp_path)) as outbox:
         job = outbox.claim("p")
         assert job is not None
@@ -102,7 +102,7 @@ def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     assert finding.repair is not None
     told = str(finding.repair())
     assert "waiting deliveries" in told
-    assert [found for found in check_outbox(tmp_path, "p") if found.severity == "error"] == []
+    assert [found for found in check_outbox(tmp_path, ("p",)) if found.severity == "error"] == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting > 300
     assert list(tmp_path.glob("outbox.db.damaged-*"))

@@ -30,20 +30,20 @@ CHECKED = (
 def test_the_provider_in_use_reports_and_repairs_its_own_files(tmp_path: Path) -> None:
     """Without being started; the doctor shows what it reports, and runs its repair."""
     add_plugin(tmp_path, "plain", plain("plain", *CHECKED))
-    assert list(check_providers(tmp_path, "plain")) == []
+    assert list(check_providers(tmp_path, ("plain",))) == []
     (tmp_path / "plain.db").write_text("x")
-    (issue,) = check_providers(tmp_path, "plain")
+    (issue,) = check_providers(tmp_path, ("plain",))
     assert (issue.severity, issue.path, issue.problem) == ("error", tmp_path / "plain.db", "is damaged")
     assert issue.repair is not None
     assert issue.repair() == "removed plain.db"
-    assert list(check_providers(tmp_path, "plain")) == []
+    assert list(check_providers(tmp_path, ("plain",))) == []
 
 
 def test_a_hook_may_be_a_coroutine(tmp_path: Path) -> None:
     """As every other hook may; a report that says nothing is shown as a warning about the home."""
     methods = "async def check(self, hermes_home):\n    return [{}]", "async def repair(self, issue):\n    return 'x'"
     add_plugin(tmp_path, "plain", plain("plain", *methods))
-    (issue,) = check_providers(tmp_path, "plain")
+    (issue,) = check_providers(tmp_path, ("plain",))
     assert (issue.severity, issue.path, issue.repair) == ("warning", tmp_path, None)
     assert "does not describe" in issue.problem
 
@@ -51,21 +51,21 @@ def test_a_hook_may_be_a_coroutine(tmp_path: Path) -> None:
 def test_a_plugin_that_is_not_in_use_is_not_even_imported(tmp_path: Path) -> None:
     """Whatever it would do; the doctor runs nothing that the user has not chosen."""
     add_plugin(tmp_path, "bomb", "# MemoryProvider\nraise SystemExit('boom')")
-    assert list(check_providers(tmp_path, "")) == []
-    assert list(check_providers(tmp_path, "another")) == []
+    assert list(check_providers(tmp_path, ())) == []
+    assert list(check_providers(tmp_path, ("another",))) == []
 
 
 def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) -> None:
     """A home without facts costs nothing; one with facts is checked even while another provider is in use."""
     program = (
         "import sys; from pathlib import Path; from memoranda.providers.provider_checks import check_providers;"
-        "assert not list(check_providers(Path(sys.argv[1]), ''));"
+        "assert not list(check_providers(Path(sys.argv[1]), ()));"
         "assert 'memoranda.providers.holographic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
     (tmp_path / "holographic.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 4_000)
     (tmp_path / "holographic.db").chmod(0o600)
-    (issue,) = check_providers(tmp_path, "")
+    (issue,) = check_providers(tmp_path, ())
     assert (issue.severity, issue.path) == ("error", tmp_path / "holographic.db")
 
 
@@ -81,7 +81,7 @@ def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) 
 def test_a_check_that_fails_is_an_issue_itself(tmp_path: Path, method: str, problem: str) -> None:
     """The rest of the examination is not disturbed."""
     add_plugin(tmp_path, "plain", plain("plain", method))
-    (issue,) = check_providers(tmp_path, "plain")
+    (issue,) = check_providers(tmp_path, ("plain",))
     assert (issue.severity, issue.repair) == ("warning", None)
     assert problem in issue.problem
 
@@ -89,7 +89,7 @@ def test_a_check_that_fails_is_an_issue_itself(tmp_path: Path, method: str, prob
 def test_a_provider_that_cannot_be_loaded_is_an_issue(tmp_path: Path) -> None:
     """It is the one in use, and the next session will be without it."""
     add_plugin(tmp_path, "bomb", "# MemoryProvider\nraise SystemExit('boom')")
-    (issue,) = check_providers(tmp_path, "bomb")
+    (issue,) = check_providers(tmp_path, ("bomb",))
     assert "bomb could not be loaded" in issue.problem
 
 
@@ -99,7 +99,7 @@ def test_unreadable_settings_do_not_stop_a_check(tmp_path: Path) -> None:
     (tmp_path / "providers").mkdir()
     (tmp_path / "providers" / "plain.json").write_text("{")
     (tmp_path / "plain.db").write_text("x")
-    assert [issue.problem for issue in check_providers(tmp_path, "plain")] == ["is damaged"]
+    assert [issue.problem for issue in check_providers(tmp_path, ("plain",))] == ["is damaged"]
 
 
 def test_a_repair_that_fails_says_why(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_repair_that_fails_says_why(tmp_path: Path) -> None:
     refusing = "def repair(self, issue, hermes_home):\n    raise RuntimeError('in use')"
     add_plugin(tmp_path, "plain", plain("plain", CHECKED[0], refusing))
     (tmp_path / "plain.db").write_text("x")
-    (issue,) = check_providers(tmp_path, "plain")
+    (issue,) = check_providers(tmp_path, ("plain",))
     assert issue.repair is not None
     with pytest.raises(ProviderError, match="plain could not repair it: RuntimeError: in use"):
         issue.repair()
@@ -136,8 +136,8 @@ def test_a_bundled_provider_repairs_its_files_through_the_contract(tmp_path: Pat
         facts.add("Ana Kovac keeps the notes in a paper folder")
     with closing(sqlite3.connect(tmp_path / "holographic.db")) as connection, connection:
         connection.execute("DELETE FROM fact_words")
-    (issue,) = check_providers(tmp_path, "")
+    (issue,) = check_providers(tmp_path, ())
     assert issue.repair is not None
     assert "1 facts" in str(issue.repair())
-    assert list(check_providers(tmp_path, "")) == []
+    assert list(check_providers(tmp_path, ())) == []
     assert issue.repair() == ""

@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_read_blocks_nothing_and_stays(tmp_path: Path, cap
     assert not outbox.has_spooled("p")
     assert _files(tmp_path) == [f"{first.name}.unreadable", f"{second.name}.unreadable"]
     assert caplog.text.count("cannot be read and is skipped") == 2
-    assert [finding.path.name for finding in check_outbox(tmp_path, "p")] == _files(tmp_path)
+    assert [finding.path.name for finding in check_outbox(tmp_path, ("p",))] == _files(tmp_path)
 
 
 def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,38 +1,49 @@
-"""Keeps the provider's tools of a session the same when it is resumed, even if the provider is gone.
+"""Keeps the providers' tools of a session the same when it is resumed, even if a provider is gone or one was added.
 
 A request to a model begins with the tools, so a missing tool would invalidate the whole cached prefix.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-# The column of a session's row that stores the provider's tools.
+# The column of a session's row that stores the providers' tools.
 PROVIDER_TOOLS = "provider_tools"
 
+# Finds the tool that an earlier session knew, by its name there and its provider; the provider may be unknown.
+FindTool = Callable[[str, str], Tool | None]
 
-def tools_as_columns(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The columns that store the provider's tools with a session."""
+
+def tools_as_columns(tools: Sequence[Tool], provider_of: Callable[[str], str]) -> dict[str, Any]:
+    """The columns that store the providers' tools with a session."""
     if not tools:
         return {}
-    stored = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools]
+    stored = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "provider": provider_of(tool.name),
+        }
+        for tool in tools
+    ]
     return {PROVIDER_TOOLS: stored}
 
 
-def restore_tools(stored: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """The stored tools, executed by the provider's current ones; the current ones when none are stored."""
+def restore_tools(stored: Any, tools: Sequence[Tool], find_tool: FindTool) -> tuple[Tool, ...]:
+    """The stored tools, executed by the providers' current ones; the current ones when none are stored."""
     stored_tools = [tool for tool in stored if _is_tool(tool)] if isinstance(stored, list) else []
-    if not stored_tools:
-        return tuple(tools)
-    current = {tool.name: tool for tool in tools}
-    return tuple(
-        replace(current[tool["name"]], description=tool["description"], parameters=tool["parameters"])
-        if tool["name"] in current
-        else Tool(tool["name"], tool["description"], tool["parameters"], _unavailable)
-        for tool in stored_tools
-    )
+    return tuple(_restore(tool, find_tool) for tool in stored_tools) if stored_tools else tuple(tools)
+
+
+def _restore(stored: Mapping[str, Any], find_tool: FindTool) -> Tool:
+    name, description, parameters = stored["name"], stored["description"], stored["parameters"]
+    current = find_tool(name, str(stored.get("provider") or ""))
+    if current is None:
+        return Tool(name, description, parameters, _unavailable)
+    return replace(current, description=description, parameters=parameters)
 
 
 def _is_tool(stored: Any) -> bool:

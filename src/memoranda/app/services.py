@@ -144,35 +144,31 @@ class HomeServices:
 
     def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> ExternalMemory:
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
-        if not self.config.provider:
+        if not self.config.providers:
             return ExternalMemory()
-        from memoranda.providers.attach import attach_provider
-        from memoranda.providers.recorded_turns import RecordedTurns
+        from memoranda.providers.attach import SessionStart, attach_providers
 
-        turns = RecordedTurns(lambda: self.sessions_for(user) if self.has_record else None, self.config.provider)
-        external = attach_provider(
-            self.home.root,
-            self.config.provider,
-            self.config.external,
+        start = SessionStart(
             session_id,
-            turns,
+            lambda: self.sessions_for(user) if self.has_record else None,
             lease_secrets=lambda names: config.lease_secrets(self.home, names),
             secrets=lambda: config.known_secrets(self.home),
             toolsets=self.config.toolsets.get(facts["platform"]),
-            **facts,
+            facts=facts,
         )
+        external = attach_providers(self.home.root, self.config.providers, self.config.external, start)
         self._external.add(external)
         external.on_close(lambda: self._external.discard(external))
         return external
 
     def queue_memory_write(self, store: MemoryStore, receipt: MemoryReceipt, origin: Origin, user: str | None) -> None:
-        """Queue a curated write outside any session for the provider, which receives it at its next start."""
-        if self.config.provider:
+        """Queue a curated write outside any session for the providers, which receive it at their next start."""
+        for name in self.config.providers:
             from memoranda.providers.attach import queue_writes
 
             queue_writes(
                 self.home.root,
-                self.config.provider,
+                name,
                 self.config.external,
                 receipt,
                 origin,

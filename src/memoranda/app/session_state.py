@@ -65,7 +65,7 @@ class SessionState:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return self.toolbox.definitions(self.external.tools())
+        return self.toolbox.definitions(self.external.tools(), self.external.find_tool)
 
     @property
     def compressor(self) -> "SessionCompressor":
@@ -107,7 +107,7 @@ class SessionState:
                 relation=options.relation,
                 project=project_of(options.directory) if options.directory else None,
                 **self.frozen.as_columns(),
-                **tools_as_columns(self.external.tools()),
+                **tools_as_columns(self.external.tools(), self.external.provider_of),
             )
         if not self._facts_stored:
             if facts := self.options.facts_to_store(self.record.load()):
@@ -191,7 +191,7 @@ class SessionState:
         return self.record.completed_turns() if self.external.active else []
 
     def _start_external(self) -> ExternalMemory:
-        if not self.options.external or not self.services.config.provider:
+        if not self.options.external or not self.services.config.providers:
             return ExternalMemory()
         return self.services.external_for(
             self.id,

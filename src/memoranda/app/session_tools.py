@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from memoranda.app.provider_tools import restore_tools
+from memoranda.app.provider_tools import FindTool, restore_tools
 from memoranda.app.services import HomeServices
 from memoranda.app.session_options import SessionOptions
 from memoranda.curated.store import MemoryStore
@@ -40,15 +40,16 @@ class SessionTools:
         """Start counting failed memory calls from zero."""
         self._memory_tool.begin_turn()
 
-    def definitions(self, provider_tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    def definitions(self, provider_tools: Iterable[Tool], find_tool: FindTool) -> tuple[Tool, ...]:
         """Everything the model may call; a part that is switched off offers no tool.
 
-        A resumed session offers the provider's tools as they were, whatever the provider offers now.
+        A resumed session offers the providers' tools as they were, whatever they offer now; `find_tool` finds them.
         """
         options = self._options
         search = self._services.search_tool(options.user, self._session_id, options.directory, self.chat_model)
+        restored = restore_tools(self.stored_provider_tools, tuple(provider_tools), find_tool)
         own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
-        return (*self._filter_allowed(own), *restore_tools(self.stored_provider_tools, tuple(provider_tools)))
+        return (*self._filter_allowed(own), *restored)
 
     def for_review(self, session_id: str) -> tuple[Tool, ...]:
         """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""

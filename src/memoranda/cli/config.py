@@ -69,4 +69,6 @@ def path() -> None:
 
 
 def _format_value(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -102,7 +102,7 @@ def _related_entries(memory: Memory, target: Target, question: str) -> list[str]
 
 def _ask_provider(memory: Memory, question: str) -> str:
     """Returns the text that the provider recalls, without the fence. The provider is not notified of a session."""
-    if not memory.config.provider:
+    if not memory.config.providers:
         return ""
     session = memory.session(source="cli")
     block = session.external.begin_turn(question, session.id, lambda: 1)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memoranda.config.config import Config as Config
     from memoranda.config.config_file import read_document as read_document
     from memoranda.config.config_file import set_value as set_value
+    from memoranda.config.config_file import set_values as set_values
     from memoranda.config.environment import colour_choice as colour_choice
     from memoranda.config.environment import directory_from_variable as directory_from_variable
     from memoranda.config.environment import editor_is_set as editor_is_set
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "config": ("Config",),
-    "config_file": ("read_document", "set_value"),
+    "config_file": ("read_document", "set_value", "set_values"),
     "environment": ("colour_choice", "directory_from_variable", "editor_is_set", "is_set", "locate_home"),
     "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "value_of"),
     "loader": ("load",),

@@ -37,6 +37,9 @@ class Config:
     turn_wait: float = 30.0
     """How many seconds a turn waits while another turn of its conversation is in progress."""
     provider: str = ""
+    """The external memory; the first one where there are several."""
+    providers: tuple[str, ...] = ()
+    """All external memories, in the order in which they are asked."""
     toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown_keys: tuple[str, ...] = ()
 
@@ -46,6 +49,7 @@ DEFAULTS = Config()
 # Settings that are stored in another part than their section, or under another name.
 _ELSEWHERE = {
     "memory.provider": ("", "provider"),
+    "memory.providers": ("", "providers"),
     "memory.nudge_interval": ("review", "nudge_interval"),
     "agent.delegation_depth": ("delegation", "max_depth"),
     "sessions.redact_secrets": ("", "redact_secrets"),

@@ -1,6 +1,6 @@
 """Reads `config.yaml`, and writes one setting into it without changing the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,34 +12,59 @@ from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
 
 LOCK_TIMEOUT = 10.0
+PROVIDER_KEYS = ("memory.provider", "memory.providers")
 
 
-def set_value(home: Home, name: str, raw: str) -> Any:
+def set_value(home: Home, name: str, raw: Any) -> Any:
     """Write one setting into config.yaml, keeping everything else in it, comments included."""
-    key = find_key(name)
-    try:
-        value = key.parse(raw)
-    except (ValueError, TypeError):
-        raise ConfigError(f"{name} must be {key.accepts}, not {raw!r}. Nothing was changed.") from None
+    return set_values(home, {name: raw})[name]
+
+
+def set_values(home: Home, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Write settings into config.yaml, all of them or none; returns the values as they were understood."""
+    values = {name: _parse_new(name, raw) for name, raw in settings.items()}
     home.refuse_if_foreign()
     make_private_directory(home.root)
     with FileLock(home.lock_file, LOCK_TIMEOUT):
         document = read_document(home)
-        look_up(document, key, home)
+        # The parser drops a file that has only comments; they stay above the settings.
+        comments = b"" if document or not home.config_file.exists() else read_file(home.config_file)
         refuse_link(home.config_file)
-        section, _, leaf = name.partition(".")
-        if not document:
-            # The parser drops a file that has only comments; they stay above the setting.
-            comments = read_file(home.config_file) if home.config_file.exists() else b""
-            write_private(home.config_file, comments + _dump({section: {leaf: value}}))
-            return value
-        if document.get(section) is None:
-            document[section] = {}
-        if getattr(getattr(document[section], "anchor", None), "value", None):
-            raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
-        document[section][leaf] = value
-        write_private(home.config_file, _dump(document))
-    return value
+        for name, value in values.items():
+            look_up(document, find_key(name), home)
+            section, _, leaf = name.partition(".")
+            if document.get(section) is None:
+                document[section] = {}
+            if getattr(getattr(document[section], "anchor", None), "value", None):
+                raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
+            document[section][leaf] = list(value) if isinstance(value, tuple) else value
+        _refuse_provider_conflict(document, home)
+        write_private(home.config_file, comments + _dump(document))
+    return values
+
+
+def _parse_new(name: str, raw: Any) -> Any:
+    key = find_key(name)
+    try:
+        return key.parse(raw)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{name} must be {key.accepts}, not {raw!r}. Nothing was changed.") from None
+
+
+def _refuse_provider_conflict(document: Mapping[str, Any], home: Home) -> None:
+    keys = [find_key(name) for name in PROVIDER_KEYS]
+    one, several = (parse_value(key, look_up(document, key, home), str(home.config_file)) for key in keys)
+    if one and several and one not in several:
+        conflict = describe_provider_conflict(one, several, str(home.config_file))
+        raise ConfigError(f"{conflict} Nothing was changed; 'memoranda provider use' sets both.")
+
+
+def describe_provider_conflict(one: str, several: Sequence[str], source: str) -> str:
+    """Says that the two settings that name providers contradict each other."""
+    return (
+        f"In {source} memory.provider is {one}, but memory.providers are {', '.join(several)}: the one must be among "
+        "the several, or only one of the two settings may have a value."
+    )
 
 
 def refuse_link(path: Path) -> None:

@@ -65,6 +65,16 @@ def _parse_name(value: Any) -> str:
     raise ValueError
 
 
+def _parse_names(value: Any) -> tuple[str, ...]:
+    """Names from a YAML list, or from a text with commas; each once."""
+    if value is None:
+        return ()
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
 def _parse_mode(value: Any) -> str:
     if value not in MODES:
         raise ValueError
@@ -149,6 +159,8 @@ KEYS = (
         "Whether a person must approve what the agent saves."),
     Key("memory.provider", "a provider's name, or nothing", _parse_name,
         "The external memory provider; see 'memoranda provider'."),
+    Key("memory.providers", "a list of providers, or nothing", _parse_names,
+        "Several external memory providers, instead of one; 'memoranda provider use' sets them."),
     Key("memory.nudge_interval", _A_COUNT, _parse_count,
         "After how many user turns a conversation is reviewed in the background; 0 means never."),
     Key("provider.mode", "hybrid, context or tools", _parse_mode,

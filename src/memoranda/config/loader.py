@@ -5,9 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.config.config import DEFAULTS, Config, attribute_of
-from memoranda.config.config_file import look_up, parse_value, read_document
+from memoranda.config.config_file import (
+    PROVIDER_KEYS,
+    describe_provider_conflict,
+    look_up,
+    parse_value,
+    read_document,
+)
 from memoranda.config.environment import ENVIRONMENT
-from memoranda.config.keys import KEYS, SECTIONS
+from memoranda.config.keys import KEYS, SECTIONS, find_key
 from memoranda.errors import ConfigError
 from memoranda.support.home import Home
 from memoranda.support.suggestions import did_you_mean
@@ -26,8 +32,24 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
         part, name = attribute_of(key.name)
         parts.setdefault(part, {})[name] = value
     own = parts.pop("")
+    own["provider"], own["providers"] = _choose_providers(own["provider"], own["providers"], environ, home)
     settings = {part: replace(getattr(DEFAULTS, part), **values) for part, values in parts.items()}
     return Config(**settings, **own, toolsets=_toolsets(document, home), unknown_keys=_unknown_keys(document))
+
+
+def _choose_providers(
+    one: str, several: tuple[str, ...], environ: Mapping[str, str], home: Home
+) -> tuple[str, tuple[str, ...]]:
+    """The first provider and all of them, from the two settings that name them."""
+    if one and several and one not in several:
+        from_environment = [bool(environ.get(find_key(name).variable, "").strip()) for name in PROVIDER_KEYS]
+        if from_environment[0] == from_environment[1]:
+            source = "the environment" if from_environment[0] else str(home.config_file)
+            raise ConfigError(describe_provider_conflict(one, several, source))
+        # A variable overrides the file, whichever of the two settings it is.
+        one, several = (one, ()) if from_environment[0] else ("", several)
+    several = several or ((one,) if one else ())
+    return several[0] if several else "", several
 
 
 def _platform_hints(document: Mapping[str, Any], home: Home) -> Mapping[str, Any]:

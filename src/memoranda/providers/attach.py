@@ -1,13 +1,14 @@
-"""Attaches the configured provider to a session: finds, loads and starts it in the background.
+"""Attaches the configured providers to a session: finds, loads and starts them in the background, all at once.
 
-The session waits a short time for it, because its prompt block becomes part of the frozen prompt. If the provider
+The session waits a short time for them, because their prompt blocks become part of the frozen prompt. If a provider
 cannot be loaded, the session continues without it and the log says why; turns are marked in the record all the same,
 and are delivered once the provider works again.
 """
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from memoranda.providers.loader import load
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.provider_group import ProviderGroup
 from memoranda.providers.recorded_turns import RecordedTurns
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
 from memoranda.providers.start_timeout import remember_start, start_timeout
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.store import SessionStore
 from memoranda.support.env_lease import EnvConflictError, EnvLease
 
 _log = logging.getLogger(__name__)
@@ -37,51 +40,71 @@ _WRITE_LOCK_TIMEOUT = 2.0
 LeaseSecrets = Callable[[Collection[str]], EnvLease]
 
 
-@guarded(ExternalMemory())
-def attach_provider(
-    home: Path,
-    name: str,
-    settings: ProviderSettings,
-    session_id: str,
-    turns: RecordedTurns,
-    *,
-    lease_secrets: LeaseSecrets,
-    secrets: Callable[[], Collection[str]],
-    toolsets: Collection[str] | None,
-    **facts: Any,
-) -> ExternalMemory:
-    """Return the external memory of a session, by the name of its provider.
+@dataclass(frozen=True, slots=True)
+class SessionStart:
+    """What a session starts its providers with.
 
-    `lease_secrets` puts the variables that the provider's schema names into the environment until the session ends;
-    `secrets` are the credentials that neither the log nor the status may show.
+    `record` returns the session store, if there is one. `lease_secrets` puts the variables that a provider's schema
+    names into the environment until the session ends; `secrets` are the credentials that neither the log nor the status
+    may show.
     """
+
+    session_id: str
+    record: Callable[[], SessionStore | None]
+    lease_secrets: LeaseSecrets
+    secrets: Callable[[], Collection[str]]
+    toolsets: Collection[str] | None
+    facts: Mapping[str, Any]
+
+
+@guarded(ExternalMemory())
+def attach_providers(
+    home: Path, names: Sequence[str], settings: ProviderSettings, start: SessionStart
+) -> ExternalMemory:
+    """Return the external memory of a session, by the names of its providers."""
+    redactor = Redactor(start.secrets())
+    managers = [MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=redactor) for name in names]
+    turns = {name: RecordedTurns(start.record, name, names) for name in names}
+    external = ExternalMemory(
+        ProviderGroup(managers), max_chars=settings.recall_chars, turns=turns[names[0]], toolsets=start.toolsets
+    )
+    waits = [_begin(manager, turns[manager.name], start, external) for manager in managers]
+    for wait in waits:
+        wait()
+    return external
+
+
+def _begin(
+    manager: MemoryManager, turns: RecordedTurns, start: SessionStart, external: ExternalMemory
+) -> Callable[[], None]:
+    """Start a provider in the background; returns a function that waits for it as long as a session may wait."""
     started_at = time.monotonic()
-    wait = start_timeout(home, name, settings.begin_seconds)
-    manager = MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=Redactor(secrets()))
-    external = ExternalMemory(manager, name, max_chars=settings.recall_chars, turns=turns, toolsets=toolsets)
+    home, name, limit = manager.home, manager.name, manager.settings.begin_seconds
+    timeout = start_timeout(home, name, limit)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
         provider = _find_provider(home, name)
-        lease = _lease_for(provider, lease_secrets)
+        lease = _lease_for(provider, start.lease_secrets)
         external.on_close(lease.release)
         provider.receive_secrets(lease.values)
         return provider, {"secrets": lease.values}
 
     def note_start(result: CallResult) -> None:
-        late = time.monotonic() - started_at > settings.begin_seconds
+        note_lateness(time.monotonic() - started_at > limit)
+
+    def note_lateness(late: bool) -> None:
         manager.was_late(late)
         remember_start(home, name, late=late)
 
-    attaching = manager.begin(find, session_id, turns, started=note_start, **facts)
-    if attaching.wait(wait - (time.monotonic() - started_at)) is None:
-        _log.warning(
-            "The memory provider %s was not ready within %g s; the session begins without its prompt block.",
-            name,
-            wait,
-        )
-        manager.was_late(True)
-        remember_start(home, name, late=True)
-    return external
+    attaching = manager.begin(find, start.session_id, turns, started=note_start, **start.facts)
+
+    def wait() -> None:
+        if attaching.wait(timeout - (time.monotonic() - started_at)) is None:
+            words = "The memory provider %s was not ready within %g s; the session begins without its prompt block."
+            _log.warning(words, name, timeout)
+            note_lateness(True)
+
+    return wait
 
 
 @guarded(None)

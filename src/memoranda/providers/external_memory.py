@@ -1,4 +1,7 @@
-"""The external memory of one session: recalled text goes into a copy of the user's message, and nowhere else."""
+"""The external memory of one session: recalled text goes into a copy of the user's message, and nowhere else.
+
+It has one provider or several; what is said about "the providers" holds for a single one too.
+"""
 
 import hashlib
 import json
@@ -6,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memoranda.providers.status_file import write_status
@@ -16,13 +19,16 @@ from memoranda.tools import Tool
 
 if TYPE_CHECKING:
     from memoranda.curated.write_result import MemoryReceipt, Origin
+    from memoranda.providers.combined_recall import RecalledPart
     from memoranda.providers.manager import MemoryManager
+    from memoranda.providers.provider_group import ProviderGroup
     from memoranda.providers.recorded_turns import RecordedTurns
 
 _log = logging.getLogger(__name__)
 
 _MAX_DESCRIPTION_CHARS = 4_000
 _NO_TOOLS: tuple[Tool, ...] = ()
+_NO_TOOL: Tool | None = None
 _NO_MARK: dict[str, Any] = {}
 _NO_ANSWER = ToolAnswer(failure("No external memory is in use."))
 _NOTHING_RECALLED = ScreenedValue("")
@@ -52,19 +58,20 @@ def guarded(
 
 
 class ExternalMemory:
-    """The external memory of one session; without a provider every method returns at once."""
+    """The external memory of one session; without a provider every method returns at once.
+
+    `turns` marks the messages of turns in the record; `max_chars` is how much all providers may recall together.
+    """
 
     def __init__(
         self,
-        manager: "MemoryManager | None" = None,
-        name: str = "",
+        group: "ProviderGroup | None" = None,
         *,
         max_chars: int = 0,
         turns: "RecordedTurns | None" = None,
         toolsets: Collection[str] | None = None,
     ) -> None:
-        self._manager = manager
-        self._name = name
+        self._group = group
         self._max_chars = max_chars
         self._record = turns
         self._toolsets = toolsets
@@ -74,37 +81,42 @@ class ExternalMemory:
     @property
     def active(self) -> bool:
         """Whether the session has a provider and has not ended."""
-        return self._manager is not None
+        return self._group is not None
 
     @guarded("")
     def system_prompt(self) -> str:
-        """The provider's block of the system prompt, screened."""
-        if self._manager is None:
-            return ""
-        text = self._manager.build_system_prompt()
-        return screen_text(text, max_chars=len(text), source=self._name)
+        """The blocks of the providers for the system prompt, screened."""
+        return "" if self._group is None else _join_screened(self._group.build_system_prompt())
 
     @guarded(_NO_TOOLS)
     def tools(self) -> tuple[Tool, ...]:
-        """The provider's tools, with their descriptions screened: they are text from outside."""
-        if self._manager is None:
+        """The tools of the providers, with their descriptions screened: they are text from outside."""
+        if self._group is None:
             return ()
-        return tuple(
-            replace(tool, description=_screen(tool.description), parameters=_screen_schema(tool.parameters))
-            for tool in self._manager.tools_for(self._toolsets)
-        )
+        return tuple(_screen_tool(tool) for tool in self._group.tools_for(self._toolsets))
+
+    @guarded(_NO_TOOL)
+    def find_tool(self, name: str, provider: str) -> Tool | None:
+        """The tool that an earlier session knew under a name; `provider` is empty if that is not known."""
+        return None if self._group is None else self._group.find_tool(name, provider, self._toolsets)
+
+    @guarded("")
+    def provider_of(self, tool: str) -> str:
+        """The provider of a tool that `tools` has returned."""
+        return "" if self._group is None else self._group.provider_of(tool)
 
     @guarded(_NO_ANSWER)
-    def answer_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Call a tool of the provider; the answer also has the passages that a model does not see."""
-        return _NO_ANSWER if self._manager is None else self._manager.answer_tool(name, arguments)
+    def answer_tool(self, name: str, arguments: Mapping[str, Any], provider: str = "") -> ToolAnswer:
+        """Call a tool; the answer also has the passages that a model does not see."""
+        return _NO_ANSWER if self._group is None else self._group.answer_tool(name, arguments, provider)
 
     @guarded(_NOTHING_RECALLED)
-    def recall_for_person(self, question: str, session_id: str) -> ScreenedValue:
-        """What the provider recalls about a question, with the passages that a model does not see."""
-        if self._manager is None:
+    def recall_for_person(self, question: str, session_id: str, provider: str = "") -> ScreenedValue:
+        """What the providers recall about a question, with the passages that a model does not see."""
+        if self._group is None:
             return _NOTHING_RECALLED
-        return screen_value(self._manager.recall(question, session_id), source=self._name)
+        recalled = self._group.recall(question, session_id, self._max_chars, provider)
+        return screen_value(recalled.text, source=recalled.provider)
 
     @guarded(_NO_MARK)
     def mark(self, turn: int | None = None, *, done: bool = False) -> dict[str, Any]:
@@ -115,78 +127,74 @@ class ExternalMemory:
 
     @guarded("")
     def begin_turn(self, text: str, session_id: str, number: Callable[[], int]) -> str:
-        """Return what the provider remembers about a user message, as a fenced block, within the turn's deadline.
+        """Return what the providers remember about a user message, as a fenced block, within the turn's deadline.
 
         `number` returns the number of the turn in its conversation, the first being 1.
         """
-        if self._manager is None:
+        if self._group is None:
             return ""
-        recalled = self._manager.before_turn(number(), text, session_id)
-        return (
-            build_memory_context_block(recalled, max_chars=self._max_chars, source=self._name)
-            if self._max_chars
-            else ""
-        )
+        limit = self._max_chars
+        recalled = self._group.before_turn(number(), text, session_id, limit)
+        return build_memory_context_block(recalled.text, max_chars=limit, source=recalled.provider) if limit else ""
 
     @guarded(None)
     def finish_turn(self, question: str, session_id: str) -> None:
         """Deliver a turn that was completed and recorded; not called for an interrupted one."""
-        if self._manager is not None:
-            self._manager.notify.turn_recorded(question, session_id)
+        self._notify(lambda manager: manager.notify.turn_recorded(question, session_id))
 
     @guarded(None)
     def mirror(self, receipt: "MemoryReceipt", origin: "Origin", redact: Callable[[str], str]) -> None:
         """Mirror the changes of a curated write; `redact` returns what may be shown of an entry."""
-        if self._manager is not None:
-            for args, metadata, key in memory_changes(receipt, origin, redact):
-                self._manager.notify.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+        if self._group is None:
+            return
+        for args, metadata, key in memory_changes(receipt, origin, redact):
+            self._notify(partial(_send_write, args, metadata, key))
 
     @guarded(None)
     def switch(
         self, new_id: str, parent: str = "", reason: str = "", *, reset: bool = False, rewound: bool = False
     ) -> None:
-        """Notify the provider of a new session id (compression, branch, resume, reset, new_session), or of a rewind."""
-        if self._manager is not None:
-            facts = {"reason": reason} if reason else {}
-            self._manager.notify.session_switched(
+        """Notify the providers of a new session id (compression, branch, resume, reset, new_session) or of a rewind."""
+        facts = {"reason": reason} if reason else {}
+        self._notify(
+            lambda manager: manager.notify.session_switched(
                 new_id, parent_session_id=parent, reset=reset or reason == "new_session", rewound=rewound, **facts
             )
+        )
 
     @guarded(None)
     def delegated(self, task: str, result: str, child_id: str = "") -> None:
-        """Notify the provider that a delegate of this session has finished."""
-        if self._manager is not None:
-            self._manager.notify.delegated(task, result, child_session_id=child_id)
+        """Notify the providers that a delegate of this session has finished."""
+        self._notify(lambda manager: manager.notify.delegated(task, result, child_session_id=child_id))
 
     @guarded("")
     def before_compression(self, messages: Sequence[Message]) -> str:
-        """What the provider wants a summary of these messages to contain: screened reference text."""
-        if self._manager is None:
-            return ""
-        text = self._manager.on_pre_compress([dict(message) for message in messages])
-        return screen_text(text, max_chars=len(text), source=self._name)
+        """What the providers want a summary of these messages to contain: screened reference text."""
+        return "" if self._group is None else _join_screened(self._group.on_pre_compress(list(messages)))
 
     @guarded(None)
     def commit(self, messages: Sequence[Message], session_id: str) -> None:
-        """Notify the provider that the session ends, before the record says so; the provider stays attached.
+        """Notify the providers that the session ends, before the record says so; they stay attached.
 
         A process that is killed in between repeats the notification, with the same key unless messages were added.
         """
-        if self._manager is not None:
-            self._manager.notify.session_ended(
-                list(messages), session_id, key=_end_key(self._name, session_id, messages)
+        self._notify(
+            lambda manager: manager.notify.session_ended(
+                list(messages), session_id, key=_end_key(manager.name, session_id, messages)
             )
+        )
 
     @guarded(None)
     def close(self) -> None:
-        """Shut the provider down without ending the session; undelivered jobs stay in the outbox."""
+        """Shut the providers down without ending the session; undelivered jobs stay in the outbox."""
         with self._lock:
-            manager, self._manager = self._manager, None
-        if manager is None:
+            group, self._group = self._group, None
+        if group is None:
             return
         try:
-            manager.shutdown()
-            write_status(manager.home, self._name, manager.status().health)
+            group.shutdown()
+            for manager in group.managers:
+                write_status(manager.home, manager.name, manager.status().health)
         finally:
             with self._lock:
                 steps, self._on_close = self._on_close, []
@@ -196,10 +204,29 @@ class ExternalMemory:
     def on_close(self, step: Callable[[], None]) -> None:
         """Run `step` when this is closed; at once if it is closed already."""
         with self._lock:
-            if self._manager is not None:
+            if self._group is not None:
                 self._on_close.append(step)
                 return
         step()
+
+    def _notify(self, send: "Callable[[MemoryManager], object]") -> None:
+        """Notify every provider; a failure with one does not keep the others from being notified."""
+        for manager in self._group.managers if self._group is not None else ():
+            _guard(send, manager)
+
+
+@guarded(None)
+def _guard(send: "Callable[[MemoryManager], object]", manager: "MemoryManager") -> None:
+    send(manager)
+
+
+def _send_write(args: Mapping[str, str], metadata: Mapping[str, str], key: str, manager: "MemoryManager") -> None:
+    manager.notify.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+
+
+def _join_screened(parts: "Sequence[RecalledPart]") -> str:
+    screened = (screen_text(part.text, max_chars=len(part.text), source=part.provider) for part in parts)
+    return "\n\n".join(text for text in screened if text)
 
 
 def with_recall(messages: Sequence[Message], block: str, question: Any = None) -> list[Message]:
@@ -237,6 +264,10 @@ def _end_key(provider: str, session_id: str, messages: Sequence[Message]) -> str
     """The same for the same end of a session, which may be resumed and end again with more messages."""
     transcript = json.dumps(messages, sort_keys=True, default=str)
     return f"session_end:{provider}:{session_id}:{hashlib.sha256(transcript.encode()).hexdigest()[:16]}"
+
+
+def _screen_tool(tool: Tool) -> Tool:
+    return replace(tool, description=_screen(tool.description), parameters=_screen_schema(tool.parameters))
 
 
 @lru_cache(maxsize=256)

@@ -69,10 +69,17 @@ class JobRow(NamedTuple):
     until: float | None
 
 
+def stored_key(provider: str, key: str) -> str:
+    """The key of a job in the outbox, where several providers may have a job for the same event."""
+    return f"{provider}:{key}"
+
+
 def job_from_row(fields: list[Any], *, orphan: bool) -> Job:
     """A job from the columns that the outbox reads, without those of the lease."""
     number, provider, key, kind, session_id, text, created, attempts = fields
     payload = json.loads(text)
+    # Rows of earlier versions have the key without the provider.
+    key = key.removeprefix(stored_key(provider, ""))
     return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan, created)
 
 

@@ -1,8 +1,8 @@
-"""The manager: the only connection between a conversation and its external memory.
+"""The manager: the only connection between a conversation and one external memory.
 
-Curated memory always exists and is not a provider; there is at most one provider besides it. Of what the provider does,
-only recalled text and answers of its tools reach the conversation, within a deadline and a size limit. Notifications
-(turns, memory writes, session boundaries) go through `manager.notify` into the outbox.
+Curated memory always exists and is not a provider. Of what the provider does, only recalled text and answers of its
+tools reach the conversation, within a deadline and a size limit. Notifications (turns, memory writes, session
+boundaries) go through `manager.notify` into the outbox. Several providers have one manager each (`provider_group`).
 """
 
 import json
@@ -92,6 +92,15 @@ class MemoryManager(HookNames):
         return self._home
 
     @property
+    def name(self) -> str:
+        """The name of the provider; empty before one is added, unless it was configured."""
+        return self._name
+
+    @property
+    def settings(self) -> ProviderSettings:
+        return self._settings
+
+    @property
     def provider(self) -> MemoryProvider | None:
         return None if self._state.active is None else self._state.active.provider
 
@@ -99,7 +108,7 @@ class MemoryManager(HookNames):
         """Accept a provider. False, with a warning, when there is one already or it cannot be used as it is."""
         if self._state.active is not None:
             kind = type(provider).__name__
-            _log.warning("Only one memory provider can be used: %s stays, %s is refused.", self._name, kind)
+            _log.warning("A manager has one memory provider: %s stays, %s is refused.", self._name, kind)
             return False
         active = accept_provider(
             provider,

@@ -26,7 +26,7 @@ from memoranda.db.position import Position
 from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
-from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json
+from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json, stored_key
 from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.outbox_state import (
     last_delivered,
@@ -97,11 +97,12 @@ class Outbox:
         scope: str = "",
         key: str = "",
     ) -> str:
-        """Queue a job; it is durable when this returns its key. A key that is queued already adds nothing."""
+        """Queue a job; it is durable when this returns its key. A key that the provider has already adds nothing."""
+        key = key or uuid.uuid4().hex
         row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
             connection.execute(_INSERT, row)
-        return row.key
+        return key
 
     def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
         """Spool a job while the file cannot be written; it is durable when this returns.
@@ -216,7 +217,8 @@ class Outbox:
     def delivered(self, job: Job) -> None:
         """Remove a delivered job."""
         with self._db().writing() as connection:
-            connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
+            keys = (job.key, stored_key(job.provider, job.key))
+            connection.execute("DELETE FROM jobs WHERE id = ? AND key IN (?, ?)", (job.id, *keys))
             note_delivery(connection, job.provider, self._clock())
 
     def failed(self, job: Job, error: str, *, permanent: bool = False, retry_after: float | None = None) -> bool:
@@ -335,7 +337,9 @@ class Outbox:
     def _row(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> JobRow:
         payload = payload_json({"args": job.args, "facts": job.facts})
         key, lease = job.key or uuid.uuid4().hex, (self._owner, self._until()) if leased else (None, None)
-        return JobRow(key, provider, scope, job.kind, job.session_id, payload, self._clock(), *lease)
+        return JobRow(
+            stored_key(provider, key), provider, scope, job.kind, job.session_id, payload, self._clock(), *lease
+        )
 
     @property
     def _owner(self) -> str:

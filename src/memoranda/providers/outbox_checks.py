@@ -6,7 +6,7 @@ next to it. Jobs that are stuck are freed; no waiting job is ever deleted.
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -28,14 +28,14 @@ from memoranda.support.health_issues import HealthIssue, check_permissions
 _DAY = 86_400
 
 
-def check_outbox(home: Path, active: str) -> Iterator[HealthIssue]:
+def check_outbox(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Report jobs that wait too long, were parked, or cannot be read."""
-    yield from check_store(_checked_outbox(home, active))
+    yield from check_store(_checked_outbox(home, in_use))
     for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
         yield HealthIssue("warning", file, "cannot be read, so its job was not delivered", "look at it, then delete it")
 
 
-def _checked_outbox(home: Path, active: str) -> CheckedDatabase:
+def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
     path = home / FILE_NAME
 
     def check_jobs(database: Database) -> Iterator[HealthIssue]:
@@ -49,7 +49,7 @@ def _checked_outbox(home: Path, active: str) -> CheckedDatabase:
             ).fetchall()
             unreadable = list(_find_unreadable(connection))
         for provider, count, oldest, error in waiting:
-            yield from _check_waiting(path, provider, count, oldest, error, provider == active)
+            yield from _check_waiting(path, provider, count, oldest, error, provider in in_use)
         for provider, count, error in parked:
             yield HealthIssue(
                 "warning",
@@ -115,7 +115,7 @@ def _retry(home: Path, provider: str) -> str:
 
 def _move_unreadable(home: Path) -> str:
     """Write unreadable jobs to a file before they leave the queue."""
-    store = _checked_outbox(home, "")
+    store = _checked_outbox(home, ())
     moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
     with closing(store.open()) as database, database.writing() as connection:
         names = [column.name for column in JOBS.columns]

@@ -9,7 +9,12 @@ JOBS = Table(
     "One row per notification that a provider has not received yet.",
     (
         Column("id", "numbered", "", "Order."),
-        Column("key", "text", "NOT NULL UNIQUE", "Idempotency key, the same for a repeated delivery."),
+        Column(
+            "key",
+            "text",
+            "NOT NULL UNIQUE",
+            "The provider and the idempotency key, which is the same for a repeated delivery.",
+        ),
         Column("provider", "text", "NOT NULL", "The provider that receives it."),
         Column("scope", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation."),

@@ -1,10 +1,10 @@
 """Lets the doctor call `check` and `repair` of providers: no provider is started, and no unused plugin is imported.
 
-The doctor asks the provider in use, wherever it is installed, and every bundled provider that has files in the home
+The doctor asks the providers in use, wherever they are installed, and every bundled provider that has files in the home
 (discovery knows their names). Plugins and installed packages that are not in use never run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ _CHECK_SECONDS = 300.0
 _REPAIR_SECONDS = 3_600.0
 
 
-def check_providers(home: Path, active: str) -> Iterator[HealthIssue]:
+def check_providers(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Yield what the providers of a home report about their own files. Nothing that a provider does is raised."""
     for found in discover(home).values():
-        if found.name == active or found.has_data(home):
+        if found.name in in_use or found.has_data(home):
             yield from _check_provider(found, home)
 
 

@@ -1,10 +1,10 @@
 """Finds the turns in the record that a provider receives: those that were completed while it was in use.
 
-While a provider is configured, every message of a turn carries a mark: the number of the user message that began the
-turn, and on the last message that the turn is done, and for which provider. A mark is part of the message's own commit,
-so no crash can separate an answer from the fact that it must be delivered. The next process that reads the record from
-its stored position finds it, and moves that position in the commit that queues the turns. An unfinished turn has no
-such mark on its last message.
+While providers are configured, every message of a turn carries a mark: the number of the user message that began the
+turn, and on the last message that the turn is done, and for which providers. A mark is part of the message's own
+commit, so no crash can separate an answer from the fact that it must be delivered. The next process that reads the
+record from its stored position finds it, and moves that position in the commit that queues the turns. An unfinished
+turn has no such mark on its last message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,12 +45,16 @@ class TurnSource(Protocol):
 
 
 class RecordedTurns:
-    """The turns of one user's record that are for one provider; `record` returns the store, if there is one."""
+    """The turns of one user's record that are for one provider; `record` returns the store, if there is one.
 
-    def __init__(self, record: Callable[[], SessionStore | None], provider: str) -> None:
+    `in_use` are all providers of the session, for which it marks turns.
+    """
+
+    def __init__(self, record: Callable[[], SessionStore | None], provider: str, in_use: Sequence[str] = ()) -> None:
         self._record = record
         self._provider = provider
-        self._done = ""
+        self._in_use = ",".join(in_use or (provider,))
+        self._store_id = ""
 
     def mark(self, turn: int | None, *, done: bool) -> Message:
         """Fields for a message that is about to be recorded; `turn` is the number of the turn's first message."""
@@ -59,9 +63,17 @@ class RecordedTurns:
 
     def _done_mark(self, store: SessionStore) -> str:
         """The mark of a completed turn. It names the store, so marks of imported messages are not ours."""
-        if not self._done:
-            self._done = f"{self._provider} {store.scoped(Scope.everyone()).feed.store_id()}"
-        return self._done
+        return f"{self._in_use} {self._id_of(store)}"
+
+    def _is_ours(self, mark: object, store_id: str) -> bool:
+        """Whether a mark says that a turn of this store was completed while the provider was in use."""
+        names, _, marked_store = str(mark).rpartition(" ")
+        return marked_store == store_id and self._provider in (names, *names.split(","))
+
+    def _id_of(self, store: SessionStore) -> str:
+        if not self._store_id:
+            self._store_id = store.scoped(Scope.everyone()).feed.store_id()
+        return self._store_id
 
     def head(self) -> Position:
         """The position of the newest message."""
@@ -73,12 +85,13 @@ class RecordedTurns:
         store = self._record()
         if store is None:
             return position, []
-        done = self._done_mark(store)
+        store_id = self._id_of(store)
         with store.conversations.one_view():
             head = store.feed.head().message
             if head <= position:
                 return head, []
-            ends = [end for end in store.messages.get_messages_with(DONE, position) if end.get(DONE) == done]
+            completed = store.messages.get_messages_with(DONE, position)
+            ends = [end for end in completed if self._is_ours(end.get(DONE), store_id)]
             first_ids = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
             marked = store.messages.get_messages_with(TURN, first_id=min(first_ids)) if first_ids else []
             # A conversation that was compressed in the middle of a turn continues in another session.

@@ -99,7 +99,7 @@ def _labelled(answer: JsonObject, screened: ScreenedValue, origin: ToolOrigin) -
         label["recalled_from"] = f"{origin.provider}: {PAST_DATA}"
     if count := len(screened.passages):
         passages = "1 passage was" if count == 1 else f"{count} passages were"
-        command = f"memoranda provider call {origin.tool} --withheld"
+        command = f"memoranda provider call {origin.tool} --provider {origin.provider} --withheld"
         label["withheld"] = f"{passages} withheld ({', '.join(screened.findings)}); '{command}' shows it to a person."
     return ToolAnswer(answer | label, screened.passages)
 

@@ -59,7 +59,7 @@ class ToolHost:
     @property
     def may_gain_tools(self) -> bool:
         """Whether tools may appear later: a provider is configured, and it may still be starting."""
-        return bool(self._memory.config.provider)
+        return bool(self._memory.config.providers)
 
     def memory_text(self) -> MemoryText | None:
         """Reads the curated memory now; None when both of its files are switched off."""
