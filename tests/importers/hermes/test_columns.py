@@ -1,16 +1,22 @@
 """What Hermes records about a session arrives in the same columns here, and stays with the same user."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import memoranda
 from benchmarks.hosts.hermes_import_check import differences
 from memoranda.importers.hermes import Hermes
 from memoranda.sessions.scope import Scope
 from tests.cli.terminal import Terminal
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.import_home import Home
+from tests.providers.diary import diary_home
+
+# Writes down the facts of every start.
+KEEP_FACTS = "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.json').write_text(json.dumps(facts))"
 
 
 @pytest.fixture
@@ -50,6 +56,19 @@ def test_what_changes_later_in_hermes_changes_here(home: Home, hermes: HermesHom
     hermes.execute("UPDATE sessions SET ended_at = 6.0")
     home.take(Hermes(), hermes.root)
     assert home.everything()["hermes-s1"]["ended_at"] is None
+
+
+def test_the_chat_of_a_gateway_is_known_when_the_session_is_resumed(tmp_path: Path, hermes: HermesHome) -> None:
+    """A provider that separates chats gets the same names as from a gateway of our own."""
+    hermes.session("s1", source="telegram", user_id="42", chat_id="-5")
+    hermes.say("s1", "one", "two")
+    with memoranda.open(diary_home(tmp_path / "home", KEEP_FACTS), user="42") as memory:
+        Terminal(memory.home.root).ok("import", "hermes", "--source", str(hermes.root), "--yes")
+        row = memory.sessions.get_session("hermes-s1")
+        assert row is not None and row["gateway"] == {"platform": "telegram", "chat_id": "-5"}
+        memory.session(source="cli", session_id="hermes-s1").end()
+    facts = json.loads((tmp_path / "home" / "facts.json").read_text())
+    assert (facts["platform"], facts["chat_id"], facts["user_id"]) == ("telegram", "-5", "42")
 
 
 def test_conversations_of_other_users_stay_with_them(home: Home, hermes: HermesHome) -> None:

@@ -23,6 +23,13 @@ _NUMBERS = (
 # Columns with a field of their own, and the counts, which the record computes itself.
 _OTHERS = ("id", "user_id", "model_config", "title", "cwd", "started_at", "parent_session_id", "message_count",
            "tool_call_count")  # fmt: skip
+# Columns about a gateway's chat, and the facts of a session that mean the same.
+_GATEWAY = {
+    "chat_id": "chat_id",
+    "chat_type": "chat_type",
+    "thread_id": "thread_id",
+    "session_key": "gateway_session_key",
+}
 _WITH_COLUMN = frozenset((*_TEXTS, *_NUMBERS, *_OTHERS))
 
 
@@ -74,9 +81,16 @@ def conversation(
             f"hermes_{name}": value
             for name, value in row.items()
             if name not in _WITH_COLUMN and value and not isinstance(value, bytes)
-        },
+        }
+        | _gateway_facts(row),
         columns=_columns(row, user),
     )
+
+
+def _gateway_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The chat of a gateway's session, under the names that a provider receives when the session is resumed."""
+    facts = {fact: str(row[name]) for name, fact in _GATEWAY.items() if row.get(name)}
+    return {"gateway": {"platform": row["source"], **facts}} if facts and isinstance(row.get("source"), str) else {}
 
 
 def _columns(row: Mapping[str, Any], user: str | None) -> dict[str, Any]:
