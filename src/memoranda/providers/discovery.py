@@ -59,10 +59,9 @@ BUNDLED = (
         data_files=("holographic*.db*",),
     ),
     _vendor("honcho", "HonchoProvider", "A model of the user, in Honcho's cloud or on a server of your own."),
-    DiscoveredProvider(
+    _vendor(
         "openviking",
-        "bundled",
-        "memoranda.providers.vendors.openviking:OpenVikingProvider",
+        "OpenVikingProvider",
         "A tree of memories and documents on your own OpenViking server, searched by meaning.",
     ),
     _vendor(
