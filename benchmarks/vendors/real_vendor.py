@@ -29,7 +29,7 @@ class RealVendor(ABC):
     """False if recall depends on a real model, so that nothing is expected of a scripted one."""
 
     def __init__(self, cache: Path) -> None:
-        self.folder = cache / self.title.lower().replace(",", "").replace(" ", "-")
+        self.folder = cache.resolve() / self.title.lower().replace(",", "").replace(" ", "-")
         self.folder.mkdir(parents=True, exist_ok=True)
 
     @abstractmethod
