@@ -35,6 +35,11 @@ class Cadence:
         with self._lock:
             self._empty[session_id] = self._empty.get(session_id, 0) + 1 if empty else 0
 
+    def failed(self, session_id: str) -> None:
+        """Report that the refresh failed: the next turn tries again."""
+        with self._lock:
+            self._next.pop(session_id, None)
+
     def reset(self) -> None:
         """Forget all sessions, so that the next turn of each refreshes."""
         with self._lock:

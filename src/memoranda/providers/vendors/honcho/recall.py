@@ -1,5 +1,6 @@
 """What Honcho recalls for a turn: card, summary and conclusions now, and the answer of its model for the next turn."""
 
+import logging
 import re
 import threading
 import time
@@ -13,6 +14,8 @@ from memoranda.providers.vendors.honcho.wire import HonchoWire, Row
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.support.shorten import shorten_end
 
+_log = logging.getLogger(__name__)
+
 _QUESTION = (
     "What do you know about this person that helps to answer their latest message? Only facts that bear on it, in a few"
     " sentences; answer with nothing if there are none.\n\nLatest message: {query}"
@@ -22,6 +25,7 @@ _NEXT_PASS = (
     "Correct what is wrong in it, add what is missing, and answer again."
 )
 _MAX_MESSAGES = 3
+_SUMMARY_TOKENS = 1_000
 _MIN_WORD_CHARS = 4
 # Messages that say nothing by themselves start no request.
 _TRIVIAL = frozenset({
@@ -50,9 +54,12 @@ class HonchoRecall:
             return []
         if not self._context_cadence.take(session_id, turn):
             return self._context.get(session_id, [])
-        items = self._search(query, limit, time.monotonic() + timeout, session_id)
-        self._context[session_id] = items
-        return items
+        try:
+            self._context[session_id] = self._search(query, limit, time.monotonic() + timeout, session_id)
+        except ProviderError:
+            self._context_cadence.failed(session_id)
+            raise
+        return self._context[session_id]
 
     def ask(self, query: str, timeout: float, session_id: str) -> list[RecalledItem]:
         """The answer of Honcho's model to what the query is about, for the next turn; empty when none is due."""
@@ -61,7 +68,11 @@ class HonchoRecall:
             return []
         if not self._dialectic_cadence.take(session_id, turn):
             return []
-        answer = self._ask_passes(query, time.monotonic() + timeout)
+        try:
+            answer = self._ask_passes(query, time.monotonic() + timeout)
+        except ProviderError:
+            self._dialectic_cadence.failed(session_id)
+            raise
         self._dialectic_cadence.answered(session_id, empty=not answer)
         text = shorten_end(answer, self._settings["dialecticMaxChars"])
         return [RecalledItem(text, time.time(), kind="answer")] if text else []
@@ -81,21 +92,27 @@ class HonchoRecall:
         return turn
 
     def _search(self, query: str, limit: int, deadline: float, session_id: str) -> list[RecalledItem]:
+        """All that is found in time: the context needs no embedding of the query, and is usually there first."""
         session, names = self._names.session(session_id), self._names
         context = self._wire.get_session_context(
-            session, names.observer, names.user, tokens=1_000, timeout=_seconds_until(deadline)
+            session, names.observer, names.user, tokens=_SUMMARY_TOKENS, timeout=_seconds_until(deadline)
         )
-        conclusions = self._wire.query_conclusions(
-            query, names.observer, names.user, limit, timeout=_seconds_until(deadline)
-        )
-        messages = self._wire.search_messages(
-            query, names.both, _MAX_MESSAGES, except_session=session, timeout=_seconds_until(deadline)
-        )
-        return [
-            *context_items(context),
-            *(_item(row, "conclusion") for row in conclusions),
-            *(_item(row, _author(row, names)) for row in messages if shares_word(query, str(row.get("content")))),
-        ]
+        items = context_items(context)
+        try:
+            conclusions = self._wire.query_conclusions(
+                query, names.observer, names.user, limit, timeout=_seconds_until(deadline)
+            )
+            items += [_item(row, "conclusion") for row in conclusions]
+            messages = self._wire.search_messages(
+                query, names.both, _MAX_MESSAGES, except_session=session, timeout=_seconds_until(deadline)
+            )
+        except ProviderError as error:
+            if not items:
+                raise
+            _log.info("Honcho recalls only a part: %s", error)
+            return items
+        related = (row for row in messages if shares_word(query, str(row.get("content"))))
+        return [*items, *(_item(row, _author(row, names)) for row in related)]
 
     def _ask_passes(self, query: str, deadline: float) -> str:
         """The last answer that is not empty; each pass after the first corrects the one before."""
