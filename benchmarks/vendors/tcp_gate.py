@@ -17,7 +17,7 @@ class TcpGate:
         self._target = port
         self._lock = threading.Lock()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
-        self._answers_to_lose = 0
+        self._lose_next = False
         self.lost_answers = 0
         self.port = 0
         self._listener: socket.socket | None = None
@@ -51,9 +51,12 @@ class TcpGate:
             self._break(pair)
 
     def lose_next_answer(self) -> None:
-        """Break the next connection as soon as the server answers: it has done its work, and the client cannot know."""
+        """Break the next connection as soon as the server answers: it has done its work, and the client cannot know.
+
+        Calls do not add up: after an outage they would hit one delivery ten times, whose pauses double each time.
+        """
         with self._lock:
-            self._answers_to_lose += 1
+            self._lose_next = True
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -68,8 +71,7 @@ class TcpGate:
                 continue
             server.settimeout(None)
             with self._lock:
-                lose = self._answers_to_lose > 0
-                self._answers_to_lose -= lose
+                lose, self._lose_next = self._lose_next, False
                 self._pairs.add((client, server))
             threading.Thread(target=self._pass_on, args=((client, server), client, server, False), daemon=True).start()
             threading.Thread(target=self._pass_on, args=((client, server), server, client, lose), daemon=True).start()
