@@ -242,7 +242,7 @@ def test_everything_is_forgotten_by_deleting_the_user(home: Home, double: ZepDou
     _turn(ben, "two")
     ana.on_memory_write("add", "user", "Likes chess.", {}, idempotency_key="w1")
     report = ana.forget()
-    assert report["remaining"] == []
+    assert report == {"deleted": ["1 of the kind turn", "1 of the kind memory_write"], "remaining": []}
     assert {row["user_id"] for row in double.users.values()} == {"memoranda_default__ben"}
     assert [row["content"] for row in double.messages] == ["two", "Noted."]
     _turn(ana, "three", "k3")

@@ -1,7 +1,6 @@
 """Zep as a vendor: a graph of facts about each user, in Zep's cloud."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from memoranda.errors import PermanentProviderError
@@ -91,7 +90,7 @@ class ZepVendor(Vendor):
     def store_turn(self, turn: Turn) -> str | None:
         name = self.scope.facts.get("user_name", "")
         messages = build_messages(
-            turn.user, turn.assistant, turn.key, turn.session_id, _iso_time(turn.time), shorten_end(name, 100)
+            turn.user, turn.assistant, turn.key, turn.session_id, turn.iso_time, shorten_end(name, 100)
         )
 
         def add_to(thread: str) -> str:
@@ -105,11 +104,11 @@ class ZepVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         """Mirror an entry as an episode of the graph; a replaced or removed one is deleted there."""
         if write.action in ("replace", "remove") and write.old_text:
-            self._delete_entry(write.target, write.old_text)
+            self._delete_entry(write.old_entry_id)
         content = write.content.replace("\x00", "").strip()
         if write.action == "remove" or not content:
             return None
-        known = self.sent.find("entry", self._entry_id(write.target, content))
+        known = self.sent.find("entry", write.entry_id)
         if known:
             return known
         about = "profile of the user" if write.target == "user" else "notes of the assistant"
@@ -119,29 +118,32 @@ class ZepVendor(Vendor):
                 "data": shorten_end(content, MAX_EPISODE_CHARS),
                 "source_description": about,
                 "metadata": {"source": SOURCE, "key": write.key},
-                "reference_time": _iso_time(write.time),
+                "reference_time": write.iso_time,
             }
             return str(self._wire.add_episode(user, episode, idempotency_key(f"{user} {write.key}")).get("uuid") or "")
 
         episode = self._directory.with_user(add_to)
-        self.sent.add("entry", self._entry_id(write.target, content), episode, write.session_id)
+        self.sent.add("entry", write.entry_id, episode, write.session_id)
         return episode
 
     def tools(self) -> Sequence[VendorTool]:
         return self._tools.offered()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = [item for item in self.sent.of_sessions(session_ids) if item.kind not in IDS]
+        remaining = []
         if session_ids is None:
             user = self._directory.find_user()
             if user:
                 self._wire.delete_user(user)
             self._directory.remove()
-            return [item for item in items if item.kind not in IDS], []
-        self._delete_sessions(session_ids, items)
-        return [item for item in items if item.kind not in IDS], [
-            "facts that Zep drew from several conversations, and summaries of the user"
-        ]
+        else:
+            self._delete_sessions(session_ids, items)
+            remaining = ["facts that Zep drew from several conversations, and summaries of the user"]
+        # An entry is the text of a memory write, which is listed too.
+        for item in [item for item in items if item.kind == "entry"]:
+            self.sent.remove(item)
+        return [item for item in items if item.kind != "entry"], remaining
 
     def _delete_sessions(self, session_ids: Collection[str], items: Collection[SentItem]) -> None:
         """Delete threads and what was extracted from them alone, and the episodes that were stored in them."""
@@ -159,17 +161,12 @@ class ZepVendor(Vendor):
                 self._wire.delete_thread(thread)
                 self._directory.remove(session_id)
 
-    def _delete_entry(self, target: str, text: str) -> None:
-        user, local_id = self._directory.find_user(), self._entry_id(target, text)
-        known = [item for item in self.sent.items("entry") if item.local_id == local_id]
-        for item in known:
+    def _delete_entry(self, entry_id: str) -> None:
+        user = self._directory.find_user()
+        for item in [item for item in self.sent.items("entry") if item.local_id == entry_id]:
             if user and item.remote_id:
                 self._wire.delete_item(user, "episodes", item.remote_id)
             self.sent.remove(item)
-
-    def _entry_id(self, target: str, text: str) -> str:
-        """The local id of an entry of curated memory, by which its episode is found."""
-        return idempotency_key(f"{_user_id(self.scope, self.settings)} {target} {text.strip()}")
 
 
 def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:
@@ -181,7 +178,3 @@ def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:
             " 'memoranda provider setup zep' sets it."
         )
     return f"{prefix}_{scope.peer(max_chars=300)}"
-
-
-def _iso_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -8,10 +8,12 @@ Zep accepts messages at once and extracts later.
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import as_object, as_objects, unless_refused
 from memoranda.support.shorten import shorten_end
 
 # Limits that Zep documented for the version before; this one says none.
@@ -43,12 +45,8 @@ class ZepWire:
     def create_user(self, user_id: str, metadata: Mapping[str, Any]) -> Row | None:
         """Create a user; None when there is one with this id."""
         body = {"user_id": user_id, "metadata": dict(metadata)}
-        try:
-            return _row(self._post("users", body))
-        except PermanentProviderError as error:
-            if error.status != 409:
-                raise
-            return None
+        answer = unless_refused(lambda: self._post("users", body), None, 409)
+        return None if answer is None else _row(answer)
 
     def delete_user(self, user_uuid: str) -> bool:
         """Delete a user with threads, messages and graph, in the background; False when there is none."""
@@ -150,23 +148,11 @@ class ZepWire:
                 return
 
 
+_row = partial(as_object, vendor="Zep")
+_rows = partial(as_objects, vendor="Zep")
+
+
 def _or_none(call: Callable[[], Any]) -> Row | None:
     """The object that a call returns; None when it does not exist at Zep."""
-    try:
-        return _row(call())
-    except PermanentProviderError as error:
-        if error.status != 404:
-            raise
-        return None
-
-
-def _row(answer: Any) -> Row:
-    if not isinstance(answer, dict):
-        raise TemporaryProviderError(f"Zep answered with {type(answer).__name__} instead of an object.")
-    return answer
-
-
-def _rows(answer: Any) -> list[Row]:
-    if not isinstance(answer, list) or not all(isinstance(row, dict) for row in answer):
-        raise TemporaryProviderError(f"Zep answered with {type(answer).__name__} instead of a list of objects.")
-    return answer
+    answer = unless_refused(call, None)
+    return None if answer is None else _row(answer)
