@@ -148,6 +148,21 @@ def test_recalled_text_is_removed_wherever_a_model_repeats_it(tmp_path: Path) ->
         assert "called Otto" not in str(session.conversation())
 
 
+def test_a_stream_never_shows_recalled_text(tmp_path: Path) -> None:
+    """Nor does the answer, the record or the provider have it."""
+    home = recorder_home(tmp_path)
+    shown: list[str] = []
+    with memoranda.open(home) as memory:
+        session = memory.session(source="cli")
+        block = f"<memory-context>\n{NOTE_OF_HERMES}\n\nThe zebra is called Otto.\n</memory-context>"
+        model = ScriptedModel([Reply(f"It is known.\n\n{block}\n\nAsk me more.")], piece=5)
+        answer = memory.agent(model, session=session, on_text=shown.append).turn(QUESTION)
+        session.end()
+        recorded = str(session.conversation()[-1]["content"])
+    for text in ("".join(shown), answer, recorded, calls(home, "sync_turn")[0][2]):
+        assert text.split() == ["It", "is", "known.", "Ask", "me", "more."]
+
+
 @pytest.mark.parametrize(
     ("setting", "recalled", "offered"), [("hybrid", True, True), ("context", True, False), ("tools", False, True)]
 )

@@ -9,6 +9,7 @@ import pytest
 
 import memoranda
 from memoranda.cli.imports import openclaw_migration
+from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 from tests.importers import codex_rollouts, cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION
@@ -55,6 +56,8 @@ def test_openclaw_is_migrated_after_a_preview(terminal: Terminal, user: Path, mo
     terminal.ok("import", "openclaw", "--yes", "--migrate-secrets")
     assert OPENAI in (terminal.home / ".env").read_text()
     assert contents(source) == before
+    terminal.ok("import", "openclaw", "cleanup", "--source", str(source), "--yes")
+    assert not source.exists() and contents(source.with_name(".openclaw.pre-migration")) == before
 
 
 def _found(terminal: Terminal, query: str) -> dict[str, Any]:
@@ -77,6 +80,18 @@ def test_claude_code_brings_its_past_and_gets_a_memory(terminal: Terminal, user:
     payload = {"session_id": "s1", "cwd": str(user), "hook_event_name": "SessionStart", "source": "startup"}
     given = terminal.ok("hook", "claude-code", "SessionStart", "--wait", input=json.dumps(payload))
     assert "Project uses pytest with xdist." in given
+    with memoranda.open(terminal.home) as memory, memory.session(source="cli") as session:
+        take_turn(session, "Which database does staging use?", "Staging uses the heron cluster, on port 5433.")
+        # Other talk, by which words get their weights.
+        take_turn(session, "Rename the parser module", "Renamed it to reader.py and fixed the imports.")
+        take_turn(session, "Add a spinner to the page", "Added a spinner that shows while the list loads.")
+        take_turn(session, "Why does the build fail?", "The lock file was stale; I regenerated it.")
+        take_turn(session, "Write a release note", "Wrote one for version 2.4 with the three changes.")
+    asked = {**payload, "hook_event_name": "UserPromptSubmit"}
+    for prompt, relevant in (("Which port did the heron cluster have?", True), ("Write a haiku.", False)):
+        text = json.dumps({**asked, "prompt": prompt, "session_id": f"s-{relevant}"})
+        given = terminal.ok("hook", "claude-code", "UserPromptSubmit", "--wait", input=text)
+        assert ("on port 5433" in given) is relevant, given
     terminal.ok("uninstall", "claude-code", "--yes")
     assert settings.read_text() == '{"model": "opus"}\n'
 
