@@ -7,30 +7,24 @@ from typing import Any
 import pytest
 
 from memoranda.providers.vendors.openviking import OpenVikingProvider
-from tests.providers.http_service import Service
-from tests.providers.vendors.openviking.viking_server import VikingService, viking
+from tests.providers.vendors.openviking.viking_server import VikingDouble
 
 Start = Callable[..., OpenVikingProvider]
 
 
 @pytest.fixture
-def running() -> Iterator[tuple[VikingService, Service]]:
-    with viking() as both:
-        yield both
+def server() -> Iterator[VikingDouble]:
+    with VikingDouble.start() as double:
+        yield double
 
 
 @pytest.fixture
-def server(running: tuple[VikingService, Service]) -> VikingService:
-    return running[0]
-
-
-@pytest.fixture
-def start(running: tuple[VikingService, Service], tmp_path: Path) -> Iterator[Start]:
+def start(server: VikingDouble, tmp_path: Path) -> Iterator[Start]:
     """Start a provider for a user of the home; settings by name."""
     started: list[OpenVikingProvider] = []
 
     def start_one(user_id: str = "", facts: dict[str, Any] | None = None, **settings: Any) -> OpenVikingProvider:
-        provider = OpenVikingProvider(settings={"endpoint": running[1].url, "timeout": 5, **settings})
+        provider = OpenVikingProvider(settings={"endpoint": server.url, "timeout": 5, **settings})
         started.append(provider)
         known = {"hermes_home": str(tmp_path), "user_id": user_id, "agent_context": "primary"}
         provider.initialize("s1", **(known | (facts or {})))

@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.providers.vendors.openviking import OpenVikingProvider
 from tests.providers.vendors.openviking.conftest import Start
-from tests.providers.vendors.openviking.viking_server import VikingService
+from tests.providers.vendors.openviking.viking_server import VikingDouble
 
 MEMORIES = "viking://user/default/memories"
 
@@ -31,7 +31,7 @@ def test_the_tools_have_the_names_and_arguments_of_the_design(start: Start) -> N
     }
 
 
-def test_a_memory_is_remembered_found_read_and_forgotten(start: Start, server: VikingService) -> None:
+def test_a_memory_is_remembered_found_read_and_forgotten(start: Start, server: VikingDouble) -> None:
     """The address that one tool returns is what the next one accepts."""
     provider = start()
     uri = _call(provider, "viking_remember", content="The build server is called Hephaistos.", category="entity")["uri"]
@@ -48,7 +48,7 @@ def test_a_memory_is_remembered_found_read_and_forgotten(start: Start, server: V
     assert server.files == {}
 
 
-def test_the_same_memory_is_stored_once(start: Start, server: VikingService) -> None:
+def test_the_same_memory_is_stored_once(start: Start, server: VikingDouble) -> None:
     """A model that repeats itself does not fill the memory."""
     provider = start()
     for content in ("Uses tabs.", " Uses tabs. "):
@@ -112,7 +112,7 @@ def test_only_memories_can_be_forgotten(start: Start, path: str) -> None:
     assert "is not a memory" in _call(start(), "viking_forget", uri=path)["error"]
 
 
-def test_shared_resources_can_be_read_but_not_forgotten(start: Start, server: VikingService) -> None:
+def test_shared_resources_can_be_read_but_not_forgotten(start: Start, server: VikingDouble) -> None:
     """They belong to all users of the account."""
     provider = start("ana")
     uri = "viking://resources/handbook/a.md"
@@ -122,7 +122,7 @@ def test_shared_resources_can_be_read_but_not_forgotten(start: Start, server: Vi
     assert "is outside" in _call(provider, "viking_forget", uri=uri)["error"]
 
 
-def test_a_resource_is_private_unless_the_model_says_otherwise(start: Start, server: VikingService) -> None:
+def test_a_resource_is_private_unless_the_model_says_otherwise(start: Start, server: VikingDouble) -> None:
     """It goes to the user's own resources; `to` may name a shared place."""
     provider = start("ana")
     added = _call(provider, "viking_add_resource", url="https://example.org/a.md", reason="Useful.")

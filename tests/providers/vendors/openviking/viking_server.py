@@ -6,71 +6,61 @@ not see another's data tests the provider. `recorded/*.json` has answers of the 
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.providers.http_service import Exchange, Service, serving
+from tests.providers.http_service import Exchange
+from tests.providers.vendors.vendor_service import HttpDouble, read_recording
 
 RECORDED = Path(__file__).parent / "recorded"
-KEY = "viking-key-123456"
-Fault = Callable[[Exchange], None]
+Answer = Callable[[Exchange], None]
 
 
 def recorded(name: str) -> tuple[int, Any]:
     """Status and body of a recorded answer; a new copy each time."""
-    exchange = json.loads((RECORDED / f"{name}.json").read_text())
-    return exchange["status"], exchange["answer"]
+    recording = read_recording(RECORDED, name)
+    return recording["status"], recording["body"]
 
 
-def replay(name: str, **headers: str) -> Fault:
-    """A fault that is a recorded answer."""
-    status, answer = recorded(name)
-    return lambda exchange: exchange.answer(status, answer, **headers)
+def replay(name: str) -> Answer:
+    status, body = recorded(name)
+    return lambda exchange: exchange.answer(status, body)
 
 
-class VikingService:
-    """The state of the server. `faults` answer the next requests to a path that begins with their key."""
+class VikingDouble(HttpDouble):
+    """The state of the server. `next_answers` answer the next requests to a path that contains their key."""
 
-    def __init__(self, key: str = "") -> None:
-        self.key = key
+    recorded = RECORDED
+    store_path = r"^POST /api/v1/content/write"
+
+    def __init__(self) -> None:
+        super().__init__()
         self.files: dict[str, str] = {}
         self.writes: list[str] = []
         self.sessions: dict[str, dict[str, Any]] = {}
-        self.faults: dict[str, list[Fault]] = {}
-        self.lose_answers = 0
-        self._lock = threading.Lock()
+        self.next_answers: dict[str, list[Answer]] = {}
 
-    def respond(self, exchange: Exchange) -> None:
+    def stored_texts(self) -> list[str]:
+        messages = [message for session in self.sessions.values() for message in session["messages"]]
+        return [*self.files.values(), *(json.dumps(message) for message in messages)]
+
+    def handle(self, exchange: Exchange) -> None:
         parts = urlsplit(exchange.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        body = json.loads(exchange.body) if exchange.body else {}
-        with self._lock:
-            fault = self._next_fault(parts.path)
-            if fault is None:
-                status, answer = self._answer(exchange, parts.path, query, body)
-                lost, self.lose_answers = self.lose_answers > 0, max(0, self.lose_answers - 1)
-        if fault is not None:
-            fault(exchange)
-        elif lost:
-            exchange.reset()
+        prepared = next(
+            (each for path, each in self.next_answers.items() if each and parts.path.startswith(path)), None
+        )
+        if prepared:
+            prepared.pop(0)(exchange)
         else:
-            exchange.answer(status, answer)
-
-    def _next_fault(self, path: str) -> Fault | None:
-        for prefix, faults in self.faults.items():
-            if path.startswith(prefix) and faults:
-                return faults.pop(0)
-        return None
+            body = json.loads(exchange.body) if exchange.body else {}
+            exchange.answer(*self._answer(exchange, parts.path, query, body))
 
     def _answer(self, exchange: Exchange, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:
         if path == "/health":
             return recorded("health")
-        if self.key and exchange.headers["X-API-Key"] != self.key:
-            return recorded("key_wrong" if exchange.headers["X-API-Key"] else "key_missing")
         if path == "/api/v1/system/status":
             return _result("status", initialized=True, user=exchange.headers["X-OpenViking-User"] or "default")
         if path.startswith("/api/v1/sessions"):
@@ -89,7 +79,7 @@ class VikingService:
             "POST /api/v1/resources": lambda: self._add_resource(body),
         }
         handler = handlers.get(f"{exchange.command} {path}")
-        return handler() if handler else recorded("unknown_path")
+        return handler() if handler else recorded("404")
 
     def _write(self, uri: str, content: str) -> tuple[int, Any]:
         self.files[uri] = content
@@ -148,7 +138,7 @@ class VikingService:
     def _session(self, exchange: Exchange, path: str, body: Any) -> tuple[int, Any]:
         if path == "/api/v1/sessions":
             if body["session_id"] in self.sessions:
-                return recorded("session_exists")
+                return recorded("409")
             self._new_session(body["session_id"])["policy"] = body["memory_policy"]
             return recorded("session_create")
         name, _, action = unquote(path).removeprefix("/api/v1/sessions/").partition("/")
@@ -194,10 +184,3 @@ def _words(text: str) -> set[str]:
 def _score(words: set[str], text: str) -> float:
     """Like the real server's: about 0.5 for unrelated texts."""
     return 0.5 + 0.5 * len(words & _words(text)) / max(len(words), 1)
-
-
-@contextmanager
-def viking(key: str = "") -> Iterator[tuple[VikingService, Service]]:
-    state = VikingService(key)
-    with serving(state.respond) as service:
-        yield state, service

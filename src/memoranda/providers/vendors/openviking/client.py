@@ -73,7 +73,7 @@ class OpenVikingClient:
     def write(self, uri: str, content: str) -> str:
         """Create or replace a file, and return its uri; the server indexes it in the background."""
         body = {"uri": uri, "content": content, "mode": "create"}
-        written = self._call("POST", "/api/v1/content/write", body, retry_safe=True)
+        written = self._call("POST", "/api/v1/content/write", body)
         return str(written.get("uri") or uri)
 
     def delete(self, uri: str, *, recursive: bool = False) -> None:
