@@ -60,6 +60,12 @@ BUNDLED = (
     ),
     _vendor("honcho", "HonchoProvider", "A model of the user, in Honcho's cloud or on a server of your own."),
     _vendor(
+        "byterover",
+        "ByteRoverProvider",
+        "A tree of knowledge in files on this machine, searched and extended by the program brv.",
+        external_dependencies=({"name": "brv", "install": "npm install -g byterover-cli"},),
+    ),
+    _vendor(
         "openviking",
         "OpenVikingProvider",
         "A tree of memories and documents on your own OpenViking server, searched by meaning.",
