@@ -1,6 +1,6 @@
 """The method names of a memory manager that agents and plugins written for Hermes call.
 
-Each method delegates to one of the manager's own. There is at most one provider, so "all" is that one.
+Each method delegates to one of the manager's own. A manager has at most one provider, so "all" is that one.
 """
 
 from collections.abc import Mapping

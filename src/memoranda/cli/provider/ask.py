@@ -14,6 +14,7 @@ from memoranda.cli.terminal_text import bold
 from memoranda.errors import ProviderError
 from memoranda.safety.withheld_passages import WithheldPassage
 
+_provider_option = click.option("--provider", "provider_name", default="", help="Only this provider.")
 _withheld_option = click.option(
     "--withheld", "show_withheld", is_flag=True, help="Also print what is withheld from models."
 )
@@ -21,13 +22,14 @@ _withheld_option = click.option(
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
+@_provider_option
 @_withheld_option
 @memory_options
 @provider_command
-def ask(invocation: Invocation, words: tuple[str, ...], show_withheld: bool) -> CommandOutput:
-    """Ask the provider what it recalls about a question, as before a turn."""
-    with _session(invocation) as session:
-        recalled = session.external.recall_for_person(" ".join(words), session.id)
+def ask(invocation: Invocation, words: tuple[str, ...], provider_name: str, show_withheld: bool) -> CommandOutput:
+    """Ask the providers in use what they recall about a question, as before a turn."""
+    with _session(invocation, provider_name) as session:
+        recalled = session.external.recall_for_person(" ".join(words), session.id, provider_name)
     data = {"success": True, "recalled": recalled.value}
     return _output(data, recalled.value or "Nothing was recalled.", recalled.passages, show_withheld)
 
@@ -35,29 +37,33 @@ def ask(invocation: Invocation, words: tuple[str, ...], show_withheld: bool) -> 
 @click.command()
 @click.argument("tool")
 @click.argument("arguments", default="{}")
+@_provider_option
 @_withheld_option
 @memory_options
 @provider_command
-def call(invocation: Invocation, tool: str, arguments: str, show_withheld: bool) -> CommandOutput:
-    """Call a tool of the provider as a model does. ARGUMENTS is a JSON object."""
+def call(invocation: Invocation, tool: str, arguments: str, provider_name: str, show_withheld: bool) -> CommandOutput:
+    """Call a tool of a provider in use as a model does. ARGUMENTS is a JSON object."""
     try:
         given = json.loads(arguments)
     except ValueError as error:
         raise ProviderError(f"The arguments are not JSON: {error}.") from error
     if not isinstance(given, dict):
         raise ProviderError('The arguments must be a JSON object, such as \'{"query": "tea"}\'.')
-    with _session(invocation) as session:
-        answer = session.external.answer_tool(tool, given)
+    with _session(invocation, provider_name) as session:
+        answer = session.external.answer_tool(tool, given, provider_name)
     text = json.dumps(answer.json, ensure_ascii=False, indent=2)
     return _output(answer.json, text, answer.withheld, show_withheld, ok=answer.json["success"] is True)
 
 
 @contextmanager
-def _session(invocation: Invocation) -> Iterator[Session]:
-    """Start the provider for a session that is never recorded."""
+def _session(invocation: Invocation, provider: str) -> Iterator[Session]:
+    """Start the providers for a session that is never recorded."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
-        if not memory.config.provider:
+        in_use = memory.config.providers
+        if not in_use:
             raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
+        if provider and provider not in in_use:
+            raise ProviderError(f"{provider} is not in use; in use: {', '.join(in_use)}.")
         session = memory.session(source="cli")
         try:
             yield session

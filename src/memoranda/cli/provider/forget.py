@@ -11,11 +11,11 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.provider.output import (
     CommandOutput,
-    active_provider,
     find_provider,
     inspect_in_home,
     owned_home,
     provider_command,
+    require_one,
 )
 from memoranda.cli.provider.started_provider import start_provider
 from memoranda.cli.terminal_text import terminal_line
@@ -45,9 +45,7 @@ def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: b
     invocation = Invocation.current()
     try:
         home = owned_home(invocation)
-        chosen = name or active_provider(home)
-        if not chosen:
-            raise ProviderError("No provider is in use. Name one: 'memoranda provider forget NAME'.")
+        chosen = require_one(home, name, "'memoranda provider forget NAME'")
         find_provider(home, chosen)
         planned = _plan(home, chosen, session_ids, invocation.user or "")
     except (ProviderError, StorageError) as error:

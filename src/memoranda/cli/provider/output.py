@@ -6,7 +6,7 @@ JSON output stays valid.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import wraps
@@ -79,8 +79,47 @@ def owned_home(invocation: Invocation) -> Home:
     return home
 
 
-def active_provider(home: Home) -> str:
-    return config.load(home).provider
+def providers_in_use(home: Home) -> tuple[str, ...]:
+    return config.load(home).providers
+
+
+def require_in_use(home: Home, name: str | None = None) -> tuple[str, ...]:
+    """Return the providers in use, or the one that the user names; raises if there is none."""
+    in_use = (name,) if name else providers_in_use(home)
+    if not in_use:
+        raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
+    return in_use
+
+
+def require_one(home: Home, name: str | None, how_to_name: str) -> str:
+    """Return the provider in use, or the one that the user names; raises if there is none, or more than one."""
+    in_use = (name,) if name else providers_in_use(home)
+    if len(in_use) == 1:
+        return in_use[0]
+    state = f"{_join(in_use)} are in use." if in_use else "No provider is in use."
+    raise ProviderError(f"{state} Name one: {how_to_name}.")
+
+
+def use_providers(home: Home, names: Sequence[str]) -> None:
+    """Use exactly these providers from the next session on. Other programs read only `memory.provider`."""
+    settings: dict[str, Any] = {"memory.provider": names[0] if names else ""}
+    if len(names) > 1 or "providers" in (config.read_document(home).get("memory") or {}):
+        settings["memory.providers"] = list(names) if len(names) > 1 else []
+    config.set_values(home, settings)
+
+
+def describe_use(names: Sequence[str], replaced: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+    """Say which providers are used from now on, and which no longer, as text and as data."""
+    data: dict[str, Any] = {"in_use": list(names)} if len(names) > 1 or replaced else {}
+    text = f"{_join(names)} {'is' if len(names) == 1 else 'are'} used from the next session on"
+    if replaced:
+        text += f", instead of {_join(replaced)}"
+        data["replaced"] = list(replaced)
+    return text, data
+
+
+def _join(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def find_provider(home: Home, name: str) -> DiscoveredProvider:

@@ -1,6 +1,6 @@
 """Questions of `memoranda provider setup`: which provider, and the values of its fields."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -12,14 +12,14 @@ from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.setup import ConfigField
 
 
-def ask_provider(found: list[DiscoveredProvider], active: str) -> str:
+def ask_provider(found: list[DiscoveredProvider], in_use: Sequence[str]) -> str:
     """Ask which provider to use, by number or name; returns its name."""
     choices = [BUILT_IN, *(provider.name for provider in found)]
     about = ["no external memory", *(provider.problem or provider.description for provider in found)]
     for number, (choice, text) in enumerate(zip(choices, about, strict=True)):
-        mark = "*" if choice == (active or BUILT_IN) else " "
+        mark = "*" if choice in (in_use or (BUILT_IN,)) else " "
         click.echo(f"{mark}{number:>3}  {choice:<16} {terminal_line(text, 90)}", err=True)
-    default = choices.index(active) if active in choices else 0
+    default = next((choices.index(name) for name in in_use if name in choices), 0)
     while True:
         answer = str(click.prompt("Which one", default=default, err=True, type=str)).strip()
         if answer in choices:

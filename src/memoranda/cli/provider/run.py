@@ -10,7 +10,7 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
-from memoranda.cli.provider.output import active_provider, find_provider, owned_home, stdout_to_stderr
+from memoranda.cli.provider.output import find_provider, owned_home, require_one, stdout_to_stderr
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.guarded_call import CallResult, PendingCall
@@ -21,16 +21,17 @@ _POLL_SECONDS = 0.2
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--provider", "provider_name", help="The provider, where several are in use.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
-def run(arguments: tuple[str, ...]) -> None:
-    """Run one of the active provider's own commands. '-- --help' lists them.
+def run(provider_name: str | None, arguments: tuple[str, ...]) -> None:
+    """Run one of the provider's own commands. '-- --help' lists them.
 
     With --json, "output" contains what the command prints.
     """
     invocation = Invocation.current()
     try:
-        name, commands, parser = _load_commands(invocation)
+        name, commands, parser = _load_commands(invocation, provider_name)
     except ProviderError as error:
         invocation.fail(terminal_line(str(error)))
     printed = io.StringIO()
@@ -48,11 +49,9 @@ def run(arguments: tuple[str, ...]) -> None:
     sys.exit(code)
 
 
-def _load_commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
+def _load_commands(invocation: Invocation, chosen: str | None) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
     home = owned_home(invocation)
-    name = active_provider(home)
-    if not name:
-        raise ProviderError("No provider is in use.")
+    name = require_one(home, chosen, "--provider NAME")
     found = find_provider(home, name)
     seconds, setting = config.load(home).external.start_seconds, "provider.start_seconds"
     parser = argparse.ArgumentParser(prog="memoranda provider run --")

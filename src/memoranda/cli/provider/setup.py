@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
     BUILT_IN,
     CommandOutput,
-    active_provider,
+    describe_use,
     find_provider,
     inspect_in_home,
     owned_home,
     provider_command,
+    providers_in_use,
+    use_providers,
 )
 from memoranda.cli.provider.prompts import ask_fields, ask_provider
 from memoranda.cli.provider.started_provider import call_service
@@ -45,25 +47,40 @@ _OWN_SETUP_SECONDS = 3_600.0
 
 
 @click.command()
-@click.argument("name", shell_complete=complete_provider)
+@click.argument("names", nargs=-1, required=True, shell_complete=complete_provider)
 @common_options
 @provider_command
-def use(invocation: Invocation, name: str) -> CommandOutput:
-    """Use a provider from the next session on."""
+def use(invocation: Invocation, names: tuple[str, ...]) -> CommandOutput:
+    """Use these providers and no others, from the next session on."""
     home = owned_home(invocation)
-    found = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name))
-    if not is_ready(found.provider, config.load(home).external):
-        raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
-    config.set_value(home, "memory.provider", name)
-    return CommandOutput(f"{name} is used from the next session on.", {"success": True, "provider": name})
+    chosen = tuple(dict.fromkeys(names))
+    for name in chosen:
+        found = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name))
+        if not is_ready(found.provider, config.load(home).external):
+            raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
+    use_providers(home, chosen)
+    text, data = describe_use(chosen)
+    return CommandOutput(f"{text}.", {"success": True, "provider": chosen[0]} | data)
 
 
 @click.command()
+@click.argument("name", required=False, shell_complete=complete_provider)
 @common_options
 @provider_command
-def off(invocation: Invocation) -> CommandOutput:
-    """Use only the built-in memory. Waiting deliveries are kept."""
-    return _use_built_in_only(invocation.locate_home())
+def off(invocation: Invocation, name: str | None) -> CommandOutput:
+    """Stop using a provider, or all: then only the built-in memory is used. Waiting deliveries are kept."""
+    home = invocation.locate_home()
+    if name is None:
+        return _use_built_in_only(home)
+    in_use = providers_in_use(home)
+    if name not in in_use:
+        raise ProviderError(f"{name} is not in use. Nothing was changed.")
+    rest = tuple(each for each in in_use if each != name)
+    if not rest:
+        return _use_built_in_only(home)
+    use_providers(home, rest)
+    text, data = describe_use(rest, (name,))
+    return CommandOutput(f"{text}.", {"success": True, "provider": rest[0]} | data)
 
 
 @click.command()
@@ -75,12 +92,13 @@ def off(invocation: Invocation) -> CommandOutput:
     metavar="KEY=VALUE",
     help="Set one value instead of being asked; other values do not change.",
 )
+@click.option("--add", is_flag=True, help="Use it in addition to the providers in use, instead of replacing them.")
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @click.option("--no-test", is_flag=True, help="Do not call the provider's service.")
 @common_options
 @provider_command
 def setup(
-    invocation: Invocation, name: str | None, assignments: tuple[str, ...], install: bool, no_test: bool
+    invocation: Invocation, name: str | None, assignments: tuple[str, ...], add: bool, install: bool, no_test: bool
 ) -> CommandOutput:
     """Choose a provider, configure it, call its service once, and use it. Secrets go to .env."""
     home = owned_home(invocation)
@@ -90,41 +108,63 @@ def setup(
             raise ProviderError(
                 "Name the provider: 'memoranda provider setup NAME'. 'memoranda provider list' shows them."
             )
-        name = ask_provider(list(discover(home.root).values()), active_provider(home))
+        name = ask_provider(list(discover(home.root).values()), providers_in_use(home))
     if name == BUILT_IN:
         return _use_built_in_only(home)
     found = find_provider(home, name)
+    in_use = _choose_in_use(home, name, add, interactive)
     _check_dependencies(found, install, interactive)
     saved = _read_saved(home.root, name)
     inspection = inspect_in_home(home, found, saved)
     if has_own(inspection.provider, "post_setup") and not assignments:
-        return _run_own_setup(home, name, inspection)
+        return _run_own_setup(home, name, inspection, in_use)
     stored = config.read_secrets(home)
     present = {name for name in _variables(inspection) if name in stored or config.is_set(name)}
     saved |= _plain_values_in_env(home, inspection)
     answers = ask_fields(inspection.fields, saved, present) if interactive else _parse_pairs(assignments)
     values = resolve_values(inspection.fields, answers, saved, present)
-    output = _save_and_use(home, name, inspection, values)
+    output = _save_and_use(home, name, inspection, values, in_use)
     return output if no_test else _with_test_call(output, home, found, variables_of(inspection.fields, values, stored))
 
 
-def _save_and_use(home: Home, name: str, inspection: Inspection, values: Mapping[str, Any]) -> CommandOutput:
+def _choose_in_use(home: Home, name: str, add: bool, interactive: bool) -> tuple[str, ...]:
+    """Return the providers that are used after the setup of one: it replaces others unless they are to stay."""
+    current = providers_in_use(home)
+    if name in current:
+        return current
+    if current and not add and interactive:
+        add = click.confirm(f"Keep using {', '.join(current)} as well", default=True, err=True)
+    return (*current, name) if add else (name,)
+
+
+def _use(home: Home, name: str, in_use: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Use the providers; returns text and data that name the one that was set up, and those that it replaced."""
+    replaced = [each for each in providers_in_use(home) if each not in in_use]
+    use_providers(home, in_use)
+    text, data = describe_use(in_use, replaced)
+    return text, {"success": True, "provider": name} | data
+
+
+def _save_and_use(
+    home: Home, name: str, inspection: Inspection, values: Mapping[str, Any], in_use: Sequence[str]
+) -> CommandOutput:
     """Save all values and use the provider, or change nothing."""
     variables = variables_of(inspection.fields, values, config.read_secrets(home))
     secret = {field.key: field.env_var for field in inspection.fields if field.secret}
     with restored_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
         for variable, value in variables.items():
             config.set_secret(home, variable, value)
-        config.set_value(home, "memory.provider", name)
+        text, data = _use(home, name, in_use)
         try:
             save_values(inspection.provider, name, inspection.fields, values, home.root)
         except ProviderError as error:
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
     listed = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
-    text = f"{name} is used from the next session on ({terminal_line(listed)})."
-    secrets = sorted(secret[key] for key in values if key in secret)
-    data: dict[str, Any] = {"success": True, "provider": name, "settings": plain, "secrets": secrets}
+    text += f" ({terminal_line(listed)})."
+    if "replaced" in data:
+        text += " --add would keep both."
+    data |= {"settings": plain, "secrets": sorted(secret[key] for key in values if key in secret)}
     if retried := _retry_parked(home, name):
         text += f" {retried} parked deliveries are retried then."
         data["retried"] = retried
@@ -161,7 +201,7 @@ def _retry_parked(home: Home, name: str) -> int:
             return 0
 
 
-def _run_own_setup(home: Home, name: str, inspection: Inspection) -> CommandOutput:
+def _run_own_setup(home: Home, name: str, inspection: Inspection, in_use: Sequence[str]) -> CommandOutput:
     """Run the provider's own setup."""
     document = {key: value for key, value in config.read_document(home).items()}
     try:
@@ -174,15 +214,12 @@ def _run_own_setup(home: Home, name: str, inspection: Inspection) -> CommandOutp
         keys = ", ".join(dict.fromkeys(field.key for field in inspection.fields))
         hint = f" Its settings can be set with --set KEY=VALUE: {keys}." if keys else ""
         raise ProviderError(f"{error}{hint}") from error
-    config.set_value(home, "memory.provider", name)
-    return CommandOutput(
-        f"{name} has set itself up, and is used from the next session on.",
-        {"success": True, "provider": name, "set_up_by": "provider"},
-    )
+    text, data = _use(home, name, in_use)
+    return CommandOutput(f"{name} has set itself up. {text}.", data | {"set_up_by": "provider"})
 
 
 def _use_built_in_only(home: Home) -> CommandOutput:
-    config.set_value(home, "memory.provider", "")
+    use_providers(home, ())
     return CommandOutput(
         "Only the built-in memory is used from the next session on.", {"success": True, "provider": None}
     )

@@ -9,14 +9,15 @@ from typing import Any
 import click
 
 from memoranda import config
+from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
     BUILT_IN,
     CommandOutput,
-    active_provider,
     inspect_in_home,
     owned_home,
     provider_command,
+    providers_in_use,
 )
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
@@ -39,11 +40,11 @@ _OWN_THREAD = "The plugin takes turns in a thread of its own; their delivery can
 def list_providers(invocation: Invocation) -> CommandOutput:
     """List the available providers without running their code."""
     home = owned_home(invocation)
-    found, name = discover(home.root), active_provider(home)
-    lines = [f"{'*' if not name else ' '} {bold(BUILT_IN)}"]
+    found, in_use = discover(home.root), providers_in_use(home)
+    lines = [f"{' ' if in_use else '*'} {bold(BUILT_IN)}"]
     for provider in found.values():
         about = (provider.problem and f"cannot be used: {provider.problem}") or provider.description
-        mark = "*" if provider.name == name else " "
+        mark = "*" if provider.name in in_use else " "
         lines.append(f"{mark} {bold(provider.name)}  {dim(provider.origin)}  {terminal_line(about)}")
         lines += [dim(f"    hides {terminal_line(other)}") for other in provider.shadows]
     data = [
@@ -52,25 +53,41 @@ def list_providers(invocation: Invocation) -> CommandOutput:
             "origin": provider.origin,
             "description": provider.description,
             "problem": provider.problem or None,
-            "active": provider.name == name,
+            "active": provider.name in in_use,
             "shadows": list(provider.shadows),
         }
         for provider in found.values()
     ]
-    return CommandOutput("\n".join(lines), {"active": name or None, "providers": data})
+    active = in_use[0] if in_use else None
+    return CommandOutput("\n".join(lines), {"active": active, "in_use": list(in_use), "providers": data})
 
 
 @click.command()
+@click.argument("name", required=False, shell_complete=complete_provider)
 @common_options
 @provider_command
-def status(invocation: Invocation) -> CommandOutput:
-    """Show the provider in use, whether it is ready, its waiting deliveries, and its last session."""
+def status(invocation: Invocation, name: str | None) -> CommandOutput:
+    """Show each provider in use, or one: whether it is ready, its waiting deliveries, and its last session."""
     home = owned_home(invocation)
-    name, found = active_provider(home), discover(home.root)
-    data: dict[str, Any] = {"built_in": True, "provider": name or None, "providers": list(found)}
-    if not name:
-        return CommandOutput(f"{_BUILT_IN_STATUS} Provider: none.\n{_format_installed(data)}", data)
-    data |= {"installed": name in found, "ready": False, "problem": None}
+    in_use, found = providers_in_use(home), discover(home.root)
+    common: dict[str, Any] = {"built_in": True, "in_use": list(in_use), "providers": list(found)}
+    names = (name,) if name else in_use
+    if not names:
+        text = f"{_BUILT_IN_STATUS} Provider: none.\n{_format_installed(common)}"
+        return CommandOutput(text, common | {"provider": None})
+    reports = {each: _report(home, each, found) for each in names}
+    # The first one's own, as when there is only one.
+    data = common | next(iter(reports.values()))
+    if len(reports) > 1:
+        data["status_of"] = reports
+    texts = [_format_status(report) for report in reports.values()]
+    text = "\n".join([f"{_BUILT_IN_STATUS} {texts[0]}", *texts[1:], _format_installed(common)])
+    return CommandOutput(text, data, ok=all(each in found for each in names))
+
+
+def _report(home: Home, name: str, found: Mapping[str, DiscoveredProvider]) -> dict[str, Any]:
+    """Return everything that is known about one provider, without starting it."""
+    data: dict[str, Any] = {"provider": name, "installed": name in found, "ready": False, "problem": None}
     if name in found:
         data |= {"origin": found[name].origin, "own_thread": found[name].own_thread} | _inspect(home, found[name])
     else:
@@ -83,8 +100,7 @@ def status(invocation: Invocation) -> CommandOutput:
         "recall_seconds": external.recall_seconds,
     }
     data |= _count_waiting(home, name)
-    data |= _last_session(home, name)
-    return CommandOutput(_format_status(data), data, ok=name in found)
+    return data | _last_session(home, name)
 
 
 def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
@@ -162,7 +178,7 @@ def _last_session(home: Home, name: str) -> dict[str, Any]:
 
 def _format_status(data: dict[str, Any]) -> str:
     origin = f" ({data['origin']})" if data["installed"] else ", which is not installed"
-    lines = [f"{_BUILT_IN_STATUS} Provider: {bold(data['provider'])}{origin}."]
+    lines = [f"Provider: {bold(data['provider'])}{origin}."]
     problem = f"  {terminal_line(data['problem'])}" if data["problem"] else ""
     lines.append(f"  ready      {'yes' if data['ready'] else 'no'}{problem}")
     lines += [f"  {key:<10} {terminal_line(str(value))}" for key, value in (data.get("settings") or {}).items()]
@@ -178,7 +194,7 @@ def _format_status(data: dict[str, Any]) -> str:
     if data.get("own_thread"):
         lines.append(f"  turns      {_OWN_THREAD}")
     lines += _format_history(data["last"] or {})
-    return "\n".join([*lines, _format_installed(data)])
+    return "\n".join(lines)
 
 
 def _format_backlog(data: dict[str, Any]) -> str:
@@ -206,7 +222,7 @@ def _format_history(last: Mapping[str, Any]) -> list[str]:
 
 
 def _format_installed(data: dict[str, Any]) -> str:
-    names = [f"{'*' if name == data['provider'] else ''}{name}" for name in data["providers"]]
+    names = [f"{'*' if name in data['in_use'] else ''}{name}" for name in data["providers"]]
     return f"  installed  {', '.join(names) or 'none'}"
 
 

@@ -10,23 +10,25 @@ from typing import Any
 import click
 
 from memoranda import config
+from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
     CommandOutput,
-    active_provider,
     find_provider,
     inspect_in_home,
     owned_home,
     provider_command,
+    require_in_use,
 )
 from memoranda.cli.provider.started_provider import TEST_SECONDS, StartedProvider
-from memoranda.cli.terminal_text import dim, terminal_line
+from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.setup import read_settings
 from memoranda.providers.status_file import write_status
 from memoranda.safety.fence import sanitize_context
+from memoranda.support.home import Home
 
 SESSION = "memoranda-provider-test"
 _DELIVERY_SECONDS = 10.0
@@ -48,18 +50,36 @@ class _Steps:
 
 
 @click.command()
+@click.argument("name", required=False, shell_complete=complete_provider)
 @common_options
 @provider_command
-def test(invocation: Invocation) -> CommandOutput:
-    """Start the provider, recall, deliver a turn, and report what worked.
+def test(invocation: Invocation, name: str | None) -> CommandOutput:
+    """Start each provider in use, or one, recall, deliver a turn, and report what worked.
 
     The test uses its own outbox, so waiting deliveries are not touched. A turn that the provider receives stays with
     it unless it can be deleted: it is marked as a test, and the report names it.
     """
     home = owned_home(invocation)
-    name = active_provider(home)
-    if not name:
-        raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
+    reports = {each: _test_or_fail(home, each) for each in require_in_use(home, name)}
+    if len(reports) == 1:
+        return next(iter(reports.values()))
+    text = "\n\n".join(f"{bold(each)}\n{report.text}" for each, report in reports.items())
+    worked = all(report.ok for report in reports.values())
+    data: dict[str, Any] = {"success": worked, "providers": {each: report.data for each, report in reports.items()}}
+    if not worked:
+        data["error"] = f"Failed: {', '.join(each for each, report in reports.items() if not report.ok)}."
+    return CommandOutput(text, data, worked)
+
+
+def _test_or_fail(home: Home, name: str) -> CommandOutput:
+    """Test one provider; one that cannot be loaded is a failed test."""
+    try:
+        return _test_provider(home, name)
+    except ProviderError as error:
+        return CommandOutput(terminal_line(str(error)), {"success": False, "error": str(error)}, ok=False)
+
+
+def _test_provider(home: Home, name: str) -> CommandOutput:
     provider = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name)).provider
     settings = config.load(home).external
     steps = _Steps()
