@@ -92,7 +92,7 @@ def test_an_item_that_failed_after_it_was_accepted_is_retried(start: Any, double
 
 
 def test_an_item_that_keeps_failing_is_reported(start: Any, double: HindsightDouble) -> None:
-    """It is retried three times; the test of the connection then says what is wrong and what to do."""
+    """It is retried three times; the test of the connection then says what is wrong, and retries everything."""
     double.model_works = False
     for number in range(6):
         sync(start(), "My cat is called Miso.", f"k{number}")
@@ -102,6 +102,26 @@ def test_an_item_that_keeps_failing_is_reported(start: Any, double: HindsightDou
     report = start().test_connection()
     assert "accepted 6 item(s) and could not process them" in report
     assert "APIConnectionError" in report
+    double.model_works = True
+    assert "They are processed again now" in start().test_connection()
+    assert len(double.stored_texts()) == 6
+    assert "could not process" not in start().test_connection()
+
+
+def test_all_failures_are_found_however_many_there_are(start: Any, double: HindsightDouble) -> None:
+    """The server lists them in pages."""
+    double.model_works = False
+    provider = start()
+    sync(provider, "My cat is called Miso.", "k1")
+    (failed,) = double.operations.values()
+    for number in range(119):
+        item = failed["item"] | {"document_id": f"memoranda:{number}"}
+        double.operations[f"o{number}"] = failed | {"id": f"o{number}", "item": item}
+    double.model_works = True
+    assert "accepted 120 item(s)" in provider.test_connection()
+    assert len(double.stored_texts()) == 120
+    assert provider.forget()["deleted"] == ["1 of the kind turn"]
+    assert double.stored_texts() == []
 
 
 def test_a_provider_that_waits_stores_before_it_returns(start: Any, double: HindsightDouble) -> None:

@@ -129,15 +129,15 @@ class HindsightBank:
         text = answer.get("text") if isinstance(answer, dict) else None
         return text if isinstance(text, str) else ""
 
-    def failed_operations(self, limit: int = _PAGE) -> list[FailedOperation]:
+    def failed_operations(self) -> list[FailedOperation]:
         """Accepted items that the server could not process, oldest first."""
-        answer = self._get_or_empty("operations", {"status": "failed", "limit": limit})
-        failed = [entry for entry in _entries(answer, "operations") if entry.get("operation_type") == _RETAIN]
+        failed = list(self._pages("operations", "operations", {"status": "failed"}))
         return [
             FailedOperation(
                 _text(entry, "id"), _text(entry, "document_id"), _text(entry, "error_message").split("\n")[0]
             )
             for entry in reversed(failed)
+            if entry.get("operation_type") == _RETAIN
         ]
 
     def retry(self, operation_id: str) -> None:
@@ -146,17 +146,8 @@ class HindsightBank:
         unless_refused(lambda: self._client.post(path, retry_safe=True), None, 404, 409)
 
     def documents(self, tags: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-        """The documents of the bank, page by page; those with one of the tags."""
-        offset = 0
-        while True:
-            query: dict[str, Any] = {"limit": _PAGE, "offset": offset}
-            if tags:
-                query |= {"tags": list(tags), "tags_match": "any_strict"}
-            found = _entries(self._get_or_empty("documents", query), "items")
-            yield from found
-            if len(found) < _PAGE:
-                return
-            offset += _PAGE
+        """The documents of the bank; with `tags`, those with one of them."""
+        return self._pages("documents", "items", {"tags": list(tags), "tags_match": "any_strict"} if tags else {})
 
     def set_missions(self, reflect: str, retain: str) -> None:
         """Create the bank if needed, and say what it is for."""
@@ -189,6 +180,16 @@ class HindsightBank:
     def delete_document(self, document_id: str) -> bool:
         """Delete a document with its facts; False if the bank has no such document."""
         return self._delete_if_there(f"documents/{quote(document_id, safe='')}")
+
+    def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The entries of a list that the server gives in pages; none if the bank does not exist."""
+        offset = 0
+        while True:
+            found = _entries(self._get_or_empty(path, {**query, "limit": _PAGE, "offset": offset}), name)
+            yield from found
+            if len(found) < _PAGE:
+                return
+            offset += _PAGE
 
     def _get_or_empty(self, path: str, query: Mapping[str, Any]) -> Any:
         """The answer to a GET; an empty one if the bank does not exist."""

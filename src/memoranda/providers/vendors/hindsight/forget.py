@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from memoranda.providers.vendors.hindsight.bank import HindsightBank
-from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX
+from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX, KIND
 from memoranda.providers.vendors.sent_record import SentItem, SentRecord
 
 # Only deleting the bank removes them.
@@ -19,12 +19,19 @@ def forget_bank(bank: HindsightBank, sent: SentRecord) -> tuple[list[SentItem], 
     others = [document_id for document_id in documents if not document_id.startswith(DOCUMENT_PREFIX)]
     if not others:
         bank.delete()
-        return sent.items(), []
+        return _drop_retries(sent), []
     bank.delete_operations(lambda document_id: document_id.startswith(DOCUMENT_PREFIX))
     for document_id in documents:
         if document_id.startswith(DOCUMENT_PREFIX):
             bank.delete_document(document_id)
-    return sent.items(), [f"{len(others)} documents of the bank {bank.bank_id} that others have stored", _TRACES]
+    return _drop_retries(sent), [f"{len(others)} documents of the bank {bank.bank_id} that others have stored", _TRACES]
+
+
+def _drop_retries(sent: SentRecord) -> list[SentItem]:
+    """What was sent, without the counts of retries, which are removed."""
+    for item in sent.items(KIND):
+        sent.remove(item)
+    return [item for item in sent.items() if item.remote_id]
 
 
 def forget_sessions(

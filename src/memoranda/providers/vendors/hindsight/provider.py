@@ -9,12 +9,7 @@ from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.hindsight import guidance
 from memoranda.providers.vendors.hindsight.bank import HindsightBank, RetainedItem
 from memoranda.providers.vendors.hindsight.forget import forget_bank, forget_sessions
-from memoranda.providers.vendors.hindsight.retry_failed import (
-    DOCUMENT_PREFIX,
-    FailedItemRetrier,
-    describe_failures,
-    own_failures,
-)
+from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX, FailedItemRetrier
 from memoranda.providers.vendors.hindsight.settings import FIELDS, bank_name, recall_options, split_list
 from memoranda.providers.vendors.hindsight.tools import hindsight_tools
 from memoranda.providers.vendors.recalled_item import RecalledItem
@@ -76,8 +71,7 @@ class HindsightVendor(Vendor):
         version = self._bank.version()
         self._bank.check_access()
         report = f"Hindsight {version} at {self.settings['api_url']} answers; the bank is {self._bank.bank_id}."
-        failures = own_failures(self._bank)
-        return f"{report} {describe_failures(failures)}" if failures else report
+        return f"{report} {self._retrier.retry_all()}".strip()
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         query = query[: self.settings["recall_max_input_chars"]]

@@ -35,14 +35,25 @@ class FailedItemRetrier:
             return
         self._next_check = self._clock() + _PAUSE_SECONDS
         try:
-            self.retry()
+            self._retry_some()
         except ProviderError as error:
             _log.warning("Hindsight was not asked for items that it could not process: %s", error)
 
-    def retry(self) -> list[FailedOperation]:
-        """Retry failed items; returns those that failed too often, which a person has to look at."""
+    def retry_all(self) -> str:
+        """Retry every failed item, because a person asks, and report them in a sentence; empty if there is none."""
+        failures = self._own_failures()
+        for operation in failures:
+            self._bank.retry(operation.id)
+        if not failures:
+            return ""
+        return (
+            f"{_describe(failures)} They are processed again now; repeat this in a minute to see whether that worked."
+        )
+
+    def _retry_some(self) -> None:
+        """Retry the failed items that were not retried too often, and log the others."""
         given_up: list[FailedOperation] = []
-        for operation in own_failures(self._bank):
+        for operation in self._own_failures():
             retries = int(self._sent.find(KIND, operation.id) or 0)
             if retries >= _MAX_RETRIES:
                 given_up.append(operation)
@@ -51,18 +62,15 @@ class FailedItemRetrier:
             self._sent.add(KIND, operation.id, str(retries + 1))
             _log.warning("Hindsight could not process %s and tries again: %s", operation.document_id, operation.error)
         if given_up:
-            _log.error("%s", describe_failures(given_up))
-        return given_up
+            _log.error("%s 'memoranda provider test hindsight' has them processed again.", _describe(given_up))
+
+    def _own_failures(self) -> list[FailedOperation]:
+        found = self._bank.failed_operations()
+        return [operation for operation in found if operation.document_id.startswith(DOCUMENT_PREFIX)]
 
 
-def own_failures(bank: HindsightBank) -> list[FailedOperation]:
-    """The failed items of a bank that we sent."""
-    return [operation for operation in bank.failed_operations() if operation.document_id.startswith(DOCUMENT_PREFIX)]
-
-
-def describe_failures(failures: list[FailedOperation]) -> str:
-    """A sentence for a person about items that the server accepted and did not process."""
+def _describe(failures: list[FailedOperation]) -> str:
     return (
-        f"Hindsight accepted {len(failures)} item(s) and could not process them; the last error: {failures[-1].error} "
-        "Check the model that the server uses, then retry the failed operations in its control plane."
+        f"Hindsight accepted {len(failures)} item(s) and could not process them; check the model that it uses. "
+        f"The last error: {failures[-1].error}"
     )
