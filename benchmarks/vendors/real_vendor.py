@@ -28,8 +28,12 @@ class RealVendor(ABC):
     recalls_facts: ClassVar[bool] = True
     """False if recall depends on a real model, so that nothing is expected of a scripted one."""
 
+    folder_name: ClassVar[str] = ""
+    """The folder in the cache, if several ways share one; else it is named like the title."""
+
     def __init__(self, cache: Path) -> None:
-        self.folder = cache.resolve() / self.title.lower().replace(",", "").replace(" ", "-")
+        name = self.folder_name or self.title.lower().replace(",", "").replace(" ", "-")
+        self.folder = cache.resolve() / name
         self.folder.mkdir(parents=True, exist_ok=True)
 
     @abstractmethod

@@ -166,7 +166,7 @@ def _check_outage(vendor: RealVendor, gate: TcpGate | None, home: Path, turns: i
             if gate is not None and number % _LOSE_EVERY == 0:
                 gate.lose_next_answer()
             turn_began = time.monotonic()
-            with session.turn(f"turn-{number:04}-of-many") as turn:
+            with session.turn(f"This is turn-{number:04}-of-many in our conversation.") as turn:
                 turn.done("Noted.")
             report.slowest_turn_seconds = max(report.slowest_turn_seconds, time.monotonic() - turn_began)
         _wait_for_deliveries(home, vendor.name, _SECONDS_PER_TURN * turns)
