@@ -60,6 +60,17 @@ def test_json_goes_out_and_comes_back() -> None:
     assert headers["Content-Type"] == "application/json"
 
 
+def test_bytes_go_out_and_come_back_as_they_are() -> None:
+    """With the type that the caller names, if it asks for anything but JSON; refusals are errors as ever."""
+    with serving(lambda exchange: exchange.answer(200, exchange.body[::-1])) as service:
+        headers = {"Content-Type": "application/x-file", "Accept": "*/*"}
+        answer = _client(service).request("PUT", "/files/1", b"\x00\xff{", headers=headers)
+    assert answer == b"{\xff\x00"
+    assert service.requests[0][2]["Content-Type"] == "application/x-file"
+    with serving(lambda exchange: exchange.answer(404, b"gone")) as service, pytest.raises(PermanentProviderError):
+        _client(service).get("/files/1", headers={"Accept": "*/*"})
+
+
 def test_an_empty_answer_is_none() -> None:
     """As a service gives to a deletion."""
     with serving(lambda exchange: exchange.answer(204, b"")) as service:

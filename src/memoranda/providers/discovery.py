@@ -71,6 +71,11 @@ BUNDLED = (
         "A tree of memories and documents on your own OpenViking server, searched by meaning.",
     ),
     _vendor(
+        "retaindb",
+        "RetainDBProvider",
+        "Typed memories and files: RetainDB's cloud, a server of yours, or its program on this machine.",
+    ),
+    _vendor(
         "mem0",
         "Mem0Provider",
         "Facts that a model extracts from conversations: Mem0's cloud, a server of yours, or a library here.",

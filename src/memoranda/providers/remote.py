@@ -39,6 +39,7 @@ _TEMPORARY_STATUSES = frozenset({408, 425, 429})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie", re.IGNORECASE)
 _MAX_ERROR_CHARS = 300
+_JSON = "application/json"
 _FIRST_PAUSE = 0.2
 _MAX_RETRIES = 2
 _NOTHING: Mapping[str, Any] = {}
@@ -73,7 +74,7 @@ class RemoteClient:
     ) -> None:
         self._provider = provider
         self._address = _parse_address(provider, base_url, allow_http)
-        self._headers = {"Accept": "application/json", "User-Agent": "memoranda", **headers}
+        self._headers = {"Accept": _JSON, "User-Agent": "memoranda", **headers}
         self._secrets = {*secrets, *_header_secrets(headers)}
         self._redactor = Redactor(self._secrets)
         self._timeout = timeout
@@ -121,6 +122,7 @@ class RemoteClient:
     ) -> Any:
         """Send a request and return the JSON of the answer, None for an empty one. Raises a subclass of ProviderError.
 
+        A body of bytes is sent as it is, with the caller's `Content-Type`. Another `Accept` than JSON returns bytes.
         `path` continues the base URL. `idempotency_key` is sent as `Idempotency-Key`. A request is repeated, within the
         deadline, if its method is idempotent, it has a key, or `retry_safe` says that it may arrive twice.
         """
@@ -129,10 +131,10 @@ class RemoteClient:
             self._secrets = {*self._secrets, *more}
             self._redactor = Redactor(self._secrets)
         sent = {**self._headers, **headers} | ({"Idempotency-Key": idempotency_key} if idempotency_key else {})
-        payload = None
-        if body is not None:
+        payload = body if isinstance(body, bytes) else None
+        if body is not None and payload is None:
             payload = _as_json(body)
-            sent["Content-Type"] = "application/json"
+            sent["Content-Type"] = _JSON
         target = self._target(path, query)
         may_repeat = method in _IDEMPOTENT or bool(idempotency_key) or retry_safe
         attempt = 0
@@ -190,13 +192,15 @@ class RemoteClient:
             self._keep_connection(connection)
         else:
             connection.close()
-        return self._decode(what, response)
+        return self._decode(what, response, as_bytes=headers["Accept"] != _JSON)
 
-    def _decode(self, what: str, response: "Response") -> Any:
+    def _decode(self, what: str, response: "Response", *, as_bytes: bool) -> Any:
         if not 200 <= response.status < 300:
             raise self._status_error(what, response)
         if response.truncated:
             raise PermanentProviderError(f"{what}: the answer is larger than {self._max_bytes:,} bytes.")
+        if as_bytes:
+            return response.body
         if not response.body.strip():
             return None
         try:

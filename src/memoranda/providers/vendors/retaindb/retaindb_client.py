@@ -1,0 +1,196 @@
+"""RetainDB's calls for memories, for one user in one project.
+
+A turn is ingested as two messages of its session. `task_id` is a UUID made from the key of the delivery, and the
+memories that come from the turn carry it: an earlier attempt is found in the list of the session's memories. While
+RetainDB still processes an attempt, the list shows its messages as a pending entry. Other memories are written with
+an idempotency key, which RetainDB honours for a day.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from memoranda.errors import TemporaryProviderError
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
+
+# How long a delivery waits for the end of its job. One that is still queued then counts as stored.
+_JOB_SECONDS = 15.0
+_JOB_PAUSE = 0.05
+_MAX_LISTED = 1_000
+_UNFINISHED = ("pending", "queued", "processing", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedMemory:
+    """One memory. `pending` ones are still being processed, and have no id of their own yet."""
+
+    id: str
+    text: str
+    time: str | None = None
+    score: float | None = None
+    kind: str = ""
+    user_id: str = ""
+    task_id: str = ""
+    pending: bool = False
+
+
+class RetainDBClient:
+    """Raises a subclass of ProviderError unless a call succeeds."""
+
+    def __init__(
+        self, client: RemoteClient, project: str, user_id: str, agent_id: str, job_seconds: float = _JOB_SECONDS
+    ) -> None:
+        self._client = client
+        self._project = project
+        self._user_id = user_id
+        self._agent_id = agent_id
+        self._job_seconds = job_seconds
+
+    def test(self) -> str:
+        self.profile()
+        return f"RetainDB answered, and the project {self._project} can be used."
+
+    def ingest(self, messages: list[tuple[str, str]], session_id: str, task_id: str, when: float) -> list[str]:
+        """Store the messages of a turn, `(role, text)`; returns the ids of new memories, as far as they are known."""
+        body = {
+            "project": self._project,
+            "session_id": session_id,
+            "user_id": self._user_id,
+            "agent_id": self._agent_id,
+            "task_id": task_id,
+            "messages": [{"role": role, "content": text, "timestamp": utc_time(when)} for role, text in messages],
+        }
+        answer = self._finished(self._client.post("/v1/memory/ingest/session", body))
+        memories = answer.get("memories")
+        return [memory.id for memory in _read_list(memories)] if isinstance(memories, list) else []
+
+    def write(
+        self, text: str, kind: str, session_id: str, key: str, when: float, importance: float = 0.7
+    ) -> str | None:
+        """Store one memory; returns its id, empty if RetainDB did not name one. `key` makes repetitions harmless.
+
+        None: RetainDB considers the text to be noise, and has not stored it.
+        """
+        body = {
+            "project": self._project,
+            "content": text,
+            "memory_type": kind,
+            "user_id": self._user_id,
+            "session_id": session_id,
+            "agent_id": self._agent_id,
+            "importance": importance,
+            "event_date": utc_time(when),
+        }
+        answer = self._finished(self._client.post("/v1/memory", body, idempotency_key=key))
+        memory = answer.get("memory")
+        if isinstance(memory, Mapping) and memory.get("active") is False:
+            return None
+        return str(answer.get("memory_id") or (memory.get("id") if isinstance(memory, Mapping) else "") or "")
+
+    def search(self, query: str, limit: int, timeout: float | None = None) -> list[RetainedMemory]:
+        body = {
+            "project": self._project,
+            "query": query[:5_000],
+            "user_id": self._user_id,
+            "top_k": limit,
+            "include_pending": True,
+        }
+        return self._results(self._client.post("/v1/memory/search", body, retry_safe=True, timeout=timeout))
+
+    def context(self, query: str, session_id: str) -> list[RetainedMemory]:
+        """What fits a question, from memories and ingested files."""
+        body = {
+            "project": self._project,
+            "query": query[:5_000],
+            "user_id": self._user_id,
+            "session_id": session_id,
+            "include_memories": True,
+            "max_tokens": 1_200,
+        }
+        return self._results(self._client.post("/v1/context/query", body, retry_safe=True))
+
+    def profile(self) -> list[RetainedMemory]:
+        """The memories of the user."""
+        return self._list(f"/v1/memory/profile/{quote(self._user_id, safe='')}")
+
+    def session(self, session_id: str) -> list[RetainedMemory]:
+        """The memories of a session."""
+        return self._list(f"/v1/memory/session/{quote(session_id, safe='')}")
+
+    def delete(self, memory_id: str) -> bool:
+        """Delete a memory; False if there was none."""
+        path = f"/v1/memory/{quote(memory_id, safe='')}"
+        answer = unless_refused(lambda: self._client.request("DELETE", path), {"deleted": None})
+        return not isinstance(answer, Mapping) or answer.get("deleted", memory_id) is not None
+
+    def _list(self, path: str) -> list[RetainedMemory]:
+        query = {"project": self._project, "include_pending": "true", "limit": _MAX_LISTED}
+        answer = self._client.get(path, query=query)
+        memories = answer.get("memories") if isinstance(answer, Mapping) else None
+        if not isinstance(memories, list):
+            raise TemporaryProviderError("RetainDB answered without a list of memories.")
+        return _read_list(memories)
+
+    def _results(self, answer: Any) -> list[RetainedMemory]:
+        results = answer.get("results") if isinstance(answer, Mapping) else None
+        if not isinstance(results, list):
+            raise TemporaryProviderError("RetainDB answered without a list of results.")
+        found = _read_list(results)
+        # A query is limited to one user; this does not depend on the service.
+        return [memory for memory in found if memory.user_id in ("", self._user_id)]
+
+    def _finished(self, answer: Any) -> Mapping[str, Any]:
+        """The answer of a write, after the job that it may have queued; raises TemporaryProviderError if it failed."""
+        if not isinstance(answer, Mapping) or answer.get("success") is not True:
+            raise TemporaryProviderError("RetainDB did not say whether it accepted the memory.")
+        job_id = answer.get("job_id")
+        if not job_id:
+            return answer
+        deadline, pause = time.monotonic() + self._job_seconds, _JOB_PAUSE
+        while time.monotonic() + pause < deadline:
+            time.sleep(pause)
+            pause = min(2 * pause, 3.0)
+            found = self._client.get(f"/v1/memory/jobs/{quote(str(job_id), safe='')}")
+            job = found.get("job") if isinstance(found, Mapping) else None
+            status = str(job.get("status", "")).lower() if isinstance(job, Mapping) else ""
+            if "fail" in status:
+                raise TemporaryProviderError("RetainDB could not process what it had accepted.")
+            if status not in _UNFINISHED:
+                break
+        return answer
+
+
+def _read_list(entries: list[Any]) -> list[RetainedMemory]:
+    return [_read(entry) for entry in entries]
+
+
+def _read(entry: Any) -> RetainedMemory:
+    """A memory from a list or a search; the two, and RetainDB's server and local program, name fields differently."""
+    if not isinstance(entry, Mapping):
+        raise TemporaryProviderError("RetainDB answered with something that is not a memory.")
+    nested = entry.get("memory")
+    memory = {**entry, **nested} if isinstance(nested, Mapping) else dict(entry)
+    temporal = memory.get("temporal")
+    dates = {**memory, **temporal} if isinstance(temporal, Mapping) else memory
+    when = next((dates[name] for name in ("event_date", "document_date", "created_at") if dates.get(name)), None)
+    score = entry.get("similarity", entry.get("score"))
+    memory_id = str(memory.get("id") or "")
+    return RetainedMemory(
+        memory_id,
+        str(memory.get("content") or ""),
+        when if isinstance(when, str) else None,
+        float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
+        str(memory.get("type") or memory.get("memory_type") or ""),
+        str(memory.get("user_id") or ""),
+        str(memory.get("task_id") or ""),
+        pending=memory.get("pending") is True or memory_id.startswith("pending:"),
+    )
+
+
+def utc_time(seconds: float) -> str:
+    """A time as RetainDB accepts it: in UTC, with a Z."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

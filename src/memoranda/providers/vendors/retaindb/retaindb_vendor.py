@@ -1,0 +1,154 @@
+"""RetainDB as a vendor: turns become typed memories, searched by words and meaning; files can be stored beside them."""
+
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.retaindb.retaindb_client import RetainDBClient, RetainedMemory
+from memoranda.providers.vendors.retaindb.retaindb_files import RetainDBFiles
+from memoranda.providers.vendors.retaindb.retaindb_tools import RetainDBTools
+from memoranda.providers.vendors.retaindb.settings import FIELDS, missing_key, project_of
+from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.vendor import Vendor
+from memoranda.providers.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_provider import VendorProvider
+from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.providers.vendors.vendor_tool import VendorTool
+
+_PROMPT = (
+    "# RetainDB\n"
+    "RetainDB stores what was said in past conversations, and what fits joins each message. "
+    "retaindb_search looks for more; retaindb_remember stores what should stay."
+)
+_FILE = "file"
+_REMAINS = "RetainDB marks deleted memories as expired; its operator decides when they are erased."
+
+
+class RetainDBVendor(Vendor):
+    """RetainDB's cloud, a server of yours, or its local program."""
+
+    name = "retaindb"
+    label = "RetainDB"
+    fields = FIELDS
+
+    @classmethod
+    def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
+        return missing_key(settings)
+
+    @classmethod
+    def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        return {
+            "user_at_vendor": scope.peer(),
+            "project": project_of(scope, settings),
+            "address": str(settings["base_url"]),
+        }
+
+    def open(self) -> None:
+        settings, user_id = self.settings, self.scope.peer()
+        key = settings["api_key"] or "local"
+        self._project = project_of(self.scope, settings)
+        self._http = RemoteClient(
+            self.name,
+            settings["base_url"],
+            headers={"Authorization": f"Bearer {key}", "X-API-Key": key, "x-sdk-runtime": "memoranda"},
+            timeout=settings["timeout"],
+            allow_http=settings["allow_http"],
+        )
+        self._client = RetainDBClient(self._http, self._project, user_id, settings["agent_id"])
+        self._files = RetainDBFiles(self._http, self.scope.home, user_id, user_id, settings["agent_id"])
+
+    def close(self) -> None:
+        self._http.close()
+
+    def test_connection(self) -> str:
+        return self._client.test()
+
+    def prompt_block(self) -> str:
+        return "" if self.mode == "context" else _PROMPT
+
+    def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        found = self._client.search(query, limit, timeout)
+        return [RecalledItem(memory.text, memory.time, memory.score, memory.id, memory.kind) for memory in found]
+
+    def store_turn(self, turn: Turn) -> str:
+        return self._ingest(turn, turn.user, turn.assistant)
+
+    def store_memory_write(self, write: MemoryWrite) -> str:
+        if write.action in ("replace", "remove") and write.old_text:
+            self._delete_text(write.old_text)
+        if write.action == "remove" or not write.content.strip():
+            return ""
+        kind = "preference" if write.target == "user" else "factual"
+        return self._client.write(write.content.strip(), kind, write.session_id, write.uuid, write.time) or ""
+
+    def store_delegation(self, delegation: Delegation) -> str:
+        return self._ingest(delegation, f"Delegated task: {delegation.task}", delegation.result)
+
+    def tools(self) -> tuple[VendorTool, ...]:
+        return RetainDBTools(
+            self._client,
+            self._files,
+            self._project,
+            self._remember,
+            lambda file_id, session_id: self.sent.add(_FILE, file_id, file_id, session_id),
+        ).tools()
+
+    def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
+        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        sessions = dict.fromkeys(item.session_id for item in items) if session_ids is None else session_ids
+        found = [memory for session_id in sessions if session_id for memory in self._client.session(session_id)]
+        if session_ids is None:
+            found += self._client.profile()
+        own = [memory for memory in found if memory.user_id in ("", self.scope.peer())]
+        for item in items:
+            if item.kind == _FILE:
+                self._files.delete_if_there(item.remote_id)
+        ids = {memory_id for item in items if item.kind != _FILE for memory_id in item.remote_id.split()}
+        ids |= {memory.id for memory in own if not memory.pending}
+        for memory_id in sorted(ids):
+            self._client.delete(memory_id)
+        remaining = [_REMAINS] if ids else []
+        if waiting := len({memory.id for memory in own if memory.pending}):
+            remaining.append(f"{waiting} deliveries are still being processed by RetainDB; repeat this in a minute.")
+        return items, remaining
+
+    def _ingest(self, delivery: Delivery, user: str, assistant: str) -> str:
+        """Store a turn unless an earlier attempt did; returns the ids of its memories, separated by spaces."""
+        messages = [("user", user.strip()), ("assistant", assistant.strip())]
+        messages = [(role, text) for role, text in messages if text]
+        if not messages:
+            return ""
+        if delivery.may_be_stored:
+            earlier = [
+                memory for memory in self._client.session(delivery.session_id) if _is_attempt(memory, delivery, user)
+            ]
+            if earlier:
+                return " ".join(memory.id for memory in earlier if not memory.pending)
+        return " ".join(self._client.ingest(messages, delivery.session_id, delivery.uuid, delivery.time))
+
+    def _delete_text(self, text: str) -> None:
+        """Delete the memories with exactly this text."""
+        for memory in self._client.search(text, 20):
+            if memory.text.strip() == text.strip() and not memory.pending:
+                self._client.delete(memory.id)
+
+    def _remember(self, text: str, kind: str, importance: float, session_id: str) -> str | None:
+        key = str(uuid.uuid4())
+        memory_id = self._client.write(text, kind, session_id, key, time.time(), importance)
+        if memory_id is not None:
+            self.sent.add("tool", key, memory_id, session_id)
+        return memory_id
+
+
+class RetainDBProvider(VendorProvider):
+    """RetainDB as an external memory."""
+
+    vendor_class = RetainDBVendor
+
+
+def _is_attempt(memory: RetainedMemory, delivery: Delivery, user: str) -> bool:
+    """Whether a memory comes from an earlier attempt; one that is being processed has no task yet, but the text."""
+    return memory.task_id == delivery.uuid or (memory.pending and bool(user.strip()) and user.strip() in memory.text)

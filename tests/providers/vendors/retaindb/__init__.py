@@ -1,0 +1,1 @@
+"""Tests of RetainDB: its server and its local program."""
