@@ -1,6 +1,8 @@
 """The tasks of a conversation survive what its context does not."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,19 @@ def test_undoing_a_turn_undoes_what_it_changed_in_the_list(tmp_path: Path) -> No
         assert session.undo()
     with memoranda.open(tmp_path) as memory:
         assert memory.session(session_id=session.id).todos.load() == [WASH, WAX]
+
+
+def test_a_rewind_by_another_program_counts(tmp_path: Path) -> None:
+    """Hermes only marks the messages as inactive."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session()
+        for todos in ([WASH], [WAX]):
+            with session.turn("Plan.") as turn:
+                session.todos.save(todos)
+                turn.done("Planned.")
+        with closing(sqlite3.connect(tmp_path / "state.db")) as connection, connection:
+            connection.execute("UPDATE messages SET active = 0 WHERE id >= ?", (turn.message_id,))
+        assert session.todos.load() == [WASH]
 
 
 def test_a_list_without_a_turn_is_never_undone(tmp_path: Path) -> None:

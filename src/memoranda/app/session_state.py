@@ -160,9 +160,9 @@ class SessionState:
     @guarded(None, "A context engine")
     def notify_boundary(self, reason: "BoundaryReason", old_session_id: str | None = None) -> None:
         """Notify the compressor and the developer's context engine that this session has started, and why."""
-        row = self.record.load() if self.record.exists else None
         for engine in (self._compressor, self.options.context_engine):
             if engine is not None:
+                row = self.record.load() if self.record.exists else None
                 facts = self.options.provider_facts(row, self.services.home.profile)
                 engine.on_session_start(self.id, boundary_reason=reason, old_session_id=old_session_id, **facts)
 

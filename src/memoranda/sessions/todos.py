@@ -74,11 +74,12 @@ def drop_todos(connection: Connection, session_id: str) -> None:
 
 
 def _is_rewound(connection: Connection, conversation: str, message_id: int) -> bool:
+    """Whether a message or its copy left the context without a compression; also if another program did that."""
     return bool(
         message_id
         and connection.execute(
             "SELECT 1 FROM messages JOIN sessions ON sessions.id = messages.session_id"
-            " WHERE (messages.id = ? OR messages.copy_of = ?) AND conversation_id = ? AND rewound IS NOT NULL",
+            " WHERE (messages.id = ? OR messages.copy_of = ?) AND conversation_id = ? AND active = 0 AND compacted = 0",
             (message_id, message_id, conversation),
         ).fetchone()
     )
