@@ -11,7 +11,7 @@ from memoranda.db.health import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
-from memoranda.providers.discovery import discover
+from memoranda.providers.discovery import discover, find_by_name
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
 from memoranda.providers.vendors import sent_record
@@ -128,12 +128,11 @@ def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
             f"has an unknown name: {config.describe_unknown_key(name)}",
             "check its spelling against 'memoranda config list'",
         )
-    known = discover(home.root) if loaded.providers else {}
     for name in loaded.providers:
-        if name not in known:
+        if find_by_name(home.root, name) is None:
             yield HealthIssue(
                 "warning",
                 home.config_file,
                 f"names the provider {name}, which is not installed",
-                f"one of {', '.join(known)}, or 'memoranda provider off'",
+                f"one of {', '.join(discover(home.root))}, or 'memoranda provider off'",
             )

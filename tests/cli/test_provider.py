@@ -175,3 +175,17 @@ def test_listing_loads_neither_sessions_nor_vendors(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_plugin_beside_a_bundled_provider_is_listed_and_used(terminal: Terminal) -> None:
+    """Both are listed, and status says that the plugin is there; the choice stays what it was."""
+    add_plugin(terminal.home, "holographic")
+    names = [provider["name"] for provider in terminal.json("provider", "list")["providers"]]
+    assert {"holographic", "home:holographic"} <= set(names)
+    terminal.ok("provider", "use", "holographic")
+    assert terminal.json("provider", "status")["same_name"] == ["home:holographic"]
+    assert "'memoranda provider setup home:holographic' chooses it" in terminal.ok("provider", "status")
+    terminal.ok("provider", "use", "home:holographic")
+    status = terminal.json("provider", "status")
+    assert (status["provider"], status["origin"], status["ready"]) == ("home:holographic", "home", True)
+    assert "zebras" in terminal.ok("provider", "ask", "zebras")

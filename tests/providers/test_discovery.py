@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import discover
-from memoranda.providers.loader import load
+from memoranda.providers.discovery import discover, find_by_name
+from memoranda.providers.loader import load, load_commands
+from memoranda.providers.outbox_checks import check_settings
+from memoranda.providers.setup import write_settings
 from tests.providers.plugins import HERMES_STYLE, add_plugin
 
 
@@ -26,12 +28,42 @@ def test_what_is_no_memory_provider_is_not_listed(tmp_path: Path) -> None:
     assert [name for name, found in discover(tmp_path).items() if found.origin == "home"] == ["late"]
 
 
-def test_a_bundled_provider_wins_and_the_other_is_named(tmp_path: Path) -> None:
-    """Nothing replaces a bundled provider silently."""
-    place = add_plugin(tmp_path, "holographic")
-    found = discover(tmp_path)["holographic"]
-    assert found.origin == "bundled"
-    assert found.shadows == (f"home: {place}",)
+def test_a_plugin_with_the_name_of_a_bundled_provider_is_chosen_by_where_it_is(tmp_path: Path) -> None:
+    """Nothing replaces a bundled provider silently, and nothing makes a plugin unusable."""
+    commands = "def register_cli(parser): ...\ndef holographic_command(args): ..."
+    folder = add_plugin(tmp_path, "holographic", cli=commands)
+    found = discover(tmp_path)
+    assert found["holographic"].origin == "bundled"
+    assert found["holographic"].shadows == (f"home: {folder}",)
+    plugin = found["home:holographic"]
+    assert (plugin.name, plugin.origin, plugin.reference) == ("home:holographic", "home", str(folder))
+    assert load(plugin, tmp_path).prefetch("zebras") == "a note about zebras"
+    assert load_commands(plugin, tmp_path).handler is not None
+
+
+def test_where_a_provider_is_may_always_be_part_of_its_name(tmp_path: Path) -> None:
+    """So a choice stays valid when a provider of the same name is bundled later."""
+    add_plugin(tmp_path, "notes")
+    assert "home:notes" not in discover(tmp_path)
+    named = [find_by_name(tmp_path, name) for name in ("notes", "home:notes", "installed:notes", "home:holographic")]
+    assert [found and (found.name, found.origin) for found in named] == [
+        ("notes", "home"), ("home:notes", "home"), None, None,
+    ]  # fmt: skip
+
+
+def test_a_plugin_with_the_name_of_a_bundled_provider_has_its_own_settings(tmp_path: Path) -> None:
+    """In a file that every system can have, and as Hermes's configuration in the plugin."""
+    reading = "\n\ndef read():\n    from hermes_cli.config import load_config\n    return load_config()\n"
+    add_plugin(tmp_path, "holographic", HERMES_STYLE + reading)
+    write_settings(tmp_path, "holographic", {"depth": 1})
+    write_settings(tmp_path, "home:holographic", {"depth": 2})
+    assert (tmp_path / "providers" / "home.holographic.json").exists()
+    provider = load(discover(tmp_path)["home:holographic"], tmp_path)
+    seen = sys.modules[type(provider).__module__].read()
+    assert seen["memory"]["holographic"] == {"depth": 2}
+    (tmp_path / "providers" / "home.holographic.json").write_text("{")
+    (issue,) = [issue for issue in check_settings(tmp_path) if issue.severity == "error"]
+    assert "provider setup home:holographic" in issue.remedy
 
 
 def test_a_manifest_that_cannot_be_read_is_a_problem_of_that_plugin_only(tmp_path: Path) -> None:

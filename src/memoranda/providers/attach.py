@@ -14,7 +14,7 @@ from typing import Any
 
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.discovery import discover
+from memoranda.providers.discovery import find_by_name
 from memoranda.providers.external_memory import ExternalMemory, guarded, memory_changes
 from memoranda.providers.guarded_call import CallResult
 from memoranda.providers.jobs import NewJob
@@ -136,7 +136,7 @@ def queue_writes(
 
 
 def _find_provider(home: Path, name: str) -> MemoryProvider:
-    found = discover(home).get(name)
+    found = find_by_name(home, name)
     if found is None:
         raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows all of them.")
     return load(found, home, read_settings(home, name))

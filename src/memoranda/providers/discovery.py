@@ -2,7 +2,8 @@
 
 A provider is bundled, offered by an installed package (entry point `memoranda.providers`), or a plugin in the
 home: `plugins/<name>/` with an `__init__.py` and optionally a `plugin.yaml`. Of two with the same name the bundled one
-wins, then the installed one. Only the provider that is used is ever imported: see `loader`.
+has it, then the installed one; the other is chosen as `home:<name>` or `installed:<name>`. Only the provider that is
+used is ever imported: see `loader`.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class DiscoveredProvider:
     external_dependencies: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
     shadows: tuple[str, ...] = ()
-    """Other providers of the same name, which this one hides."""
+    """Other providers of the same name, each with where it is; they have qualified names."""
     data_files: tuple[str, ...] = ()
     """Patterns of a bundled provider's files: a home that has one is checked by it, whether or not it is in use."""
 
@@ -102,7 +103,19 @@ def discover(home: Path) -> dict[str, DiscoveredProvider]:
         if first is not provider:
             hidden = f"{provider.origin}: {provider.reference}"
             found[provider.name] = replace(first, shadows=(*first.shadows, hidden))
+            qualified = f"{provider.origin}:{provider.name}"
+            found.setdefault(qualified, replace(provider, name=qualified))
     return dict(sorted(found.items()))
+
+
+def find_by_name(home: Path, name: str) -> DiscoveredProvider | None:
+    """The provider with a name; `home:<name>` and `installed:<name>` name one also where no other has its name."""
+    found = discover(home)
+    if name in found:
+        return found[name]
+    origin, _, plain = name.partition(":")
+    other = found.get(plain)
+    return replace(other, name=name) if other is not None and other.origin == origin else None
 
 
 def _installed_providers() -> list[DiscoveredProvider]:

@@ -60,7 +60,7 @@ def load(found: DiscoveredProvider, home: Path, settings: Mapping[str, Any] | No
         raise ProviderError(f"The provider {found.name} cannot be used: {found.problem}.")
     try:
         if found.origin == "home":
-            return _from_module(_import_plugin(Path(found.reference), home), found.name, home, settings)
+            return _from_module(_import_plugin(found, home), found.name, home, settings)
         return _construct(_import_class(found.reference), home, settings)
     except ProviderError:
         raise
@@ -85,9 +85,11 @@ def load_commands(found: DiscoveredProvider, home: Path) -> PluginCommands:
     if found.origin != "home" or not (Path(found.reference) / "cli.py").is_file():
         raise ProviderError(f"The provider {found.name} has no commands.")
     try:
-        package = _import_plugin(Path(found.reference), home)
+        package = _import_plugin(found, home)
         module = importlib.import_module(f"{package.__name__}.cli")
-        return PluginCommands(module.register_cli, getattr(module, f"{found.name.replace('-', '_')}_command", None))
+        # Its name in the home, whatever it is chosen as.
+        command = f"{Path(found.reference).name.replace('-', '_')}_command"
+        return PluginCommands(module.register_cli, getattr(module, command, None))
     except (Exception, SystemExit) as error:
         raise ProviderError(f"The commands of {found.name} could not be loaded: {error}.") from error
 
@@ -112,11 +114,12 @@ def _construct(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> Mem
     return provider
 
 
-def _import_plugin(folder: Path, home: Path) -> ModuleType:
+def _import_plugin(found: DiscoveredProvider, home: Path) -> ModuleType:
     """Import a folder as a package under a private name, so that relative imports work and no other module is hidden.
 
     The first session imports it; it is imported again when one of its files has changed.
     """
+    folder = Path(found.reference)
     with _registry_lock:
         if PACKAGE not in sys.modules:
             root = ModuleType(PACKAGE)
@@ -127,21 +130,23 @@ def _import_plugin(folder: Path, home: Path) -> ModuleType:
         import_lock = _import_locks.setdefault(str(folder), threading.RLock())
     # A lock per plugin: an import that never ends blocks no other plugin.
     with import_lock:
-        name = f"{PACKAGE}.{folder.name.replace('-', '_')}_{_fingerprint(folder)}"
-        return sys.modules[name] if name in sys.modules else _execute(name, folder, home)
+        name = f"{PACKAGE}.{folder.name.replace('-', '_')}_{_fingerprint(found)}"
+        return sys.modules[name] if name in sys.modules else _execute(name, found, home)
 
 
-def _fingerprint(folder: Path) -> str:
-    """A hash of the paths and modification times of a plugin's files."""
+def _fingerprint(found: DiscoveredProvider) -> str:
+    """A hash of a plugin's name, which decides where its settings are, and of the paths and times of its files."""
+    folder = Path(found.reference)
     files = sorted((str(file), file.stat().st_mtime_ns) for file in folder.glob("**/*.py"))
-    return hashlib.sha256(repr((str(folder), files)).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((found.name, str(folder), files)).encode()).hexdigest()[:12]
 
 
-def _execute(name: str, folder: Path, home: Path) -> ModuleType:
+def _execute(name: str, found: DiscoveredProvider, home: Path) -> ModuleType:
     # Most homes have no plugin, and need none of these modules.
     from memoranda.providers.hermes.modules import hermes_modules
 
-    offer = _finder.offers[name] = HermesModules(hermes_modules(folder, home), folder.name, name)
+    folder = Path(found.reference)
+    offer = _finder.offers[name] = HermesModules(hermes_modules(folder, home, found.name), folder.name, name)
     file = str(folder / "__init__.py")
     spec = importlib.util.spec_from_file_location(
         name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(folder)]

@@ -17,6 +17,7 @@ from memoranda.db.health import CheckedDatabase, check_store, take_rows
 from memoranda.db.salvage.rebuild import DamagedDatabase
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import ProviderError
+from memoranda.providers.file_names import provider_of
 from memoranda.providers.jobs import Kind
 from memoranda.providers.outbox import FILE_NAME, Outbox
 from memoranda.providers.outbox_schema import APPLICATION_ID, JOBS, SCHEMA
@@ -131,7 +132,7 @@ def _move_unreadable(home: Path) -> str:
 def check_settings(home: Path) -> Iterator[HealthIssue]:
     """Report settings files of providers that cannot be read."""
     for path in sorted((home / "providers").glob("*.json")):
-        name = path.name.removesuffix(".json")
+        name = provider_of(path.name.removesuffix(".json"))
         if name.endswith(".status"):
             continue
         yield from check_permissions(path)

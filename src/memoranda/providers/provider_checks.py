@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.discovery import DiscoveredProvider, discover, find_by_name
 from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.inspect_provider import run_guarded
@@ -26,8 +26,11 @@ _REPAIR_SECONDS = 3_600.0
 
 def check_providers(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Yield what the providers of a home report about their own files. Nothing that a provider does is raised."""
+    chosen = [found for name in in_use if (found := find_by_name(home, name)) is not None]
+    for found in chosen:
+        yield from _check_provider(found, home)
     for found in discover(home).values():
-        if found.name in in_use or found.has_data(home):
+        if found.has_data(home) and found not in chosen:
             yield from _check_provider(found, home)
 
 

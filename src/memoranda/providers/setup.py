@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
+from memoranda.providers.file_names import file_stem
 from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
@@ -211,7 +212,7 @@ def _as_text(value: Any) -> str:
 
 
 def settings_file(home: Path, name: str) -> Path:
-    return home / "providers" / f"{name}.json"
+    return home / "providers" / f"{file_stem(name)}.json"
 
 
 def _current_file(home: Path, name: str) -> Path:

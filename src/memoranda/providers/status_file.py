@@ -5,12 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from memoranda.errors import ProviderError
+from memoranda.providers.file_names import file_stem
 from memoranda.providers.health import ProviderHealth
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 
 def _status_file(home: Path, name: str) -> Path:
-    return home / "providers" / f"{name}.status.json"
+    return home / "providers" / f"{file_stem(name)}.status.json"
 
 
 def write_status(home: Path, name: str, health: ProviderHealth) -> None:

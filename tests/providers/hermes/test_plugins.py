@@ -38,20 +38,17 @@ PLUGINS = _plugins()
 @pytest.mark.skipif(PLUGINS is None, reason="Hermes is not installed in .hermes-venv")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_plugin_of_hermes_is_set_up_unmodified(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It loads, saves its settings, and status says that its deliveries cannot be monitored.
-
-    In a folder of another name than its own, because a bundled provider may have that one.
-    """
+    """It loads, saves its settings, and status says that its deliveries cannot be monitored."""
     assert PLUGINS is not None
     for variable in [variable for variable in os.environ if variable.startswith((name.upper(), "BRV_"))]:
         monkeypatch.delenv(variable)
     terminal = Terminal(tmp_path / "home")
     shutil.copytree(
         PLUGINS / name,
-        terminal.home / "plugins" / f"hermes-{name}",
+        terminal.home / "plugins" / name,
         ignore=shutil.ignore_patterns("__pycache__", "*.pyc"),
     )
     pairs = [part for setting in SETTINGS[name] for part in ("--set", setting)]
-    assert terminal.json("provider", "setup", f"hermes-{name}", *pairs)["success"]
+    assert terminal.json("provider", "setup", f"home:{name}", *pairs)["success"]
     status = terminal.json("provider", "status")
-    assert (status["provider"], status["problem"], status["own_thread"]) == (f"hermes-{name}", None, True)
+    assert (status["provider"], status["problem"], status["own_thread"]) == (f"home:{name}", None, True)

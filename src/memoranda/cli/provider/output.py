@@ -16,7 +16,7 @@ from memoranda import config
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.discovery import DiscoveredProvider, discover, find_by_name
 from memoranda.providers.inspect_provider import Inspection, inspect_provider
 from memoranda.support.home import Home
 from memoranda.support.suggestions import did_you_mean
@@ -123,12 +123,13 @@ def _join(names: Sequence[str]) -> str:
 
 
 def find_provider(home: Home, name: str) -> DiscoveredProvider:
-    found = discover(home.root)
-    if name not in found:
+    chosen = find_by_name(home.root, name)
+    if chosen is None:
+        found = discover(home.root)
         raise ProviderError(
             f"There is no provider {name!r}.{did_you_mean(name, found)} There are: {', '.join(found) or 'none'}."
         )
-    return found[name]
+    return chosen
 
 
 def inspect_in_home(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:

@@ -21,7 +21,7 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.discovery import DiscoveredProvider, discover, find_by_name
 from memoranda.providers.inspect_provider import is_ready, run_guarded
 from memoranda.providers.jobs import Backlog
 from memoranda.providers.outbox import Outbox
@@ -46,7 +46,7 @@ def list_providers(invocation: Invocation) -> CommandOutput:
         about = (provider.problem and f"cannot be used: {provider.problem}") or provider.description
         mark = "*" if provider.name in in_use else " "
         lines.append(f"{mark} {bold(provider.name)}  {dim(provider.origin)}  {terminal_line(about)}")
-        lines += [dim(f"    hides {terminal_line(other)}") for other in provider.shadows]
+        lines += [dim(f"    has the same name as {terminal_line(other)}") for other in provider.shadows]
     data = [
         {
             "name": provider.name,
@@ -82,14 +82,17 @@ def status(invocation: Invocation, name: str | None) -> CommandOutput:
         data["status_of"] = reports
     texts = [_format_status(report) for report in reports.values()]
     text = "\n".join([f"{_BUILT_IN_STATUS} {texts[0]}", *texts[1:], _format_installed(common)])
-    return CommandOutput(text, data, ok=all(each in found for each in names))
+    return CommandOutput(text, data, ok=all(report["installed"] for report in reports.values()))
 
 
 def _report(home: Home, name: str, found: Mapping[str, DiscoveredProvider]) -> dict[str, Any]:
     """Return everything that is known about one provider, without starting it."""
-    data: dict[str, Any] = {"provider": name, "installed": name in found, "ready": False, "problem": None}
-    if name in found:
-        data |= {"origin": found[name].origin, "own_thread": found[name].own_thread} | _inspect(home, found[name])
+    chosen = find_by_name(home.root, name)
+    data: dict[str, Any] = {"provider": name, "installed": chosen is not None, "ready": False, "problem": None}
+    if chosen is not None:
+        same_name = [other for other in found if other.partition(":")[2] == name]
+        data |= {"origin": chosen.origin, "own_thread": chosen.own_thread, "same_name": same_name}
+        data |= _inspect(home, chosen)
     else:
         data["problem"] = data["error"] = f"The provider {name} is configured but not installed."
     external = config.load(home).external
@@ -193,6 +196,10 @@ def _format_status(data: dict[str, Any]) -> str:
     lines.append(f"  waiting    {_format_backlog(data)}")
     if data.get("own_thread"):
         lines.append(f"  turns      {_OWN_THREAD}")
+    lines += [
+        f"  also       {other} has this name; 'memoranda provider setup {other}' chooses it instead"
+        for other in data.get("same_name", ())
+    ]
     lines += _format_history(data["last"] or {})
     return "\n".join(lines)
 

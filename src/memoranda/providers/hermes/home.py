@@ -60,9 +60,11 @@ class Profile:
 class HermesHome:
     """The home of one plugin."""
 
-    def __init__(self, plugin: str, root: Path) -> None:
+    def __init__(self, plugin: str, root: Path, settings_name: str = "") -> None:
+        """`settings_name` is the name under which the plugin's settings are saved; by default its own."""
         self._plugin = plugin
         self._root = root
+        self._settings_name = settings_name or plugin
 
     def load_config(self) -> dict[str, Any]:
         """Read config.yaml; `memory.<plugin>` has the settings that were saved for the plugin."""
@@ -70,7 +72,7 @@ class HermesHome:
         memory = config.get("memory")
         memory = dict(memory) if isinstance(memory, Mapping) else {}
         configured = memory.get(self._plugin)
-        saved = read_settings(self._root, self._plugin)
+        saved = read_settings(self._root, self._settings_name)
         memory[self._plugin] = (dict(configured) if isinstance(configured, Mapping) else {}) | saved
         return config | {"memory": memory}
 
@@ -83,7 +85,7 @@ class HermesHome:
         memory = config.get("memory")
         own = memory.get(self._plugin) if isinstance(memory, Mapping) else None
         if isinstance(own, Mapping) and own:
-            write_settings(self._root, self._plugin, own)
+            write_settings(self._root, self._settings_name, own)
         changed = sorted(str(key) for key, value in config.items() if key != "memory" and before.get(key) != value)
         if changed:
             _log.warning("The plugin %s may not change %s in config.yaml.", self._plugin, ", ".join(changed))

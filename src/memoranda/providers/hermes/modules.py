@@ -16,9 +16,12 @@ from memoranda.safety.fence import sanitize_context
 _log = logging.getLogger(__name__)
 
 
-def hermes_modules(folder: Path, home: Path) -> dict[str, ModuleType]:
-    """The modules for the plugin in `folder`, by name; what they say of Hermes's home is true of `home`."""
-    own = HermesHome(folder.name, home)
+def hermes_modules(folder: Path, home: Path, settings_name: str = "") -> dict[str, ModuleType]:
+    """The modules for the plugin in `folder`, by name; what they say of Hermes's home is true of `home`.
+
+    `settings_name` is the name under which its settings are saved; by default that of its folder.
+    """
+    own = HermesHome(folder.name, home, settings_name)
     contents: dict[str, Mapping[str, Any]] = {
         "agent.memory_provider": {"MemoryProvider": MemoryProvider},
         "agent.memory_manager": {"sanitize_context": sanitize_context},
