@@ -18,7 +18,8 @@ MAX_MESSAGE_CHARS = 25_000
 MAX_MESSAGES_PER_CALL = 100
 MAX_CHAT_QUERY_CHARS = 10_000
 MAX_SEARCH_QUERY_CHARS = 4_000
-MAX_CONCLUSION_CHARS = 8_000
+# The server limits a conclusion to 8,192 tokens; some scripts have more than one token per character.
+MAX_CONCLUSION_CHARS = 5_000
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
 
 _PAGE_SIZE = 100
