@@ -73,6 +73,9 @@ def test_the_query_language_and_every_script_find_their_messages(
 def test_a_hit_says_where_it_is_and_what_stands_around_it(db: memoranda.SessionDB) -> None:
     """Filters by source and role narrow the search; the snippet marks the match."""
     (hit,) = db.search_messages("kubernetes")
+    assert hit["matched"] == "all words"
+    # Where no message has all words, those with most of them are found, and say so.
+    assert {hit["matched"] for hit in db.search_messages("kubernetes zeppelin")} == {"some words"}
     assert {"id", "session_id", "role", "timestamp", "snippet", "context", "source", "model"} <= hit.keys()
     assert ">>>kubernetes<<<" in hit["snippet"] and hit["session_started"] == NOW - 999
     assert "exact phrase" in str(hit["context"])

@@ -245,14 +245,14 @@ def test_messages_by_page_and_by_time(library: Library) -> None:
     """At the message level a page follows the other, and a negative limit means all."""
     ids = library.add("one", *(f"zebra number {number}" for number in range(10)))
     everyone = library.everyone
-    found = library.search.messages("zebra", everyone, limit=4) + library.search.messages(
-        "zebra", everyone, limit=20, offset=4
+    found = list(library.search.messages("zebra", everyone, limit=4).ids) + list(
+        library.search.messages("zebra", everyone, limit=20, offset=4).ids
     )
     assert sorted(found) == ids
-    assert library.search.messages("zebra", everyone, limit=-1, sort="oldest") == ids
-    assert library.search.messages("zebra", everyone, limit=2, sort="newest") == ids[:-3:-1]
-    assert library.search.messages("...", everyone, limit=5) == []
-    assert library.search.messages("zebra zeppelin", everyone, limit=-1) != []
+    assert list(library.search.messages("zebra", everyone, limit=-1, sort="oldest").ids) == ids
+    assert list(library.search.messages("zebra", everyone, limit=2, sort="newest").ids) == ids[:-3:-1]
+    assert list(library.search.messages("...", everyone, limit=5).ids) == []
+    assert list(library.search.messages("zebra zeppelin", everyone, limit=-1).ids) != []
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_the_newest_is_what_was_said_last_not_what_was_recorded_last(library: Li
     newest = [f"day{day:02}" for day in range(5)]
     assert library.names(question, sort="newest", limit=5) == newest
     assert library.names(question, sort="newest", limit=30)[:5] == newest
-    found = library.search.messages(question, library.everyone, limit=3, sort="newest", now=NOW)
+    found = list(library.search.messages(question, library.everyone, limit=3, sort="newest", now=NOW).ids)
     assert found == library.ids["day00"][:-4:-1]
 
 
@@ -363,9 +363,9 @@ def test_the_pages_of_messages_are_all_of_them_once(library: Library, sort: Sort
     for day in range(20):
         library.add(f"day{day}", *(f"heron sighting {number}" for number in range(100)), time=NOW - (day + 1) * DAY)
     library.index.catch_up()
-    whole = library.search.messages(text, library.everyone, limit=-1, sort=sort, now=NOW)
+    whole = list(library.search.messages(text, library.everyone, limit=-1, sort=sort, now=NOW).ids)
     paged: list[int] = []
     for offset in range(0, 2_100, 150):
-        paged += library.search.messages(text, library.everyone, limit=150, offset=offset, sort=sort, now=NOW)
+        paged += list(library.search.messages(text, library.everyone, limit=150, offset=offset, sort=sort, now=NOW).ids)
     assert paged == whole
     assert len(set(paged)) == 2_000

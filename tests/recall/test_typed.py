@@ -177,7 +177,7 @@ def test_an_input_finds_what_a_person_expects(
 @pytest.mark.parametrize("typed", [typed for typed, _, _ in TYPED], ids=lambda value: str(value)[:20])
 def test_messages_are_found_by_the_same_inputs(library: Library, typed: str) -> None:
     """The message level answers whenever the conversation level does."""
-    found = library.search.messages(typed, library.everyone, limit=50)
+    found = list(library.search.messages(typed, library.everyone, limit=50).ids)
     assert len(found) == len(set(found))
     assert bool(found) == bool(library.find(typed).hits)
 

@@ -33,6 +33,7 @@ ANY_WORD = "any of the words"
 WITHOUT_SMALL = "without common words"
 NOT_FOUND = "nothing found"
 SOME_WORDS = "some words: "
+FEWER_WORDS = "some words"
 NOT_EXACT = "not exactly as typed; "
 
 NOTHING = "Nothing in past conversations matches."

@@ -44,7 +44,8 @@ def search_messages(
     )
     parsed = parse(query)
     results = []
-    for message_id in search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort):
+    found = search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort)
+    for message_id in found.ids:
         window = store.conversations.window_around(message_id, 1)
         if window is None:
             continue
@@ -66,6 +67,7 @@ def search_messages(
                 "source": session.get("source"),
                 "model": session.get("model"),
                 "session_started": session.get("started_at"),
+                "matched": found.how,
             }
         )
     return results

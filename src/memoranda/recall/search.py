@@ -13,6 +13,7 @@ from memoranda.index.follower import Follower
 from memoranda.index.postings import Filters
 from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
+from memoranda.recall import guidance
 from memoranda.recall.legs import LEGS
 from memoranda.recall.legs.leg import Candidate, Candidates, MakeLeg, SearchContext
 from memoranda.recall.legs.words import WordLeg
@@ -66,6 +67,14 @@ class SearchResult:
     """Whether worse matches exist that no limit would list."""
     asked: Mapping[str, int] = field(default_factory=dict)
     """How many messages have a term only because they repeat the question, by the term's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageMatches:
+    """Messages by their ids, best first; `how` says in words how they match."""
+
+    ids: tuple[int, ...]
+    how: str
 
 
 class Search:
@@ -138,15 +147,24 @@ class Search:
         offset: int = 0,
         sort: Sort | None = None,
         now: float = 0.0,
-    ) -> list[int]:
-        """The ids of the messages with the words of the query, best first; a negative limit means all."""
+    ) -> MessageMatches:
+        """The messages with the words of the query, best first; a negative limit means all.
+
+        If no message has all of them, those with most of them match, unless the query has a phrase, a prefix or a
+        group: it means what it says.
+        """
         query = parse(text)
         if not query.parts:
-            return []
+            return MessageMatches((), guidance.NOT_FOUND)
         size = _MAX_MESSAGES if limit < 0 else limit
         with self._index.reading() as reader:
-            found = WordLeg(SearchContext(reader, now, sort)).messages(query, filters, offset + size)
-        return found[offset : offset + size]
+            leg = WordLeg(SearchContext(reader, now, sort))
+            found = leg.messages(query, filters, offset + size, relax=False)
+            how = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
+            if not found and not query.exact:
+                found = leg.messages(query, filters, offset + size, relax=True)
+                how = guidance.FEWER_WORDS
+        return MessageMatches(tuple(found[offset : offset + size]), how)
 
 
 def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:

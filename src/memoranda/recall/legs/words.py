@@ -57,12 +57,12 @@ class WordLeg:
         # The index is read from the newest record backwards, and the oldest messages were mostly recorded first.
         return _WordSearch(self._context, query, filters, thorough=self._context.sort == "oldest").candidates(limit)
 
-    def messages(self, query: Query, filters: Filters, limit: int) -> list[int]:
-        """The ids of the messages that contain all of the query; if there are none, of those that contain most of it.
-        A query with a phrase, a prefix or a group means what it says: without such messages there is no result.
+    def messages(self, query: Query, filters: Filters, limit: int, *, relax: bool) -> list[int]:
+        """The ids of the messages that contain all of the query, or with `relax` most of it.
+
         A larger limit returns the same first messages, so that a caller can read page by page.
         """
-        rows = _WordSearch(self._context, query, filters).messages(limit)
+        rows = _WordSearch(self._context, query, filters).messages(limit, relax)
         return [row.message for row in rows if row.role != TITLE]
 
 
@@ -111,14 +111,13 @@ class _WordSearch:
                 found = None  # What repeated questions and answers repeat may contain less.
         return found or self._relax(limit)
 
-    def messages(self, limit: int) -> list[Posting]:
-        rows = self._all_messages(limit)
-        if not rows and not self._query.exact:
-            fetched, _ = self._fetcher.terms(self._query.terms)
-            adjacent = self._fetcher.adjacent(list(fetched))
-            rows = ranking.rank_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
-            rows = rows if self._sort is None else ranking.sort_by_time(rows, self._sort)
-        return rows
+    def messages(self, limit: int, relax: bool) -> list[Posting]:
+        if not relax:
+            return self._all_messages(limit)
+        fetched, _ = self._fetcher.terms(self._query.terms)
+        adjacent = self._fetcher.adjacent(list(fetched))
+        rows = ranking.rank_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
+        return rows if self._sort is None else ranking.sort_by_time(rows, self._sort)
 
     def _all_messages(self, limit: int) -> list[Posting]:
         """The messages that contain everything; by relevance, each window of the newest is ranked by itself."""
