@@ -91,6 +91,8 @@ def test_two_settings_that_contradict_each_other_are_an_error(home: Home) -> Non
     home.config_file.write_text("memory:\n  provider: a\n  providers: [b, c]\n")
     with pytest.raises(ConfigError, match=r"memory\.provider is a, but memory\.providers are b, c"):
         config.load(home, {})
+    config.set_value(home, "memory.provider", "c")
+    assert config.load(home, {}).providers == ("b", "c")
     with pytest.raises(ConfigError, match="environment"):
         config.load(home, {"MEMORANDA_MEMORY_PROVIDER": "a", "MEMORANDA_MEMORY_PROVIDERS": "b"})
     home.config_file.write_text("memory:\n  provider: a\n")

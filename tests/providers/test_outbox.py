@@ -332,3 +332,30 @@ def test_a_look_that_fails_moves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         outbox.catch_up("p", "", START, lambda place: (Position(1 // 0), []))
     assert (outbox.position("p"), outbox.backlog().waiting) == (Position(0, 3), 0)
+
+
+def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path) -> None:
+    """Each gets its own; the same key for the same provider is one job."""
+    outbox = Outbox(tmp_path)
+    for provider in ("a", "b", "a"):
+        assert outbox.put(provider, "turn", "s", {"text": "q"}, {}, key="turn:s:1") == "turn:s:1"
+    jobs = [outbox.claim("a"), outbox.claim("b")]
+    assert [(job.provider, job.key) for job in jobs if job] == [("a", "turn:s:1"), ("b", "turn:s:1")]
+    for job in filter(None, jobs):
+        outbox.delivered(job)
+    assert not outbox.backlog()
+    outbox.close()
+
+
+def test_a_job_of_an_earlier_version_is_delivered_under_its_key(tmp_path: Path) -> None:
+    """Whose key did not name the provider in the file."""
+    outbox = Outbox(tmp_path)
+    outbox.put("a", "turn", "s", {"text": "q"}, {}, key="turn:s:1")
+    with sqlite3.connect(tmp_path / "outbox.db") as connection:
+        connection.execute("UPDATE jobs SET key = 'turn:s:1'")
+    connection.close()
+    job = outbox.claim("a")
+    assert job is not None and job.key == "turn:s:1"
+    outbox.delivered(job)
+    assert not outbox.backlog()
+    outbox.close()

@@ -44,8 +44,11 @@ def _choose_providers(
     if one and several and one not in several:
         from_environment = [bool(environ.get(find_key(name).variable, "").strip()) for name in PROVIDER_KEYS]
         if from_environment[0] == from_environment[1]:
-            source = "the environment" if from_environment[0] else str(home.config_file)
-            raise ConfigError(describe_provider_conflict(one, several, source))
+            if from_environment[0]:
+                raise ConfigError(describe_provider_conflict(one, several, "the environment"))
+            conflict = describe_provider_conflict(one, several, str(home.config_file))
+            remedy = f"'memoranda config set memory.provider {several[0]}' keeps the several."
+            raise ConfigError(f"{conflict} {remedy} Nothing is opened until it is fixed.")
         # A variable overrides the file, whichever of the two settings it is.
         one, several = (one, ()) if from_environment[0] else ("", several)
     several = several or ((one,) if one else ())

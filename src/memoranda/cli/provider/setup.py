@@ -161,7 +161,7 @@ def _save_and_use(
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
     listed = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
-    text += f" ({terminal_line(listed)})."
+    text = f"{text} ({terminal_line(listed)})." if len(in_use) == 1 else f"{name}: {terminal_line(listed)}. {text}."
     if "replaced" in data:
         text += " --add would keep both."
     data |= {"settings": plain, "secrets": sorted(secret[key] for key in values if key in secret)}
