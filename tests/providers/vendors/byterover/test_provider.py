@@ -157,6 +157,9 @@ def test_knowledge_is_extracted_before_a_compression(provider: ByteRoverProvider
     """In the background: the compression does not wait for brv's model."""
     assert provider.on_pre_compress(MESSAGES, session_id="s1") == ""
     eventually(lambda: any("I prefer tabs." in text for text in brv.stored_texts()))
+    # A session also ends when it is compressed, with the same messages.
+    provider.on_session_end(MESSAGES, session_id="s1", idempotency_key="end")
+    assert [call["arguments"][0] for call in brv.calls] == ["curate"]
 
 
 def test_curated_writes_are_mirrored(provider: ByteRoverProvider, brv: BrvDouble) -> None:

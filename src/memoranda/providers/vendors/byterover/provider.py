@@ -77,6 +77,7 @@ class ByteRoverVendor(Vendor):
         program = find_program(str(self.settings["program"] or "")) or "brv"
         self._brv = BrvProgram(program, self._tree.project)
         self._tools = ByteRoverTools(self._brv, self.settings["timeout"], self.search, self._curate)
+        self._extracting = threading.Lock()
         self._logged_no_model = False
 
     def close(self) -> None:
@@ -137,18 +138,13 @@ class ByteRoverVendor(Vendor):
         text = transcript(end.messages)
         if not self.settings["auto_extract"] or not text:
             return
-        key = _key_of(end.session_id, text)
-        if self.sent.find("extraction", key) is not None or (end.may_be_stored and self._was_curated(key)):
-            return
         try:
-            self._curate(_with_key(text, key), end.session_id, _CURATE_SECONDS)
+            self._extract(text, end.session_id, may_be_done=end.may_be_stored)
         except NoModelError as error:
             # The turns are stored; only their extraction needs a model.
             if not self._logged_no_model:
                 _log.warning("ByteRover extracts nothing from sessions: %s", error)
             self._logged_no_model = True
-            return
-        self.sent.add("extraction", key, "", end.session_id)
 
     def before_compression(self, messages: list[Message], session_id: str) -> str:
         text = transcript(messages)
@@ -201,6 +197,15 @@ class ByteRoverVendor(Vendor):
                 self.sent.add(kind, path, path, session_id)
         return created, updated
 
+    def _extract(self, text: str, session_id: str, *, may_be_done: bool) -> None:
+        """Have knowledge extracted from a conversation, once: it also ends after it was compressed."""
+        key = _key_of(session_id, text)
+        with self._extracting:
+            if self.sent.find("extraction", key) is not None or (may_be_done and self._was_curated(key)):
+                return
+            self._curate(_with_key(text, key), session_id, _CURATE_SECONDS)
+            self.sent.add("extraction", key, "", session_id)
+
     def _was_curated(self, key: str) -> bool:
         """Whether an attempt whose answer was lost was completed, by the history of `brv`."""
         entries = self._brv.run(
@@ -211,7 +216,7 @@ class ByteRoverVendor(Vendor):
 
     def _extract_quietly(self, text: str, session_id: str) -> None:
         try:
-            self._curate(_with_key(text, _key_of(session_id, text)), session_id, _CURATE_SECONDS)
+            self._extract(text, session_id, may_be_done=False)
         except (ProviderError, StorageError) as error:
             # StorageError: the provider was shut down meanwhile.
             _log.warning("ByteRover extracted nothing before the compression: %s", error)
