@@ -81,7 +81,7 @@ class V4Double(SupermemoryDouble):
             case ("POST", "v4", "conversations"):
                 text = "\n".join(message["content"] for message in body["messages"])
                 self.put(body["conversationId"], body["containerTags"][0], text, body["metadata"]["date"], body)
-                self.answer_like(exchange, "conversation", id=f"doc_{body['conversationId']}")
+                self.answer_like(exchange, "conversation", conversationId=body["conversationId"])
             case ("POST", "v4", "search"):
                 self.answer_search(exchange, body["containerTag"], body["q"], body["limit"])
             case ("POST", "v4", "profile"):

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from memoranda.errors import PermanentProviderError
 from memoranda.providers.provider import Message
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.supermemory.wire import Document, batches, document_id, is_missing, recalled_items
+from memoranda.providers.vendors.supermemory.wire import Document, batches, document_id, recalled_items
 
 # The older interface says "documents" for what is called chunks here.
 _MODES = {"documents": "chunks"}
@@ -45,21 +45,13 @@ class NamespaceWire:
 
     def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
         body = {"query": query, "limit": limit, "searchMode": _MODES.get(mode, mode)}
-        try:
-            answer = self._client.post(f"{_namespace(container)}/search", body, timeout=timeout, retry_safe=True)
-        except PermanentProviderError as error:
-            if is_missing(error):
-                return []
-            raise
-        return recalled_items(answer)
+        path = f"{_namespace(container)}/search"
+        found = unless_refused(lambda: self._client.post(path, body, timeout=timeout, retry_safe=True), {"results": []})
+        return recalled_items(found)
 
     def profile(self, container: str, timeout: float) -> list[RecalledItem]:
-        try:
-            answer = self._client.post(f"{_namespace(container)}/profile", {}, timeout=timeout, retry_safe=True)
-        except PermanentProviderError as error:
-            if is_missing(error):
-                return []
-            raise
+        path = f"{_namespace(container)}/profile"
+        answer = unless_refused(lambda: self._client.post(path, {}, timeout=timeout, retry_safe=True), {})
         found = answer.get("profile") if isinstance(answer, dict) else None
         sections = found if isinstance(found, dict) else {}
         return [
@@ -81,20 +73,11 @@ class NamespaceWire:
         self._delete(_namespace(container), None)
 
     def _is_stored(self, container: str, document: str) -> bool:
-        try:
-            self._client.get(f"{_namespace(container)}/document/{quote(document, safe='')}")
-        except PermanentProviderError as error:
-            if is_missing(error):
-                return False
-            raise
-        return True
+        path = f"{_namespace(container)}/document/{quote(document, safe='')}"
+        return unless_refused(lambda: self._client.get(path), None) is not None
 
     def _delete(self, path: str, body: Any) -> None:
-        try:
-            self._client.request("DELETE", path, body)
-        except PermanentProviderError as error:
-            if not is_missing(error):
-                raise
+        unless_refused(lambda: self._client.request("DELETE", path, body), None)
 
 
 def _namespace(container: str) -> str:

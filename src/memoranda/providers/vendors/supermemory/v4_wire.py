@@ -6,12 +6,12 @@ Documents have a `customId`. Adding one with the id of another updates that one,
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from memoranda.errors import PermanentProviderError
 from memoranda.providers.message_text import plain_text
 from memoranda.providers.provider import Message
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.supermemory.wire import Document, document_id, is_missing, recalled_items
+from memoranda.providers.vendors.supermemory.wire import Document, document_id, recalled_items
 
 _ROLES = ("user", "assistant")
 
@@ -49,7 +49,10 @@ class V4Wire:
             "containerTags": [container],
             "metadata": {**document.metadata, "date": document.date},
         }
-        return document_id(self._client.post("v4/conversations", body))
+        answer = self._client.post("v4/conversations", body)
+        # What it answers is documented nowhere; the id of the conversation is an id of its document, too.
+        found = answer.get("id") if isinstance(answer, dict) else None
+        return found if isinstance(found, str) and found else document.id
 
     def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
         body = {"q": query, "containerTag": container, "limit": limit, "searchMode": mode}
@@ -68,21 +71,13 @@ class V4Wire:
         ]
 
     def forget_memory(self, container: str, memory_id: str) -> bool:
-        try:
-            answer = self._client.request("DELETE", "v4/memories", {"containerTag": container, "id": memory_id})
-        except PermanentProviderError as error:
-            if is_missing(error):
-                return False
-            raise
+        body = {"containerTag": container, "id": memory_id}
+        answer = unless_refused(lambda: self._client.request("DELETE", "v4/memories", body), {})
         return isinstance(answer, dict) and answer.get("forgotten") is True
 
     def delete_documents(self, container: str, ids: Sequence[str]) -> None:
-        for document in ids:
-            try:
-                self._client.request("DELETE", f"v3/documents/{quote(document, safe='')}")
-            except PermanentProviderError as error:
-                if not is_missing(error):
-                    raise
+        for path in (f"v3/documents/{quote(document, safe='')}" for document in ids):
+            unless_refused(lambda path=path: self._client.request("DELETE", path), None)  # type: ignore[misc]
 
     def delete_container(self, container: str) -> None:
         self._client.request("DELETE", "v3/documents/bulk", {"containerTags": [container]})

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.errors import TemporaryProviderError
 from memoranda.providers.provider import Message
 from memoranda.providers.vendors.recalled_item import RecalledItem
 
@@ -88,10 +88,6 @@ def document_id(answer: object) -> str:
     if not isinstance(found, str) or not found:
         raise TemporaryProviderError(f"Supermemory did not confirm that it stored a document: {answer!r:.200}")
     return found
-
-
-def is_missing(error: PermanentProviderError) -> bool:
-    return error.status == 404
 
 
 def batches(ids: Sequence[str]) -> list[list[str]]:
