@@ -111,3 +111,15 @@ def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any
 def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], expected: list[int]) -> None:
     """What is in no turn stays, and no mark is shown."""
     assert completed_messages(messages) == [{"role": "user", "content": str(number)} for number in expected]
+
+
+def test_a_turn_has_the_context_of_the_session_that_completed_it(store: SessionStore) -> None:
+    """Whichever session finds it; a mark without a context is that of a primary session."""
+    for name, context in (("person", "primary"), ("schedule", "cron"), ("strange", "a context of a host")):
+        _complete(store, RecordedTurns(lambda: store, "p", context=context), "s", name)
+    found = RecordedTurns(lambda: store, "p", ["p", "q"], "cron").after(START)[1]
+    assert [(turn.question, turn.context) for turn in found] == [
+        ("person", "primary"),
+        ("schedule", "cron"),
+        ("strange", "a_context_of_a_host"),
+    ]

@@ -39,6 +39,10 @@ GATEWAY = "gateway"
 _STORED_FACTS = ("platform", "user_name", "chat_id", "chat_name", "chat_type", "thread_id", "gateway_session_key")
 
 
+# No person talks in these sessions, so providers store nothing of them, unless the caller passes an agent_context.
+_READING_SOURCES = frozenset({"cron", "subagent"})
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """The options of `Memory.session`; `parent` is the session that this one works for or branches off."""
@@ -76,7 +80,7 @@ class SessionOptions:
         }
         return {
             "agent_identity": profile,
-            "agent_context": "primary",
+            "agent_context": self.source if self.source in _READING_SOURCES else "primary",
             **{name: value for name, value in known.items() if value},
             "platform": self.platform or stored.get("platform") or self.source,
             "user_id": self.user or "",

@@ -23,7 +23,7 @@ from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.provider_group import ProviderGroup
-from memoranda.providers.recorded_turns import RecordedTurns
+from memoranda.providers.recorded_turns import PRIMARY, RecordedTurns
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
 from memoranda.providers.start_timeout import remember_start, start_timeout
@@ -64,7 +64,8 @@ def attach_providers(
     """Return the external memory of a session, by the names of its providers."""
     redactor = Redactor(start.secrets())
     managers = [MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=redactor) for name in names]
-    turns = {name: RecordedTurns(start.record, name, names) for name in names}
+    context = str(start.facts.get("agent_context") or PRIMARY)
+    turns = {name: RecordedTurns(start.record, name, names, context) for name in names}
     external = ExternalMemory(
         ProviderGroup(managers), max_chars=settings.recall_chars, turns=turns[names[0]], toolsets=start.toolsets
     )
@@ -119,7 +120,10 @@ def queue_writes(
 ) -> None:
     """Queue a curated write that happened outside any session; it is delivered when the provider is next started."""
     changes = memory_changes(receipt, origin, redact)
-    jobs = [NewJob("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
+    jobs = [
+        NewJob("memory_write", "", args, {"metadata": metadata, "agent_context": PRIMARY}, key)
+        for args, metadata, key in changes
+    ]
     outbox = Outbox(home, settings, wait=_WRITE_LOCK_TIMEOUT)
     try:
         outbox.load_spooled(name, user)

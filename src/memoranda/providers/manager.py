@@ -28,7 +28,7 @@ from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider, Message
 from memoranda.providers.provider_queue import LOCK_TIMEOUT, ProviderQueue
 from memoranda.providers.provider_state import ProviderState
-from memoranda.providers.recorded_turns import TurnSource
+from memoranda.providers.recorded_turns import PRIMARY, TurnSource
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
 from memoranda.providers.tool_answer import ToolAnswer, failure
 from memoranda.providers.tools import has_memory_toolset
@@ -334,6 +334,7 @@ class MemoryManager(HookNames):
         """Set the provider, scope and session of queued jobs, even before the provider is loaded."""
         self._queue.session_id = session_id
         self._queue.provider, self._queue.scope = self._name, str(facts.get("user_id") or "")
+        self._queue.context = str(facts.get("agent_context") or PRIMARY)
 
     def _find_and_start(self, find: FindProvider, session_id: str, facts: Mapping[str, Any]) -> bool:
         try:

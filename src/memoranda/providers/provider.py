@@ -78,7 +78,8 @@ class MemoryProvider(ABC):
         """Store a completed turn. `messages` is its transcript with tool calls.
 
         Facts, as for every delivery: idempotency_key; attempt (1 at first, more if an earlier delivery may have
-        arrived, so a service can be asked for the key before it is sent again); timestamp (when it was queued).
+        arrived, so a service can be asked for the key before it is sent again); timestamp (when it was queued);
+        agent_context (of the session that it belongs to, which need not be the session of `initialize`).
         """
 
     def on_turn_start(self, turn_number: int, message: str, **facts: Facts) -> None:

@@ -10,12 +10,13 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from memoranda.db.position import START, Position
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.recorded_turns import FinishedTurn, TurnSource
+from memoranda.providers.recorded_turns import PRIMARY, FinishedTurn, TurnSource
 from memoranda.support.json_texts import map_texts
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class ProviderQueue:
         self.provider = ""
         self.scope = ""
         self.session_id = ""
+        self.context = PRIMARY
+        """The `agent_context` of the session. A job has that of its own session, because any other may deliver it."""
 
     @property
     def flushed(self) -> bool:
@@ -77,7 +80,7 @@ class ProviderQueue:
             job.kind,
             job.session_id,
             map_texts(job.args, self._clean),
-            map_texts(job.facts, self._clean),
+            map_texts({"agent_context": self.context, **job.facts}, self._clean),
             job.key or uuid.uuid4().hex,
         )
         if not self._lock.acquire(timeout=LOCK_TIMEOUT):
@@ -129,7 +132,8 @@ class ProviderQueue:
 
     def _as_job(self, turn: FinishedTurn) -> NewJob:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
-        return turn_job(turn.session_id, question, answer, map_texts(turn.messages, self._clean), turn.key)
+        job = turn_job(turn.session_id, question, answer, map_texts(turn.messages, self._clean), turn.key)
+        return replace(job, facts={"agent_context": turn.context, **job.facts})
 
     def _spool(self, job: NewJob) -> bool:
         """Spool a job that the outbox cannot store now; keep it in memory after others that could not be spooled."""

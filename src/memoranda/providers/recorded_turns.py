@@ -19,6 +19,7 @@ from memoranda.sessions.store import SessionStore
 
 Message = dict[str, Any]
 
+PRIMARY = "primary"
 # The mark of a turn's first message, whose own number is not known before it is recorded.
 _BEGINS = 0
 
@@ -32,6 +33,8 @@ class FinishedTurn:
     question: str
     answer: str
     messages: list[Message]
+    context: str = PRIMARY
+    """The `agent_context` of the session in which it was completed."""
 
 
 class TurnSource(Protocol):
@@ -47,11 +50,18 @@ class TurnSource(Protocol):
 class RecordedTurns:
     """The turns of one user's record that are for one provider; `record` returns the store, if there is one.
 
-    `in_use` are all providers of the session, for which it marks turns.
+    `in_use` are all providers of the session, for which it marks turns; `context` is its `agent_context`.
     """
 
-    def __init__(self, record: Callable[[], SessionStore | None], provider: str, in_use: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        record: Callable[[], SessionStore | None],
+        provider: str,
+        in_use: Sequence[str] = (),
+        context: str = PRIMARY,
+    ) -> None:
         self._record = record
+        self._context = "" if context == PRIMARY else "/" + context.replace(" ", "_")
         self._provider = provider
         self._in_use = ",".join(in_use or (provider,))
         self._store_id = ""
@@ -62,13 +72,16 @@ class RecordedTurns:
         return {TURN: _BEGINS if turn is None else turn} | ({DONE: self._done_mark(store)} if store is not None else {})
 
     def _done_mark(self, store: SessionStore) -> str:
-        """The mark of a completed turn. It names the store, so marks of imported messages are not ours."""
-        return f"{self._in_use} {self._id_of(store)}"
+        """The mark of a completed turn. It names the store, so marks of imported messages are not ours.
+
+        It also names the context of a session that is not primary: another session may deliver its turns.
+        """
+        return f"{self._in_use} {self._id_of(store)}{self._context}"
 
     def _is_ours(self, mark: object, store_id: str) -> bool:
         """Whether a mark says that a turn of this store was completed while the provider was in use."""
         names, _, marked_store = str(mark).rpartition(" ")
-        return marked_store == store_id and self._provider in (names, *names.split(","))
+        return marked_store.partition("/")[0] == store_id and self._provider in (names, *names.split(","))
 
     def _id_of(self, store: SessionStore) -> str:
         if not self._store_id:
@@ -132,7 +145,8 @@ def _build_turn(end: Message, marked: Sequence[Message], chain: Sequence[str]) -
         return None
     question, answer = plain_text(messages[0]["content"]), plain_text(end["content"])
     chat = [as_chat(message) for message in messages]
-    return FinishedTurn(session_id, f"turn:{session_id}:{begin}", question, answer, chat)
+    context = str(end.get(DONE)).rpartition(" ")[2].partition("/")[2] or PRIMARY
+    return FinishedTurn(session_id, f"turn:{session_id}:{begin}", question, answer, chat, context)
 
 
 def _turn_mark(message: Mapping[str, Any]) -> int | None:

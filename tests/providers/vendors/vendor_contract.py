@@ -186,6 +186,17 @@ class VendorContract(ProviderContract):
         provider.on_session_end(messages, session_id="s1", idempotency_key="k5")
         assert _count(double, "called Otto") == 0
 
+    def test_the_session_of_a_delivery_decides_whether_it_is_stored(
+        self, provider: VendorProvider, double: VendorDouble, tmp_path: Path
+    ) -> None:
+        """A schedule delivers a turn that a person's session left behind, and a person's session none of a schedule."""
+        _start(provider, tmp_path, agent_context="cron")
+        _turn(provider, "k1", "The zebra is called Otto.", agent_context="primary")
+        assert _count(double, "called Otto") == 1
+        _start(provider, tmp_path)
+        _turn(provider, "k2", "The giraffe is called Anna.", agent_context="cron")
+        assert _count(double, "called Anna") == 0
+
     # Recall and users
 
     def test_recall_finds_a_turn_for_its_user_only(

@@ -140,7 +140,7 @@ class VendorProvider(MemoryProvider):
         vendor = self._open_vendor()
         known = delivery_facts(facts, session_id or vendor.session_id, time.time())
         turn = Turn(*known, user_content, assistant_content, tuple(messages or ()))
-        if vendor.scope.accepts_writes and vendor.sent.find("turn", turn.key) is None:
+        if _may_store(vendor, facts) and vendor.sent.find("turn", turn.key) is None:
             vendor.sent.add("turn", turn.key, vendor.store_turn(turn) or "", turn.session_id)
 
     def on_memory_write(
@@ -150,20 +150,20 @@ class VendorProvider(MemoryProvider):
         about = metadata or {}
         known = delivery_facts(facts, str(about.get("session_id") or vendor.session_id), time.time())
         write = MemoryWrite(*known, action, target, content, str(about.get("old_text") or ""))
-        if vendor.scope.accepts_writes and vendor.sent.find("memory_write", write.key) is None:
+        if _may_store(vendor, facts) and vendor.sent.find("memory_write", write.key) is None:
             vendor.sent.add("memory_write", write.key, vendor.store_memory_write(write) or "", write.session_id)
 
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **facts: Facts) -> None:
         vendor = self._open_vendor()
         known = delivery_facts(facts, str(facts.get("session_id") or vendor.session_id), time.time())
         done = Delegation(*known, task, result, child_session_id)
-        if vendor.scope.accepts_writes and vendor.sent.find("delegation", done.key) is None:
+        if _may_store(vendor, facts) and vendor.sent.find("delegation", done.key) is None:
             vendor.sent.add("delegation", done.key, vendor.store_delegation(done) or "", done.session_id)
 
     def on_session_end(self, messages: list[Message], **facts: Facts) -> None:
         vendor = self._open_vendor()
         known = delivery_facts(facts, str(facts.get("session_id") or vendor.session_id), time.time())
-        if vendor.scope.accepts_writes:
+        if _may_store(vendor, facts):
             vendor.end_session(SessionEnd(*known, tuple(messages)))
 
     def on_session_switch(
@@ -179,7 +179,7 @@ class VendorProvider(MemoryProvider):
         self._recall.drop()
         known = delivery_facts(facts, vendor.session_id, time.time())
         reason = str(facts.get("reason") or "")
-        if vendor.scope.accepts_writes:
+        if _may_store(vendor, facts):
             vendor.switch_session(SessionSwitch(*known, new_session_id, parent_session_id, reset, rewound, reason))
         vendor.session_id = new_session_id
 
@@ -254,3 +254,9 @@ class VendorProvider(MemoryProvider):
             return tool.run(tool.check(args), session_id or vendor.session_id)
         except (ToolArgumentError, ProviderError) as error:
             return {"error": str(error)}
+
+
+def _may_store(vendor: Vendor, facts: Mapping[str, Any]) -> bool:
+    """Whether a delivery is stored: its own session decides, which need not be the one that delivers it."""
+    context = facts.get("agent_context")
+    return context == "primary" if isinstance(context, str) and context else vendor.scope.accepts_writes
