@@ -51,4 +51,17 @@ def test_peers_of_other_programs_are_not_emptied(home: Home) -> None:
     home.workspace._conclude("From elsewhere.", "hermes", "ana", None)
     report = provider.forget()
     assert [row["content"] for row in home.workspace.conclusions] == ["From elsewhere."]
-    assert "what hermes learned elsewhere" in report["remaining"][0]
+    assert [text.partition(",")[0] for text in report["remaining"][:2]] == [
+        "what ana learned elsewhere",
+        "what hermes learned elsewhere",
+    ]
+
+
+def test_cards_are_cleared_in_every_mode(home: Home) -> None:
+    """Also the one that the user has of themselves, which the tools use in the mode unified."""
+    provider = home.start(observationMode="unified")
+    call_tool(provider, "honcho_profile", card=["Lives in Lisbon"])
+    assert provider.forget()["remaining"] == [
+        "the names of the peers default and memoranda__for__default: Honcho deletes no peers"
+    ]
+    assert call_tool(provider, "honcho_profile")["card"] == []

@@ -36,20 +36,24 @@ def delete_sessions(
 def delete_everything(
     wire: HonchoWire, names: HonchoNames, sent: Collection[SentItem]
 ) -> tuple[list[SentItem], list[str]]:
-    """Delete all sessions that this home created for the user, the conclusions, and the cards of its assistant."""
+    """Delete all sessions that Memoranda created for the user, with conclusions and cards of the two peers.
+
+    What peers that other programs use know about themselves and each other stays.
+    """
     for session in [str(row["id"]) for row in wire.list_sessions(names.user, MARK)]:
         wire.delete_session(session)
     _delete_conclusions(wire, sent)
-    remaining = _remaining(names)
-    if not names.owns_assistant:
-        return list(sent), [f"what {names.assistant} learned elsewhere: other programs may use it", *remaining]
     for observer, observed in names.views():
-        if names.assistant in (observer, observed):
-            for conclusion in [str(row["id"]) for row in wire.list_conclusions(observer, observed)]:
-                wire.delete_conclusion(conclusion)
-            if wire.get_card(observer, observed):
-                wire.set_card(observer, observed, [])
-    return list(sent), remaining
+        if observer in names.shared_peers and observed in names.shared_peers:
+            continue
+        for conclusion in [str(row["id"]) for row in wire.list_conclusions(observer, observed)]:
+            wire.delete_conclusion(conclusion)
+        if wire.get_card(observer, observed):
+            wire.set_card(observer, observed, [])
+    elsewhere = [
+        f"what {peer} learned elsewhere, and its card: other programs may use it" for peer in names.shared_peers
+    ]
+    return list(sent), [*elsewhere, *_remaining(names)]
 
 
 def _delete_conclusions(wire: HonchoWire, items: Collection[SentItem]) -> None:

@@ -37,23 +37,26 @@ class HonchoNames:
     assistant: str
     observer: str
     shares_session: bool
-    owns_assistant: bool
-    """Whether no other program uses the peer of the assistant."""
+    shared_peers: tuple[str, ...]
+    """The peers that the settings name, so that other programs may use them too."""
 
     @classmethod
     def resolve(cls, scope: VendorScope, settings: Mapping[str, Any]) -> "HonchoNames":
         """The names for a scope; raises PermanentProviderError for settings that Honcho does not accept."""
-        user = scope.peer(max_chars=_MAX_CHARS)
-        first_part, owns_home = _checked(settings, "aiPeer") or _ASSISTANT, not scope.user_id
-        if owns_home:
-            user = _checked(settings, "peerName") or user
-        owns_assistant = not (owns_home and settings["aiPeer"])
-        assistant = f"{first_part}__for__{user}" if owns_assistant else first_part
+        workspace, peer_name, ai_peer = (_checked(settings, key) for key in ("workspace", "peerName", "aiPeer"))
+        named_user, named_assistant = ("", "") if scope.user_id else (peer_name, ai_peer)
+        user = named_user or scope.peer(max_chars=_MAX_CHARS)
+        assistant = named_assistant or f"{ai_peer or _ASSISTANT}__for__{user}"
         if assistant == user:
             raise PermanentProviderError(f"honcho: peerName and aiPeer must differ; both are {user!r}.")
-        workspace = _checked(settings, "workspace") or _ASSISTANT
-        observer = assistant if settings["observationMode"] == "directional" else user
-        return cls(workspace, user, assistant, observer, settings["sessionStrategy"] == "global", owns_assistant)
+        return cls(
+            workspace or _ASSISTANT,
+            user,
+            assistant,
+            observer=assistant if settings["observationMode"] == "directional" else user,
+            shares_session=settings["sessionStrategy"] == "global",
+            shared_peers=tuple(filter(None, (named_user, named_assistant))),
+        )
 
     @property
     def both(self) -> tuple[str, str]:
