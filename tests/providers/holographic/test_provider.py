@@ -55,6 +55,20 @@ def test_a_turn_about_something_else_is_given_nothing(provider: HolographicProvi
         assert provider.prefetch(query) == ""
 
 
+def test_a_question_in_other_words_is_given_the_fact(provider: HolographicProvider) -> None:
+    """A class stands for its members and a word for its synonyms, where the user asks about the user's own things."""
+    _add(provider, "User has a cat named Miso", "User has two children, Leo and Mia", "User studied physics in Vienna")
+    assert "Miso" in provider.prefetch("What is the name of my pet?")
+    assert "Leo and Mia" in provider.prefetch("How old are my kids?")
+    assert "physics" in provider.prefetch("What did I major in at university?")
+
+
+def test_a_prompt_that_asks_nothing_needs_more_than_a_related_word(provider: HolographicProvider) -> None:
+    """Related words alone are too weak for a request."""
+    _add(provider, "User has a cat named Miso")
+    assert provider.prefetch("Draw a small animal in the corner of the page") == ""
+
+
 def test_a_name_is_recalled_by_its_other_name(provider: HolographicProvider) -> None:
     """An alias finds the facts, whatever name they contain."""
     _add(provider, "Guido aka BDFL is Dutch", "Guido works on speed")

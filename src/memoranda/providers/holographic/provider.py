@@ -17,6 +17,7 @@ from memoranda.providers.holographic.extraction import extract_statements
 from memoranda.providers.holographic.fact import Fact, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.mirror import mirror
+from memoranda.providers.holographic.recall_threshold import min_coverage
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
@@ -27,8 +28,6 @@ from memoranda.support.shorten import shorten_end
 _log = logging.getLogger(__name__)
 
 DATABASE = "holographic.db"
-# Facts that cover less of a turn's words are not recalled.
-_MIN_COVERAGE = 0.45
 # The weight of a fact that shares only an entity with the turn.
 _NAME_ONLY_WEIGHT = 0.5
 _MAX_NAMES = 4
@@ -82,7 +81,7 @@ class HolographicProvider(MemoryProvider):
             return ""
         filters = FactFilter(None, current.min_trust, current.prefetch_limit)
         found = {hit.fact.fact_id: hit for hit in self._about_names(store, retriever, query, filters)}
-        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, _MIN_COVERAGE)}
+        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, min_coverage(query))}
         best = sorted(found.values(), key=lambda hit: (-hit.score, -hit.fact.fact_id))[: filters.limit]
         try:
             store.count_retrieved(hit.fact.fact_id for hit in best)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoranda.db.sqlite import Connection
+from memoranda.index.related_words import related_words
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, query_words
 
@@ -39,28 +40,27 @@ def forget_words(connection: Connection, fact_id: int) -> None:
 
 
 def match_words(connection: Connection, query: str, *, stop_words_too: bool = True) -> list[WordMatch]:
-    """The facts with words of the query, best first. No query is a syntax error.
+    """The facts with words of the query, or with words related to them, best first. No query is a syntax error.
 
     A query that has only stop words searches for these, unless `stop_words_too` is false.
     """
-    phrases = _phrases(query, stop_words_too)
+    words = _query_words(query, stop_words_too)
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
     weights: dict[int, float] = {}
     total_weight = 0.0
-    for phrase in phrases:
-        found = connection.execute(
-            "SELECT rowid FROM fact_words WHERE fact_words MATCH ? LIMIT ?", (phrase, _MAX_ROWS)
-        ).fetchall()
-        weight = math.log(1 + (total + 1) / (len(found) + 0.5))
-        total_weight += weight if found else weight * _UNKNOWN_WORD_WEIGHT
-        for (fact_id,) in found:
-            weights[fact_id] = weights.get(fact_id, 0.0) + weight
+    for word in words:
+        weight, strengths = _match_word(connection, word, total)
+        total_weight += weight
+        # A word that matches many facts says little about each.
+        weight *= _rarity(total, sum(strengths.values())) / _rarity(total, 0)
+        for fact_id, strength in strengths.items():
+            weights[fact_id] = weights.get(fact_id, 0.0) + weight * strength
     if not weights:
         return []
     ranks = dict(
         connection.execute(
             "SELECT rowid, -rank FROM fact_words WHERE fact_words MATCH ? ORDER BY rank LIMIT ?",
-            (" OR ".join(phrases), _MAX_ROWS),
+            (" OR ".join(map(_phrase, words)), _MAX_ROWS),
         ).fetchall()
     )
     highest = max([*ranks.values(), 1e-9])
@@ -72,7 +72,32 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
     return sorted(matched, key=lambda match: (-match.score, -match.fact_id))
 
 
-def _phrases(query: str, stop_words_too: bool) -> list[str]:
+def _match_word(connection: Connection, word: tuple[str, ...], total: int) -> tuple[float, dict[int, float]]:
+    """The weight of a word, and the facts that have it or a related word, each with the strength of the match."""
+    found = _facts_with(connection, word)
+    weight = _rarity(total, len(found)) * (1 if found else _UNKNOWN_WORD_WEIGHT)
+    strengths: dict[int, float] = {}
+    for related, closeness in related_words(word[0]).items() if len(word) == 1 else ():
+        others = _facts_with(connection, (related,))
+        # A common word is a weaker match than the rare word that it stands for.
+        strength = closeness * (min(1.0, _rarity(total, len(others)) / weight) if found else 1.0)
+        for fact_id in others:
+            strengths[fact_id] = max(strengths.get(fact_id, 0.0), strength)
+    return weight, strengths | dict.fromkeys(found, 1.0)
+
+
+def _facts_with(connection: Connection, word: tuple[str, ...]) -> list[int]:
+    rows = connection.execute(
+        "SELECT rowid FROM fact_words WHERE fact_words MATCH ? LIMIT ?", (_phrase(word), _MAX_ROWS)
+    ).fetchall()
+    return [fact_id for (fact_id,) in rows]
+
+
+def _rarity(total: int, matches: float) -> float:
+    return math.log(1 + (total + 1) / (matches + 0.5))
+
+
+def _query_words(query: str, stop_words_too: bool) -> list[tuple[str, ...]]:
     words: list[tuple[str, ...]] = []
     for word in query_words(query):
         # A run of an unspaced script may be a whole question, so each of its pairs counts as a word.
@@ -81,7 +106,7 @@ def _phrases(query: str, stop_words_too: bool) -> list[str]:
     content = [
         word for word in words if not all(token in STOP_WORDS or _HIRAGANA_PAIR.fullmatch(token) for token in word)
     ]
-    return [_phrase(word) for word in (content or (words if stop_words_too else []))[:_MAX_WORDS]]
+    return (content or (words if stop_words_too else []))[:_MAX_WORDS]
 
 
 def _phrase(tokens: tuple[str, ...]) -> str:

@@ -1,0 +1,45 @@
+"""The table of related words."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.index import related_words as module
+from memoranda.index.related_words import related_words
+from memoranda.index.tokenizer import tokenize
+
+_ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("word", "related"), [("pets", "cats"), ("kids", "children"), ("beverage", "drinks"), ("restart", "reboot")]
+)
+def test_words_of_related_meaning_are_related(word: str, related: str) -> None:
+    """A class and its members, synonyms and close words, in any inflection, and in both directions."""
+    [own], [other] = tokenize(word), tokenize(related)
+    assert 0 < related_words(own)[other] < 1
+    assert own in related_words(other)
+
+
+def test_every_row_can_be_looked_up() -> None:
+    """Also the first and the last row: the rows are in the order that the search in the file needs."""
+    for row in [*_ROWS[:3], *_ROWS[::500], *_ROWS[-3:]]:
+        own, *related = row.split()
+        assert list(related_words(own)) == [word[:-1] for word in related]
+    assert sorted(_ROWS, key=lambda row: row.split()[0]) == _ROWS
+
+
+def test_an_unknown_word_has_no_related_words() -> None:
+    """Before the first row, between rows, after the last row, and in another script."""
+    for word in ("", "a", "catx", "zzzzzz", "0", "猫", "é", "two words"):
+        assert related_words(word) == {}
+
+
+def test_no_row_relates_a_word_to_itself_or_twice_to_another() -> None:
+    """Closeness is the last digit of each entry."""
+    for row in _ROWS:
+        own, *related = row.split()
+        words = [word[:-1] for word in related]
+        assert own not in words
+        assert len(set(words)) == len(words)
+        assert all(word[-1].isdigit() for word in related)
