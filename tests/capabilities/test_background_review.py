@@ -1,4 +1,4 @@
-"""Background review: after some turns an agent looks back, and saves what is worth keeping, while nobody waits."""
+"""Background review: after some turns an agent looks back and saves what is worth keeping; the user does not wait."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,14 @@ def test_what_the_user_said_is_saved_after_the_turn(tmp_path: Path) -> None:
     with memoranda.open(home) as memory:
         session = memory.session(source="cli", session_id=session.id)
         review = [
-            Reply("", tool_calls=(ToolCall("c1", "memory", SAVE), ToolCall("c2", "memory", INVENT))),
+            Reply(
+                "",
+                tool_calls=(
+                    ToolCall("c1", "memory", SAVE),
+                    ToolCall("c2", "memory", INVENT),
+                    ToolCall("c3", "recorder_find", "{}"),
+                ),
+            ),
             Reply("Done."),
         ]
         model = ScriptedModel([Reply("It is dry."), *review])
@@ -39,6 +46,8 @@ def test_what_the_user_said_is_saved_after_the_turn(tmp_path: Path) -> None:
         session.end()
     answered, reviewed = model.requests[0], model.requests[1]
     assert reviewed.system == answered.system
+    results = {message["tool_call_id"]: message["content"] for message in model.requests[2].messages[-3:]}
+    assert "Otto" not in results["c3"] and '"success": false' in results["c3"]
     with memoranda.open(home) as memory:
         # What the conversation does not support is not saved.
         assert memory.entries("user") == ("User lives in Oslo.",)

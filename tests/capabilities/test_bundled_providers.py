@@ -1,5 +1,6 @@
 """The bundled providers: each is offered, says what it needs, and has the tools that people know it by."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +29,39 @@ TOOLS: dict[str, set[str]] = {
 }
 
 
+@pytest.fixture
+def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs that a provider needs, as far as looking for them goes."""
+    program = tmp_path / "bin" / "brv"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("_programs")
 @pytest.mark.parametrize("bundled", BUNDLED, ids=lambda provider: provider.name)
 def test_a_bundled_provider_is_offered_with_its_settings_and_tools(tmp_path: Path, bundled: DiscoveredProvider) -> None:
     """Its service is not asked for any of that."""
-    listed = {item["name"]: item for item in Terminal(tmp_path).json("provider", "list")["providers"]}
+    home = tmp_path / "home"
+    listed = {item["name"]: item for item in Terminal(home).json("provider", "list")["providers"]}
     assert (listed[bundled.name]["origin"], listed[bundled.name]["problem"]) == ("bundled", None)
     assert bundled.description
-    provider = load(bundled, tmp_path, {})
+    provider = load(bundled, home, {})
     assert provider.name == bundled.name
     fields = fields_of(provider)
     assert fields and all(field.key and field.description for field in fields)
     assert all(field.env_var for field in fields if field.secret)
     secrets = {field.env_var: "a-test-key" for field in fields if field.secret}
-    provider.initialize("s1", hermes_home=str(tmp_path), platform="cli", agent_context="primary", secrets=secrets)
+    provider.initialize("s1", hermes_home=str(home), platform="cli", agent_context="primary", secrets=secrets)
     tools = {schema["name"] for schema in provider.get_tool_schemas()}
     provider.shutdown()
     assert tools and tools >= TOOLS.get(bundled.name, set())
+
+
+def test_every_provider_of_the_design_is_bundled() -> None:
+    """Eight of them; others may be added."""
+    assert TOOLS.keys() <= {provider.name for provider in BUNDLED}
 
 
 def test_holographic_memory_stores_finds_relates_and_judges_facts(tmp_path: Path) -> None:
