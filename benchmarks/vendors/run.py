@@ -75,6 +75,7 @@ def format_report(report: Report) -> str:
             f"  write      {1000 * report.write_seconds:.0f} ms",
             f"  recall     {1000 * report.recall_seconds:.0f} ms, {report.recalled} facts",
             f"  tools      {report.tools}",
+            f"  attack     {report.attack}",
             f"  outage     {report.turns} turns, {report.turns_while_down} of them without the server,"
             f" {report.lost_answers} answers lost; {report.outage_seconds:.0f} s in all,"
             f" slowest turn {1000 * report.slowest_turn_seconds:.0f} ms",

@@ -1,4 +1,4 @@
-"""The common scenario of `make vendors`: write, recall, tools, an outage, forget, against a vendor's real server.
+"""The common scenario of `make vendors`: write, recall, tools, an attack, an outage, forget, on a vendor's real server.
 
 The outage runs through sessions as an application has them, with the record, the outbox and the delivery thread. The
 server is cut off for half of the turns, and answers are lost at intervals besides. Afterwards the server itself is
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import memoranda
+from benchmarks.vendors.attack import check_attack
 from benchmarks.vendors.machine import megabytes_of, memory_of
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
 from benchmarks.vendors.tcp_gate import TcpGate
@@ -62,6 +63,7 @@ class Report:
     recall_seconds: float = 0.0
     recalled: str = ""
     tools: str = ""
+    attack: str = ""
     turns: int = 0
     turns_while_down: int = 0
     lost_answers: int = 0
@@ -84,6 +86,7 @@ def run_scenario(vendor: RealVendor, work: Path, turns: int) -> Report:
         gate = None if vendor.port is None else TcpGate(vendor.port)
         try:
             _check_provider(vendor, gate, work / "provider", report)
+            _check_attack(vendor, gate, work / "attack", report)
             _say(vendor, f"{turns} turns, half of them without the server")
             _check_outage(vendor, gate, work / "outage", turns, report)
         finally:
@@ -146,6 +149,15 @@ def _check_tools(vendor: RealVendor, provider: MemoryProvider, report: Report) -
     offered = {schema["name"] for schema in provider.get_tool_schemas()}
     report.tools = f"{len({name for name, _ in calls} & offered)} of {len(offered)} called, {len(failed)} failed"
     report.problems += [f"a tool failed: {failure}" for failure in failed]
+
+
+def _check_attack(vendor: RealVendor, gate: TcpGate | None, home: Path, report: Report) -> None:
+    _say(vendor, "asking for an attack in its memory")
+    _set_up(vendor, gate, home)
+    report.attack, problems = check_attack(
+        vendor, home, lambda: _wait_for_deliveries(home, vendor.name, _FAILURE_SECONDS)
+    )
+    report.problems += problems
 
 
 def _check_outage(vendor: RealVendor, gate: TcpGate | None, home: Path, turns: int, report: Report) -> None:

@@ -87,6 +87,7 @@ def test_the_scenario_passes_for_a_vendor_that_keeps_its_promises(
     assert (report.turns, report.turns_while_down, report.lost_answers) == (TURNS, TURNS // 2, 1)
     assert report.tools == "2 of 2 called, 0 failed"
     assert report.recalled in {f"{found}/{len(FACTS)}" for found in range(1, len(FACTS) + 1)}
+    assert report.attack == "stored; asked recall, acme_search; withheld from recall, acme_search"
     assert report.installed_megabytes == pytest.approx(2.0)
     assert "every turn once and in order" in format_report(report)
 
