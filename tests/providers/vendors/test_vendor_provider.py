@@ -193,10 +193,10 @@ def test_forget_deletes_what_was_sent(state: AcmeDouble, provider: AcmeProvider,
     start(provider, tmp_path)
     turn(provider, "one", "k1")
     provider.sync_turn("two", "Noted.", session_id="s2", idempotency_key="k2")
-    assert provider.forget(["s1"]) == {"deleted": ["1 of the kind turn"], "remaining": []}
+    assert provider.forget(["s1"]) == {"deleted": ["1 turn"], "remaining": []}
     assert [memory["text"] for memory in state.memories] == ["two Noted."]
     state.memories.clear()
-    assert provider.forget() == {"deleted": ["1 of the kind turn"], "remaining": []}
+    assert provider.forget() == {"deleted": ["1 turn"], "remaining": []}
     assert provider.forget() == {"deleted": [], "remaining": []}
 
 

@@ -23,7 +23,7 @@ from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import read_settings
-from memoranda.providers.vendors.sent_record import SentRecord
+from memoranda.providers.vendors.sent_record import SentRecord, describe_items
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.home import Home
 
@@ -62,13 +62,12 @@ def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: b
 def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> PlannedChange:
     """Describe what the record of this home says that the provider has received."""
     with closing(_sent_record(home, name, user)) as record:
-        items = [item for item in record.items() if not session_ids or item.session_id in session_ids]
+        items = record.of_sessions(session_ids or None)
         others = [scope for scope in record.scopes() if scope != record.scope]
     counts = Counter(item.kind for item in items)
     of_whom = f"user {user}" if user else "the owner of the home"
-    if counts:
-        received = ", ".join(f"{count} of the kind {kind}" for kind, count in counts.items())
-        text = f"{name} has received {received} for {of_whom}."
+    if items:
+        text = f"{name} has received {', '.join(describe_items(items))} for {of_whom}."
     else:
         text = f"This home has no record of what {name} has received for {of_whom}; it is asked to delete what it has."
     if others:

@@ -7,7 +7,8 @@ the outbox could not be updated after its delivery. The record has ids and no te
 
 import threading
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from memoranda.errors import StorageError
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
 
+# Kinds that are no nouns.
+_NOUNS = {"tool": "tool memory", "created": "created file", "updated": "updated file"}
 _MAX_SCOPE_CHARS = 1_000
 APPLICATION_ID = int.from_bytes(b"MemV", "big")
 SENT = Table(
@@ -51,6 +54,16 @@ class SentItem:
     remote_id: str
     session_id: str
     sent_at: float
+
+
+def describe_items(items: Iterable[SentItem]) -> list[str]:
+    """How many items there are of each kind, in words: `2 turns`, `1 memory write`."""
+    counts = Counter(_NOUNS.get(item.kind.partition(" ")[0], item.kind.replace("_", " ")) for item in items)
+    return [f"{count} {noun if count == 1 else _plural(noun)}" for noun, count in counts.items()]
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def sent_file(home: Path, provider: str) -> Path:

@@ -7,7 +7,6 @@ writes of sessions that only read. See `vendor` for what a vendor implements.
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import MethodType
@@ -16,7 +15,7 @@ from typing import Any, ClassVar
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.providers.provider import Facts, MemoryProvider, Message
 from memoranda.providers.vendors.recalled_item import format_items
-from memoranda.providers.vendors.sent_record import SentRecord
+from memoranda.providers.vendors.sent_record import SentRecord, describe_items
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import (
     Delegation,
@@ -202,8 +201,7 @@ class VendorProvider(MemoryProvider):
         deleted, remaining = vendor.delete_sent(session_ids)
         for item in deleted:
             vendor.sent.remove(item)
-        counts = Counter(item.kind for item in deleted)
-        return {"deleted": [f"{count} of the kind {kind}" for kind, count in counts.items()], "remaining": remaining}
+        return {"deleted": describe_items(deleted), "remaining": remaining}
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         # Settings are read from their own file, so only secrets go to `.env`.

@@ -120,7 +120,7 @@ def test_all_failures_are_found_however_many_there_are(start: Any, double: Hinds
     double.model_works = True
     assert "accepted 120 item(s)" in provider.test_connection()
     assert len(double.stored_texts()) == 120
-    assert provider.forget()["deleted"] == ["1 of the kind turn"]
+    assert provider.forget()["deleted"] == ["1 turn"]
     assert double.stored_texts() == []
 
 
@@ -201,7 +201,7 @@ def test_forget_deletes_the_documents_of_a_session(start: Any, double: Hindsight
     sync(provider, "My cat is called Miso.", "k1")
     provider.sync_turn("My dog is called Kiwi.", "Noted.", session_id="s2", idempotency_key="k2")
     report = provider.forget(["s1"])
-    assert report["deleted"] == ["1 of the kind turn"]
+    assert report["deleted"] == ["1 turn"]
     assert len(report["remaining"]) == 1
     assert double.stored_texts() == ["User: My dog is called Kiwi.\nAssistant: Noted."]
     assert len(double.operations) == 1

@@ -9,7 +9,7 @@ def test_one_conversation_is_forgotten(home: Home) -> None:
     send_turn(provider, "one", "k1", "s1")
     send_turn(provider, "two", "k2", "s2")
     report = provider.forget(["s1"])
-    assert report["deleted"] == ["1 of the kind turn"]
+    assert report["deleted"] == ["1 turn"]
     assert [row["content"] for row in home.workspace.messages] == ["two", "Noted."]
     assert all(row["session_id"].endswith("s2") for row in home.workspace.conclusions)
 
@@ -24,7 +24,7 @@ def test_everything_is_forgotten_except_what_other_programs_stored(home: Home) -
     other = [{"content": "Another program", "peer_id": "default__ana", "created_at": "2026-11-16T08:00:00Z"}]
     home.workspace.answer("POST", ["sessions", "theirs", "messages"], {"messages": other}, {})
     report = provider.forget()
-    assert sorted(report["deleted"]) == ["1 of the kind conclusion", "1 of the kind memory_write", "1 of the kind turn"]
+    assert sorted(report["deleted"]) == ["1 conclusion", "1 memory write", "1 turn"]
     assert report["remaining"] == [
         "the names of the peers default__ana and memoranda__for__default__ana: Honcho deletes no peers"
     ]
@@ -40,7 +40,7 @@ def test_a_shared_session_is_only_forgotten_as_a_whole(home: Home) -> None:
     assert set(home.workspace.sessions) == {"default__sessions"}
     report = provider.forget(["s1"])
     assert report["deleted"] == [] and "share one session" in report["remaining"][0]
-    assert provider.forget()["deleted"] == ["2 of the kind turn"]
+    assert provider.forget()["deleted"] == ["2 turns"]
     assert home.workspace.messages == []
 
 

@@ -154,7 +154,7 @@ def test_forget_deletes_uploaded_files(server: ServerDouble, start: Start, tmp_p
     for name in ("a.txt", "b.txt"):
         call(provider, "retaindb_upload_file", local_path=str(note), remote_path=name)
     call(provider, "retaindb_delete_file", file_id="file_1")
-    assert provider.forget()["deleted"] == ["2 of the kind file"]
+    assert provider.forget()["deleted"] == ["2 files"]
     assert server.files == {}
 
 

@@ -191,7 +191,7 @@ def test_forget_deletes_the_documents_of_a_session(start: Any, double: Supermemo
     provider = start()
     sync(provider, "My cat is called Miso.", "k1")
     provider.sync_turn("My dog is called Kiwi.", "Noted.", session_id="s2", idempotency_key="k2")
-    assert provider.forget(["s1"]) == {"deleted": ["1 of the kind turn"], "remaining": []}
+    assert provider.forget(["s1"]) == {"deleted": ["1 turn"], "remaining": []}
     assert double.stored_texts() == ["User: My dog is called Kiwi.\nAssistant: Noted."]
 
 

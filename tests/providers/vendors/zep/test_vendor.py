@@ -227,7 +227,7 @@ def test_one_conversation_is_forgotten_with_what_was_extracted_from_it(home: Hom
     _turn(provider, "one", "k1", "s1")
     _turn(provider, "two", "k2", "s2")
     report = provider.forget(["s1"])
-    assert report["deleted"] == ["1 of the kind turn"]
+    assert report["deleted"] == ["1 turn"]
     assert "several conversations" in report["remaining"][0]
     assert [row["content"] for row in double.messages] == ["two", "Noted."]
     assert [row["content"] for row in double.episodes] == ["two", "Noted."]
@@ -242,7 +242,7 @@ def test_everything_is_forgotten_by_deleting_the_user(home: Home, double: ZepDou
     _turn(ben, "two")
     ana.on_memory_write("add", "user", "Likes chess.", {}, idempotency_key="w1")
     report = ana.forget()
-    assert report == {"deleted": ["1 of the kind turn", "1 of the kind memory_write"], "remaining": []}
+    assert report == {"deleted": ["1 turn", "1 memory write"], "remaining": []}
     assert {row["user_id"] for row in double.users.values()} == {"memoranda_default__ben"}
     assert [row["content"] for row in double.messages] == ["two", "Noted."]
     _turn(ana, "three", "k3")

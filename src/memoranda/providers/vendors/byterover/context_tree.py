@@ -6,7 +6,6 @@
 A file's name comes from the key of a turn or from the text of an entry, so storing it again replaces it.
 """
 
-import hashlib
 import json
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.providers.vendors.peer_names import encode_name
+from memoranda.providers.vendors.vendor_deliveries import digest
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 CONVERSATIONS = "conversations"
@@ -58,13 +58,13 @@ class ContextTree:
             raise _unusable(self.root, error) from error
 
     def turn_path(self, session_id: str, key: str) -> str:
-        return f"{self.session_path(session_id)}/{_digest(key, 24)}.md"
+        return f"{self.session_path(session_id)}/{digest(key, chars=24)}.md"
 
     def session_path(self, session_id: str) -> str:
-        return f"{CONVERSATIONS}/{encode_name(session_id)[:60]}-{_digest(session_id, 8)}"
+        return f"{CONVERSATIONS}/{encode_name(session_id)[:60]}-{digest(session_id, chars=8)}"
 
     def entry_path(self, target: str, text: str) -> str:
-        return f"{MEMORY}/{target if target in ('memory', 'user') else 'memory'}/{_digest(text.strip(), 24)}.md"
+        return f"{MEMORY}/{target if target in ('memory', 'user') else 'memory'}/{digest(text.strip(), chars=24)}.md"
 
     def write(self, path: str, kind: str, text: str, time: float) -> str:
         """Write a file with the front matter of `brv`; returns its path. `kind` is a word for its title."""
@@ -142,7 +142,3 @@ def _format(kind: str, text: str, time: float) -> str:
 
 def _unusable(path: Path, error: OSError) -> TemporaryProviderError:
     return TemporaryProviderError(f"{path} cannot be written: {error.strerror or error}.")
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

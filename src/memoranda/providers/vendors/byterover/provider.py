@@ -5,7 +5,6 @@ written into the tree directly: nothing is lost, no token is spent, and a repeat
 the end of a session, and before messages are compressed, the model that is connected to `brv` extracts knowledge.
 """
 
-import hashlib
 import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +22,7 @@ from memoranda.providers.vendors.byterover.tools import ByteRoverTools
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.vendor import Vendor
-from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn
+from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn, digest
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
 from memoranda.providers.vendors.vendor_settings import MODE, RECALL_LIMIT, TIMEOUT
@@ -159,7 +158,7 @@ class ByteRoverVendor(Vendor):
         return self._tools.all()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = self.sent.of_sessions(session_ids)
         remaining: list[str] = []
         for session_id in {item.session_id for item in items if item.kind in ("turn", "delegation")}:
             self._tree.delete(self._tree.session_path(session_id))
@@ -199,7 +198,7 @@ class ByteRoverVendor(Vendor):
 
     def _extract(self, text: str, session_id: str, *, may_be_done: bool) -> None:
         """Have knowledge extracted from a conversation, once: it also ends after it was compressed."""
-        key = _key_of(session_id, text)
+        key = digest(session_id, text, chars=24)
         with self._extracting:
             if self.sent.find("extraction", key) is not None or (may_be_done and self._was_curated(key)):
                 return
@@ -249,10 +248,6 @@ def transcript(messages: Sequence[Message]) -> str:
         left -= len(line) + 1
         lines.append(line)
     return "\n".join(reversed(lines))
-
-
-def _key_of(session_id: str, text: str) -> str:
-    return hashlib.sha256(f"{session_id}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def _with_key(text: str, key: str) -> str:

@@ -174,7 +174,7 @@ class OpenVikingVendor(Vendor):
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         uris, deleted, remaining = self.uris(), [], []
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = self.sent.of_sessions(session_ids)
         for session_id in {item.session_id for item in items if item.kind in ("turn", "delegation")}:
             self._client.delete(uris.turns(session_id), recursive=True)
         for item in items:

@@ -97,7 +97,7 @@ class RetainDBVendor(Vendor):
         ).tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
-        items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
+        items = self.sent.of_sessions(session_ids)
         sessions = dict.fromkeys(item.session_id for item in items) if session_ids is None else session_ids
         found = [memory for session_id in sessions if session_id for memory in self._client.session(session_id)]
         if session_ids is None:
