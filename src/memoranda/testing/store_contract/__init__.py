@@ -24,6 +24,7 @@ from memoranda.testing.store_contract.scopes import ScopeContract
 from memoranda.testing.store_contract.session_list import SessionListContract
 from memoranda.testing.store_contract.sessions import SessionContract
 from memoranda.testing.store_contract.titles import TitleContract
+from memoranda.testing.store_contract.todos import TodoContract
 from memoranda.testing.store_contract.transfer import TransferContract
 
 
@@ -40,6 +41,7 @@ class StoreContract(
     ConversationContract,
     DeletionContract,
     TransferContract,
+    TodoContract,
     ScopeContract,
     FeedContract,
 ):

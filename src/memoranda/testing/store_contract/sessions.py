@@ -218,3 +218,16 @@ class SessionContract:
         assert store.sessions.resolve_session_id("xy") == "xy3"
         assert store.sessions.resolve_session_id("") is None
         assert store.sessions.resolve_session_id("\\") is None
+
+    def test_fields_without_a_column_can_be_set_later(self, store: SessionStore) -> None:
+        """Others stay as they are; a column cannot be set this way, and neither can a session that does not exist."""
+        store.sessions.create_session("s", "cli", host="laptop")
+        store.sessions.set_extra_fields("s", gateway={"chat_id": "5"}, host="server")
+        store.sessions.set_extra_fields("s", gateway={"chat_id": "6"})
+        row = store.sessions.get_session("s")
+        assert row is not None and (row["gateway"], row["host"]) == ({"chat_id": "6"}, "server")
+        for name in ("title", "messages", "todos"):
+            with expect_refusal(name):
+                store.sessions.set_extra_fields("s", **{name: "x"})
+        with expect_refusal("no session"):
+            store.sessions.set_extra_fields("missing", gateway={})
