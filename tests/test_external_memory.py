@@ -429,3 +429,33 @@ def test_killed_processes_lose_no_turn_of_any_provider(tmp_path: Path) -> None:
             own = [turn for turn in dict.fromkeys(turns) if turn.startswith(f"{name}-")]
             assert own == [f"{name}-{number}" for number in range(len(own))]
             assert count <= len(own) <= count + 1
+
+
+@pytest.mark.slow
+def test_processes_that_share_a_home_deliver_to_every_provider_once(tmp_path: Path) -> None:
+    """Three conversations at once, while one provider is down for the first part: in order, and nothing twice."""
+    home = two_homes(tmp_path)
+    (home / "one.down").touch()
+    config.set_value(Home.at(home), "provider.shutdown_seconds", "60")
+    talk = _TALK.replace("10_000", "25")
+    names = [f"s{number}" for number in range(3)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", talk, str(home), name], stdout=subprocess.PIPE, text=True)
+        for name in names
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(10)][-1] == "9\n"
+    (home / "one.down").unlink()
+    for process in processes:
+        process.communicate(timeout=GIVE_UP)
+        assert process.returncode == 0
+    with memoranda.open(home) as memory, memory.session() as session:
+        group = session.external._group
+        assert group is not None and all(manager.drain(GIVE_UP) for manager in group.managers)
+    for provider in ("one", "two"):
+        turns = [str(line[1]) for line in noted(home, provider) if line[0] == "turn"]
+        assert len(turns) == 75
+        for name in names:
+            own = [turn for turn in turns if turn.startswith(f"{name}-")]
+            assert own == [f"{name}-{number}" for number in range(25)]
