@@ -140,6 +140,25 @@ def test_status_shows_the_jobs_of_this_provider_and_their_age(terminal: Terminal
     assert status["recall_seconds"] == 2.0
 
 
+def test_status_names_only_variables_that_the_settings_need(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A provider with several ways to run does not miss the key of another way, nor a setting that has a default."""
+    for name in ("P_KEY", "P_URL"):
+        monkeypatch.delenv(name, raising=False)
+    schema = [
+        {"key": "way", "default": "cloud", "choices": ["cloud", "server"]},
+        {"key": "k", "secret": True, "required": True, "env_var": "P_KEY", "when": {"way": "cloud"}},
+        {"key": "url", "required": True, "default": "http://x", "env_var": "P_URL", "when": {"way": "server"}},
+    ]
+    _plugin(terminal.home, f"def get_config_schema(self):\n    return {schema!r}")
+    assert [field["variable"] for field in terminal.json("provider", "status")["missing"]] == ["P_KEY"]
+    (terminal.home / "providers").mkdir(exist_ok=True)
+    (terminal.home / "providers" / "p.json").write_text('{"way": "server"}')
+    status = terminal.json("provider", "status")
+    assert (status["missing"], status["secrets"]) == ([], {"P_URL": False})
+
+
 def test_status_lists_everything_that_the_design_names(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Built-in, provider, its settings, installed, ready, missing variables with their addresses, all providers."""
     monkeypatch.delenv("P_KEY", raising=False)

@@ -113,7 +113,7 @@ def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
     try:
         saved = read_settings(home.root, found.name)
         inspection = inspect_in_home(home, found, saved)
-        report |= {"settings": saved} | _variables(home, inspection.fields)
+        report |= {"settings": saved} | _variables(home, inspection.fields, saved)
         report["settings"] = _public_settings(home, inspection.fields, saved)
         report["ready"] = is_ready(inspection.provider, limits)
         own = run_guarded(
@@ -145,15 +145,19 @@ def _public_settings(home: Home, fields: list[ConfigField], values: Mapping[str,
     }
 
 
-def _variables(home: Home, fields: list[ConfigField]) -> dict[str, Any]:
-    """Return which variables of the provider have a value, and where to get the missing ones."""
+def _variables(home: Home, fields: list[ConfigField], saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which variables of the provider have a value, and where to get the missing ones.
+
+    Fields that do not apply with the saved settings are left out.
+    """
     stored = config.read_secrets(home)
-    with_variable = [field for field in fields if field.env_var]
+    values = {field.key: field.default for field in fields if field.default is not None} | dict(saved)
+    with_variable = [field for field in fields if field.env_var and field.applies(values)]
     state = {field.env_var: field.env_var in stored or config.is_set(field.env_var) for field in with_variable}
     missing = [
         {"variable": field.env_var, "description": field.description, "url": field.url}
         for field in with_variable
-        if field.required and not state[field.env_var]
+        if field.required and not state[field.env_var] and (field.secret or not values.get(field.key))
     ]
     return {"secrets": state, "missing": missing}
 
