@@ -13,6 +13,8 @@ from tests.providers.vendors.vendor_contract import SECRET
 from tests.providers.vendors.vendor_service import HttpDouble
 
 RECORDED = Path(__file__).with_name("recorded")
+# The local program never lists more.
+_PAGE = 200
 _TIME = "2026-01-15T10:30:00.000Z"
 
 
@@ -20,6 +22,7 @@ class LocalDouble(HttpDouble):
     """RetainDB's local program: stores at once, needs no key, and has neither jobs nor files."""
 
     recorded = RECORDED / "local"
+    shows_times = True
     store_path = r"^POST /v1/memory(/ingest/session)?$"
 
     def __init__(self) -> None:
@@ -48,8 +51,8 @@ class LocalDouble(HttpDouble):
         elif path[:2] in (["memory", "profile"], ["memory", "session"]):
             name = "user_id" if path[1] == "profile" else "session_id"
             wanted = {name: path[2], "project": query["project"]}
-            found = [memory for memory in self.memories if wanted.items() <= memory.items()]
-            exchange.answer(200, {"success": True, "memories": [*self.pending(wanted), *found]})
+            newest = [memory for memory in reversed(self.memories) if wanted.items() <= memory.items()]
+            exchange.answer(200, {"success": True, "memories": [*self.pending(wanted), *newest[:_PAGE]]})
         elif exchange.command == "DELETE" and path[0] == "memory":
             self.delete(exchange, path[1])
         else:
@@ -62,11 +65,10 @@ class LocalDouble(HttpDouble):
     def store_turn(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         self.bodies.append(body)
         texts = [message["content"] for message in body["messages"] if len(message["content"].split()) > 1]
-        known = {name: body[name] for name in ("project", "user_id", "session_id", "agent_id", "task_id")}
-        # The program does not store the same text twice in a session; the server does.
-        return [
-            self.add({**known, "content": text, "type": "event"}) for text in texts or [body["messages"][0]["content"]]
-        ]
+        known = {name: body[name] for name in ("project", "user_id", "session_id", "agent_id")}
+        times = {"metadata": {"timestamp": body["messages"][0]["timestamp"]}} if self.shows_times else {}
+        texts = texts or [body["messages"][0]["content"]]
+        return [self.add({**known, **times, "content": text, "type": "event"}) for text in texts]
 
     def write(self, exchange: Exchange, body: dict[str, Any]) -> None:
         if len(body["content"].split()) < 2:
@@ -78,6 +80,10 @@ class LocalDouble(HttpDouble):
         exchange.answer(200, {"success": True, "memory_id": memory["id"], "stored": True, "memory": memory})
 
     def add(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Store a memory, unless there is one with the same content, as RetainDB does."""
+        same = {name: fields[name] for name in ("project", "session_id", "content")}
+        if known := [memory for memory in self.memories if same.items() <= memory.items()]:
+            return known[0]
         memory = {"id": f"mem_{uuid.uuid4()}", "created_at": _TIME, **fields}
         self.memories.append(memory)
         return memory
@@ -105,6 +111,7 @@ class ServerDouble(LocalDouble):
     """RetainDB's server: a key, jobs, idempotency keys, and files of the whole organization."""
 
     recorded = RECORDED / "server"
+    shows_times = False
 
     def __init__(self) -> None:
         super().__init__()

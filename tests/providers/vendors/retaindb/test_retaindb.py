@@ -24,8 +24,8 @@ def call(provider: RetainDBProvider, tool: str, **args: Any) -> dict[str, Any]:
     return answer
 
 
-def test_an_attempt_is_found_while_it_is_processed_and_afterwards(server: ServerDouble, start: Start) -> None:
-    """As a pending entry with its text, then by the task that its memories belong to."""
+def test_an_attempt_that_is_being_processed_is_found(server: ServerDouble, start: Start) -> None:
+    """As a pending entry with its words."""
     provider = start(server)
     server.lose_next_answer()
     with pytest.raises(TemporaryProviderError):
@@ -33,18 +33,36 @@ def test_an_attempt_is_found_while_it_is_processed_and_afterwards(server: Server
     turn(provider, "My cat is called Minka.", "k1", attempt=2)
     assert len(server.jobs) == 1
     assert server.stored_texts() == ["My cat is called Minka."]
-    for item in provider._vendor.sent.items():  # type: ignore[union-attr]
-        provider._vendor.sent.remove(item)  # type: ignore[union-attr]
-    turn(provider, "My cat is called Minka.", "k1", attempt=3)
+
+
+def test_an_attempt_that_was_processed_adds_no_memory(server: ServerDouble, start: Start) -> None:
+    """The server shows no key of it, and recognizes what it has."""
+    provider = start(server)
+    server.lose_next_answer()
+    with pytest.raises(TemporaryProviderError):
+        turn(provider, "My cat is called Minka.", "k1")
+    assert server.stored_texts() == ["My cat is called Minka."]
+    turn(provider, "My cat is called Minka.", "k1", attempt=2)
     assert server.stored_texts() == ["My cat is called Minka."]
 
 
-def test_the_same_words_in_another_turn_are_stored_again(server: ServerDouble, start: Start) -> None:
-    """Only the key decides."""
-    provider = start(server)
-    turn(provider, "My cat is called Minka.", "k1")
-    turn(provider, "My cat is called Minka.", "k2", attempt=2)
-    assert server.stored_texts() == ["My cat is called Minka."] * 2
+def test_an_attempt_is_found_by_its_time_in_the_local_program(local: LocalDouble, start: Start) -> None:
+    """Other words at another time are another turn."""
+    provider = start(local)
+    local.lose_next_answer()
+    with pytest.raises(TemporaryProviderError):
+        turn(provider, "My cat is called Minka.", "k1", timestamp=1_700_000_000.0)
+    turn(provider, "My cat is called Minka.", "k1", timestamp=1_700_000_000.0, attempt=2)
+    turn(provider, "My dog is called Rex.", "k2", timestamp=1_700_000_001.0, attempt=2)
+    assert len(local.bodies) == 2
+    assert local.stored_texts() == ["My cat is called Minka.", "My dog is called Rex."]
+
+
+def test_a_turn_is_no_task(double: Double, start: Start) -> None:
+    """RetainDB finds what belongs to a task only with its id."""
+    turn(start(double), "My cat is called Minka.", "k1")
+    double.stored_texts()
+    assert "task_id" not in double.bodies[0]
 
 
 def test_a_job_that_failed_raises(server: ServerDouble, start: Start) -> None:
@@ -182,10 +200,19 @@ def test_forget_reports_what_is_still_processed(server: ServerDouble, start: Sta
     """It can be repeated."""
     provider = start(server)
     turn(provider, "My cat is called Minka.", "k1")
-    server.jobs["j9"] = {"status": "PENDING", "body": {**server.bodies[0], "task_id": "other"}}
+    server.jobs["j9"] = {"status": "PENDING", "body": server.bodies[0]}
     report = provider.forget()
-    assert any("still being processed" in line for line in report["remaining"])
+    assert any("still processed" in line for line in report["remaining"])
     assert server.memories == []
+
+
+def test_forget_goes_through_all_pages(local: LocalDouble, start: Start) -> None:
+    """The local program lists two hundred memories at most."""
+    fields = {"project": "memoranda", "user_id": "default", "session_id": "s1"}
+    for number in range(450):
+        local.add({**fields, "content": f"fact {number}"})
+    start(local).forget()
+    assert local.memories == []
 
 
 def test_the_double_answers_in_the_form_of_the_program(local: LocalDouble, start: Start) -> None:
@@ -194,9 +221,10 @@ def test_the_double_answers_in_the_form_of_the_program(local: LocalDouble, start
     hit = local.show_hit(local.memories[0])
     real = read_recording(local.recorded, "search")["body"]["results"][0]
     assert set(hit) <= set(real)
-    used = {"id", "content", "user_id", "session_id", "task_id", "created_at", "project"}
+    used = {"id", "content", "user_id", "session_id", "metadata", "created_at", "project"}
     assert used <= set(real["memory"]) and used <= set(local.memories[0])
-    assert read_recording(local.recorded, "ingest")["body"]["memories"][0]["task_id"] == "key-1"
+    said = read_recording(local.recorded, "ingest")
+    assert said["body"]["memories"][0]["metadata"]["timestamp"] == said["request"]["body"]["messages"][0]["timestamp"]
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"results": [1]}, {"memories": 1}, "?", {"success": False}])

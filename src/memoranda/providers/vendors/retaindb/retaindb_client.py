@@ -1,9 +1,10 @@
 """RetainDB's calls for memories, for one user in one project.
 
-A turn is ingested as two messages of its session. `task_id` is a UUID made from the key of the delivery, and the
-memories that come from the turn carry it: an earlier attempt is found in the list of the session's memories. While
-RetainDB still processes an attempt, the list shows its messages as a pending entry. Other memories are written with
-an idempotency key, which RetainDB honours for a day.
+A turn is ingested as two messages of its session, with the time of the turn. RetainDB knows no key for it, so an
+earlier attempt is looked for in the list of the session's memories: as a pending entry with the same words while
+RetainDB's server still processes it, or by the time of the message in its local program. If it is not found, the turn
+is sent again: RetainDB recognizes memories with the same content. Other memories are written with an idempotency key,
+which its server honours for a day.
 """
 
 import time
@@ -26,7 +27,10 @@ _UNFINISHED = ("pending", "queued", "processing", "running")
 
 @dataclass(frozen=True, slots=True)
 class RetainedMemory:
-    """One memory. `pending` ones are still being processed, and have no id of their own yet."""
+    """One memory. `said_at` is the time of the message that it comes from, where RetainDB shows it.
+
+    `pending` ones are still being processed, and have no id of their own yet.
+    """
 
     id: str
     text: str
@@ -34,7 +38,7 @@ class RetainedMemory:
     score: float | None = None
     kind: str = ""
     user_id: str = ""
-    task_id: str = ""
+    said_at: str = ""
     pending: bool = False
 
 
@@ -54,14 +58,13 @@ class RetainDBClient:
         self.profile()
         return f"RetainDB answered, and the project {self._project} can be used."
 
-    def ingest(self, messages: list[tuple[str, str]], session_id: str, task_id: str, when: float) -> list[str]:
+    def ingest(self, messages: list[tuple[str, str]], session_id: str, when: float) -> list[str]:
         """Store the messages of a turn, `(role, text)`; returns the ids of new memories, as far as they are known."""
         body = {
             "project": self._project,
             "session_id": session_id,
             "user_id": self._user_id,
             "agent_id": self._agent_id,
-            "task_id": task_id,
             "messages": [{"role": role, "content": text, "timestamp": utc_time(when)} for role, text in messages],
         }
         answer = self._finished(self._client.post("/v1/memory/ingest/session", body))
@@ -96,18 +99,19 @@ class RetainDBClient:
             "project": self._project,
             "query": query[:5_000],
             "user_id": self._user_id,
+            "agent_id": self._agent_id,
             "top_k": limit,
             "include_pending": True,
         }
         return self._results(self._client.post("/v1/memory/search", body, retry_safe=True, timeout=timeout))
 
-    def context(self, query: str, session_id: str) -> list[RetainedMemory]:
+    def context(self, query: str) -> list[RetainedMemory]:
         """What fits a question, from memories and ingested files."""
         body = {
             "project": self._project,
             "query": query[:5_000],
             "user_id": self._user_id,
-            "session_id": session_id,
+            "agent_id": self._agent_id,
             "include_memories": True,
             "max_tokens": 1_200,
         }
@@ -178,7 +182,7 @@ def _read(entry: Any) -> RetainedMemory:
     dates = {**memory, **temporal} if isinstance(temporal, Mapping) else memory
     when = next((dates[name] for name in ("event_date", "document_date", "created_at") if dates.get(name)), None)
     score = entry.get("similarity", entry.get("score"))
-    memory_id = str(memory.get("id") or "")
+    memory_id, metadata = str(memory.get("id") or ""), memory.get("metadata")
     return RetainedMemory(
         memory_id,
         str(memory.get("content") or ""),
@@ -186,7 +190,7 @@ def _read(entry: Any) -> RetainedMemory:
         float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
         str(memory.get("type") or memory.get("memory_type") or ""),
         str(memory.get("user_id") or ""),
-        str(memory.get("task_id") or ""),
+        str(metadata.get("timestamp") or "") if isinstance(metadata, Mapping) else "",
         pending=memory.get("pending") is True or memory_id.startswith("pending:"),
     )
 

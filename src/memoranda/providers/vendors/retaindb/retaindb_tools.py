@@ -54,7 +54,7 @@ class RetainDBTools:
                 "retaindb_context",
                 "Get what RetainDB has about a task, from memories and files.",
                 _QUERY,
-                lambda args, session_id: _found(self._client.context(args["query"], session_id)),
+                lambda args, session_id: _found(self._client.context(args["query"])),
                 required=("query",),
             ),
             VendorTool(

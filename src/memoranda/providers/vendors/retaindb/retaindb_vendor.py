@@ -2,12 +2,13 @@
 
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.retaindb.retaindb_client import RetainDBClient, RetainedMemory
+from memoranda.providers.vendors.retaindb.retaindb_client import RetainDBClient, RetainedMemory, utc_time
 from memoranda.providers.vendors.retaindb.retaindb_files import RetainDBFiles
 from memoranda.providers.vendors.retaindb.retaindb_tools import RetainDBTools
 from memoranda.providers.vendors.retaindb.settings import FIELDS, missing_key, project_of
@@ -98,22 +99,36 @@ class RetainDBVendor(Vendor):
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
-        sessions = dict.fromkeys(item.session_id for item in items) if session_ids is None else session_ids
-        found = [memory for session_id in sessions if session_id for memory in self._client.session(session_id)]
-        if session_ids is None:
-            found += self._client.profile()
-        own = [memory for memory in found if memory.user_id in ("", self.scope.peer())]
+        deleted: set[str] = set()
         for item in items:
             if item.kind == _FILE:
                 self._files.delete_if_there(item.remote_id)
-        ids = {memory_id for item in items if item.kind != _FILE for memory_id in item.remote_id.split()}
-        ids |= {memory.id for memory in own if not memory.pending}
-        for memory_id in sorted(ids):
-            self._client.delete(memory_id)
-        remaining = [_REMAINS] if ids else []
-        if waiting := len({memory.id for memory in own if memory.pending}):
-            remaining.append(f"{waiting} deliveries are still being processed by RetainDB; repeat this in a minute.")
+                continue
+            for memory_id in item.remote_id.split():
+                self._client.delete(memory_id)
+                deleted.add(memory_id)
+        sessions = dict.fromkeys(item.session_id for item in items) if session_ids is None else session_ids
+        listings: list[Callable[[], list[RetainedMemory]]] = [
+            partial(self._client.session, session_id) for session_id in sessions if session_id
+        ]
+        if session_ids is None:
+            listings.append(self._client.profile)
+        waiting = set().union(*(self._delete_listed(listing, deleted) for listing in listings))
+        remaining = [_REMAINS] if deleted else []
+        if waiting:
+            remaining.append(f"{len(waiting)} deliveries are still processed by RetainDB; repeat this in a minute.")
         return items, remaining
+
+    def _delete_listed(self, listing: Callable[[], list[RetainedMemory]], deleted: set[str]) -> set[str]:
+        """Delete what a listing shows, page by page, and note the ids; returns those of pending entries."""
+        while True:
+            own = [memory for memory in listing() if memory.user_id in ("", self.scope.peer())]
+            new = {memory.id for memory in own if not memory.pending} - deleted
+            if not new:
+                return {memory.id for memory in own if memory.pending}
+            for memory_id in sorted(new):
+                self._client.delete(memory_id)
+            deleted |= new
 
     def _ingest(self, delivery: Delivery, user: str, assistant: str) -> str:
         """Store a turn unless an earlier attempt did; returns the ids of its memories, separated by spaces."""
@@ -122,12 +137,10 @@ class RetainDBVendor(Vendor):
         if not messages:
             return ""
         if delivery.may_be_stored:
-            earlier = [
-                memory for memory in self._client.session(delivery.session_id) if _is_attempt(memory, delivery, user)
-            ]
-            if earlier:
+            listed = self._client.session(delivery.session_id)
+            if earlier := [memory for memory in listed if _is_attempt(memory, delivery, messages[0][1])]:
                 return " ".join(memory.id for memory in earlier if not memory.pending)
-        return " ".join(self._client.ingest(messages, delivery.session_id, delivery.uuid, delivery.time))
+        return " ".join(self._client.ingest(messages, delivery.session_id, delivery.time))
 
     def _delete_text(self, text: str) -> None:
         """Delete the memories with exactly this text."""
@@ -149,6 +162,6 @@ class RetainDBProvider(VendorProvider):
     vendor_class = RetainDBVendor
 
 
-def _is_attempt(memory: RetainedMemory, delivery: Delivery, user: str) -> bool:
-    """Whether a memory comes from an earlier attempt; one that is being processed has no task yet, but the text."""
-    return memory.task_id == delivery.uuid or (memory.pending and bool(user.strip()) and user.strip() in memory.text)
+def _is_attempt(memory: RetainedMemory, delivery: Delivery, text: str) -> bool:
+    """Whether a memory comes from an earlier attempt of a delivery that begins with `text`."""
+    return memory.said_at == utc_time(delivery.time) or (memory.pending and text in memory.text)
