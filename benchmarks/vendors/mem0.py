@@ -122,7 +122,8 @@ class Mem0Library(_Mem0):
         self._store = self.make_data_folder() / "qdrant"
         self.start_model()
         # What the first session pays in the background.
-        run([str(self._python), "-c", "import mem0, qdrant_client"], environment={"MEM0_TELEMETRY": "False"})
+        environment = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(self._store.parent)}
+        run([str(self._python), "-c", "import mem0, qdrant_client"], environment=environment)
         packages = str(next(self._environment.glob("lib/python*/site-packages")))
         if packages not in sys.path:
             sys.path.append(packages)

@@ -26,7 +26,7 @@ _CACHE = _FOLDER.parent.parent / ".cache" / "vendors"
 _LISTS_VENDORS = re.compile("^VENDORS", re.MULTILINE)
 # What cannot be started anywhere but at the vendor, and is tested with recorded answers instead.
 REPLAYED = {
-    "RetainDB": "only its source is published, no package; its wire is replayed in the tests",
+    "RetainDB, server": "its database engines are not in a package registry; its wire is replayed in the tests",
     "Supermemory": "no server is published; its wires are replayed in the tests, and `supermemory_clients` checks them",
     "Zep": "the service is only in the cloud; its wire is replayed in the tests",
 }
