@@ -71,15 +71,15 @@ class MemoryManager(HookNames):
         toolsets: Callable[[str], Collection[str]] | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        self._home = home
+        self.home = home
         self._name = name
         self._redactor = redactor
-        self._settings = settings or ProviderSettings()
+        self.settings = settings or ProviderSettings()
         self._clean: Callable[[str], str] = lambda text: replace_surrogates(clean(text))
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
         self._health = HealthTracker()
-        self._outbox = Outbox(home, self._settings, wait=LOCK_TIMEOUT)
+        self._outbox = Outbox(home, self.settings, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
         self._state = ProviderState()
         self._lock = threading.Lock()
@@ -88,17 +88,9 @@ class MemoryManager(HookNames):
     # The provider
 
     @property
-    def home(self) -> Path:
-        return self._home
-
-    @property
     def name(self) -> str:
         """The name of the provider; empty before one is added, unless it was configured."""
         return self._name
-
-    @property
-    def settings(self) -> ProviderSettings:
-        return self._settings
 
     @property
     def provider(self) -> MemoryProvider | None:
@@ -113,7 +105,7 @@ class MemoryManager(HookNames):
         active = accept_provider(
             provider,
             self._name,
-            self._settings,
+            self.settings,
             self._health,
             reserved_tools=self._reserved,
             clean=self._clean,
@@ -165,7 +157,7 @@ class MemoryManager(HookNames):
         if self._state.delivery is not None:
             return active.ready
         self._address_queue(session_id, facts)
-        facts.setdefault("hermes_home", str(self._home))
+        facts.setdefault("hermes_home", str(self.home))
         ready = active.startup.begin(session_id, facts)
         with self._lock:
             if self._state.closed:
@@ -173,7 +165,7 @@ class MemoryManager(HookNames):
                 if active.implements("shutdown"):
                     active.calls.call_in_background("shutdown")
                 return False
-            self._state.delivery = Delivery(self._queue, active, self._settings)
+            self._state.delivery = Delivery(self._queue, active, self.settings)
             self._state.delivery.wake()
         return ready
 
@@ -186,7 +178,7 @@ class MemoryManager(HookNames):
             if self._state.closed:
                 return True
             self._state.closed = True
-        limit = self._settings.shutdown_seconds
+        limit = self.settings.shutdown_seconds
         deadline = time.monotonic() + limit
         # In threads, because even the disk may block.
         delivered = PendingCall(lambda: self._deliver_remaining(limit), "memoranda-shutdown").wait(limit * 0.8)
@@ -237,7 +229,7 @@ class MemoryManager(HookNames):
         if active is None or not active.implements("on_pre_compress"):
             return ""
         facts = {"session_id": session_id or self._queue.session_id}
-        return active.ask_text("on_pre_compress", {"messages": messages}, facts, self._settings.recall_chars)
+        return active.ask_text("on_pre_compress", {"messages": messages}, facts, self.settings.recall_chars)
 
     # Tools
 
@@ -299,7 +291,7 @@ class MemoryManager(HookNames):
         """Everything that is known about the provider, without calling it."""
         active = self._state.active
         if active is None:
-            return ProviderStatus("", False, self._settings.mode, (), self._health.snapshot(), self.backlog())
+            return ProviderStatus("", False, self.settings.mode, (), self._health.snapshot(), self.backlog())
         tools = active.tools.names if active.ready else ()
         mode = active.recall.settings.mode
         return ProviderStatus(active.name, active.ready, mode, tools, self._health.snapshot(), self.backlog())
