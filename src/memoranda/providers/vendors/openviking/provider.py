@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memoranda.errors import PermanentProviderError, ProviderError
+from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.openviking.client import OpenVikingClient
 from memoranda.providers.vendors.openviking.session_archive import archive_session, delete_archive
@@ -116,7 +116,11 @@ class OpenVikingVendor(Vendor):
             return self._uris
 
     def test_connection(self) -> str:
-        health = self._client.health()
+        try:
+            health = self._client.health()
+        except TemporaryProviderError as error:
+            advice = "Start 'openviking-server', or set another endpoint: 'memoranda provider setup openviking'."
+            raise TemporaryProviderError(f"{error} {advice}", error.retry_after) from error
         if not health.get("version"):
             raise PermanentProviderError(f"What answers at {self.settings['endpoint']} is not an OpenViking server.")
         uris = self.uris()
