@@ -53,10 +53,10 @@ class BrvDouble(VendorDouble):
     def block_tree(self, block: bool = True) -> None:
         """Put a file where each tree of the home is, so that nothing can be stored; or put the trees back."""
         for project in (self.home / "byterover", *self.home.glob("byterover-users/*")):
-            tree, aside = project / ".brv" / "context-tree", project / ".brv" / "moved"
+            tree, moved = project / ".brv" / "context-tree", project / ".brv" / "moved"
             if block and tree.is_dir():
-                tree.rename(aside)
+                tree.rename(moved)
                 tree.write_text("", "utf-8")
             elif not block and tree.is_file():
                 tree.unlink()
-                aside.rename(tree)
+                moved.rename(tree)

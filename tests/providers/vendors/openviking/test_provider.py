@@ -1,6 +1,7 @@
 """Turns, curated writes, sessions and recall at OpenViking, for one user and for several."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.vendors.openviking import OpenVikingProvider
+from tests.providers.http_service import Exchange
 from tests.providers.vendors.openviking.conftest import Start
 from tests.providers.vendors.openviking.viking_server import VikingDouble, recorded, replay
 
@@ -150,9 +152,27 @@ def test_messages_of_a_user_are_those_of_a_peer(start: Start, server: VikingDoub
     """The server then extracts memories for the peer, and none for the user to whom all peers belong."""
     start("ana").on_session_end(MESSAGES, session_id="s1", idempotency_key="end")
     [(name, session)] = server.sessions.items()
-    assert name == "memoranda-default__ana-s1"
+    assert name == "memoranda-default__ana.s1"
     assert session["policy"] == {"self": {"enabled": False}, "peer": {"enabled": True}}
     assert [message.get("peer_id") for message in session["messages"]] == ["default__ana", None, None]
+
+
+def test_sessions_of_peers_have_names_of_their_own(start: Start, server: VikingDouble) -> None:
+    """The session s1 of the profile work is not the session work-s1 of the owner."""
+    start(facts={"agent_identity": "work"}).on_session_end(MESSAGES, session_id="s1", idempotency_key="end")
+    start().on_session_end(MESSAGES, session_id="work-s1", idempotency_key="end")
+    assert list(server.sessions) == ["memoranda-work.s1", "memoranda-work-s1"]
+
+
+def test_a_server_that_names_no_user_gets_nothing(start: Start, server: VikingDouble) -> None:
+    """Its name would be part of every address."""
+    provider = start()
+    for name in ("", None, "../ana", "a/b"):
+        answer = {"status": "ok", "result": {"initialized": True, "user": name}}
+        server.next_answers["/api/v1/system/status"] = [partial(Exchange.answer, status=200, value=answer)]
+        with pytest.raises(TemporaryProviderError, match="as which user"):
+            _turn(provider, "My colour is amber.")
+    assert server.files == {}
 
 
 def test_sessions_stay_here_if_the_user_wants_that(start: Start, server: VikingDouble) -> None:
@@ -182,7 +202,7 @@ def test_forget_deletes_what_was_sent(start: Start, server: VikingDouble) -> Non
     owner.forget()
     assert len(server.files) == before / 2
     assert all("/peers/default__ana/" in uri for uri in server.files)
-    assert list(server.sessions) == ["memoranda-default__ana-s1"]
+    assert list(server.sessions) == ["memoranda-default__ana.s1"]
     ana.forget(["another session"])
     assert len(server.files) == before / 2
     ana.forget(["s1"])

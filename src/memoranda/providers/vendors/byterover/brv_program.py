@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 
 NO_MODEL = "No provider connected"
 INSTALL = "'npm install -g byterover-cli' installs it (it needs Node 20 or newer)"
-_PLACES = ("~/.brv-cli/bin/brv", "/usr/local/bin/brv", "~/.npm-global/bin/brv")
+_LOCATIONS = ("~/.brv-cli/bin/brv", "/usr/local/bin/brv", "~/.npm-global/bin/brv")
 _VARIABLES = ("BRV_DISABLE_AUTOUPDATE=1", "NO_UPDATE_NOTIFIER=1")
 _MAX_ERROR_CHARS = 300
 _KILL_SECONDS = 2.0
@@ -39,7 +39,7 @@ def find_program(configured: str = "") -> str:
     """The path of `brv`: as configured, in PATH, or where its installers put it; empty if it is not installed."""
     if configured:
         return shutil.which(os.path.expanduser(configured)) or ""
-    found = (shutil.which(os.path.expanduser(place)) for place in ("brv", *_PLACES))
+    found = (shutil.which(os.path.expanduser(location)) for location in ("brv", *_LOCATIONS))
     return next((path for path in found if path), "")
 
 

@@ -4,6 +4,7 @@ Every answer is `{"status": "ok", "result": …}` or `{"status": "error", "error
 is an upsert, and deleting one that does not exist succeeds, so both may be repeated.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ NOT_FOUND = 404
 CONFLICT = 409
 # Of `POST /sessions/{id}/messages/batch`.
 MAX_BATCH = 100
+# As the server checks names of users; a name becomes part of addresses.
+_USER = re.compile(r"[A-Za-z0-9_.@-]+")
 
 
 class OpenVikingClient:
@@ -50,7 +53,10 @@ class OpenVikingClient:
 
     def user(self, timeout: float | None = None) -> str:
         """The user as whom the server treats this client."""
-        return str(self._call("GET", "/api/v1/system/status", timeout=timeout).get("user") or "")
+        name = self._call("GET", "/api/v1/system/status", timeout=timeout).get("user")
+        if not isinstance(name, str) or not _USER.fullmatch(name):
+            raise TemporaryProviderError("The OpenViking server does not say as which user it treats this home.")
+        return name
 
     def find(self, body: Mapping[str, Any], timeout: float | None = None) -> list[JsonObject]:
         """The hits of a search by meaning, best first."""

@@ -195,8 +195,11 @@ class OpenVikingVendor(Vendor):
         self.sent.add(kind, uri, uri, session_id)
 
     def _session_name(self, session_id: str) -> str:
-        """The session at the server. All peers of a user share its sessions, so the name has the peer in it."""
-        return "-".join(filter(None, ("memoranda", self._peer, encode_name(session_id))))
+        """The session at the server. All peers of a user share its sessions, so the name has the peer in it.
+
+        An encoded id has no full stop, so no peer's session has the name of another's.
+        """
+        return f"memoranda-{f'{self._peer}.' if self._peer else ''}{encode_name(session_id)}"
 
 
 def peer_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
