@@ -194,7 +194,7 @@ class ExternalMemory:
         try:
             group.shutdown()
             for manager in group.managers:
-                write_status(manager.home, manager.name, manager.status().health)
+                _guard(lambda each: write_status(each.home, each.name, each.status().health), manager)
         finally:
             with self._lock:
                 steps, self._on_close = self._on_close, []
@@ -211,7 +211,8 @@ class ExternalMemory:
 
     def _notify(self, send: "Callable[[MemoryManager], object]") -> None:
         """Notify every provider; a failure with one does not keep the others from being notified."""
-        for manager in self._group.managers if self._group is not None else ():
+        group = self._group
+        for manager in group.managers if group is not None else ():
             _guard(send, manager)
 
 
@@ -225,8 +226,11 @@ def _send_write(args: Mapping[str, str], metadata: Mapping[str, str], key: str, 
 
 
 def _join_screened(parts: "Sequence[RecalledPart]") -> str:
-    screened = (screen_text(part.text, max_chars=len(part.text), source=part.provider) for part in parts)
-    return "\n\n".join(text for text in screened if text)
+    """The texts of all providers in one, screened together: an attack can be split over two of them."""
+    used = [part for part in parts if part.text.strip()]
+    source = " and ".join(part.provider for part in used)
+    screened = screen_value([part.text.strip() for part in used], source=source)
+    return "\n\n".join(text for text in screened.value if text.strip())
 
 
 def with_recall(messages: Sequence[Message], block: str, question: Any = None) -> list[Message]:
