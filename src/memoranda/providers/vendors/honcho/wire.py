@@ -192,7 +192,7 @@ class HonchoWire:
             if not _is_missing(error):
                 raise
             raise TemporaryProviderError(
-                f"{error} The session was deleted, and its name is not free yet.", _DELETED_SESSION_SECONDS
+                "Honcho deleted this session a moment ago, and its name is not free yet.", _DELETED_SESSION_SECONDS
             ) from error
 
 
