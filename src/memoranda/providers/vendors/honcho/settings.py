@@ -23,7 +23,7 @@ FIELDS = (
     ConfigField("aiPeer", "Peer of the assistant of this home's owner; empty: one made from the user's", default=""),
     ConfigField(
         "sessionStrategy",
-        "One session of Honcho for each conversation (per-session), or one for all (global)",
+        "One session at Honcho for each session here (per-session), or one for all (global)",
         default="per-session",
         choices=("per-session", "global"),
     ),
