@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -27,6 +29,7 @@ PACKAGE = "hindsight-api-slim[embedded-db]==1.1.0"
 _BANK = "memoranda-default"
 _START_SECONDS = 300.0
 _SETTLE_SECONDS = 3_600.0
+_STOP_SECONDS = 20.0
 _PAGE = 100
 # The account that owns no files; Linux has it everywhere.
 _UNPRIVILEGED_USER = 65_534
@@ -70,7 +73,18 @@ class Hindsight(RealVendor):
         for process in self.processes:
             stop_process(process)
         self._server = self._model = None
+        self._stop_database()
         shutil.rmtree(self._data, ignore_errors=True)
+
+    def _stop_database(self) -> None:
+        """Stop PostgreSQL, which outlives a server that had to be killed; its pid is the first line of its file."""
+        for pid_file in self._data.glob(".pg0/instances/*/data/postmaster.pid"):
+            pid = int(pid_file.read_text("utf-8").splitlines()[0])
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+            deadline = time.monotonic() + _STOP_SECONDS
+            while pid_file.exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
 
     @property
     def _data(self) -> Path:
@@ -97,7 +111,7 @@ class Hindsight(RealVendor):
         )
 
     def settle(self) -> None:
-        """Wait until nothing is left in the server's queue."""
+        """Wait until the server has extracted facts; it consolidates them later, whenever it has time."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         while any(self._count_operations(status) for status in ("pending", "processing")):
             if time.monotonic() > deadline:
@@ -116,7 +130,7 @@ class Hindsight(RealVendor):
             offset += _PAGE
 
     def _count_operations(self, status: str) -> int:
-        return int(self._get(f"operations?limit=1&status={status}").get("total") or 0)
+        return int(self._get(f"operations?limit=1&type=retain&status={status}").get("total") or 0)
 
     def _get(self, path: str) -> dict[str, Any]:
         """The server's answer about the bank; an empty one if the bank does not exist."""

@@ -36,6 +36,7 @@ TURNS = [user(ANN), {"role": "assistant", "content": "She does."}]
         f"## New Messages\n{json.dumps(TURNS)}",
         f"Extract all the facts.\n\nContent:\n{ANN}",
         f"Analyze.\n<messages>\n2026-01-02T03:04:05Z ann: {ANN}\n2026-01-02 03:04 ai: I know it now.\n</messages>",
+        f"### New facts\n\n[5f] {ANN} (mentioned_at=2026-01-02)\n\n### Existing observations\n\n[Bo lives in Graz.]",
     ],
 )
 def test_facts_are_the_users_statements(prompt: str) -> None:

@@ -11,10 +11,12 @@ from memoranda.llm.model import Message
 _SECTIONS = (
     re.compile(r"<messages>\n?(.*?)</messages>", re.DOTALL),
     re.compile(r"^## New Messages\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE),
+    re.compile(r"^### New facts\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE),
     re.compile(r"^(?:Content|Text):\n(.*)\Z", re.DOTALL | re.MULTILINE),
 )
 _SPEAKER = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?(?:\d{4}-\d\d-\d\d[T ]?[\d:.+Z-]*\s+)?(?:([\w.@-]{1,64}):\s+)?(?=\S)")
 _OTHER_SPEAKERS = ("assistant", "ai", "system", "tool", "bot", "model")
+_TRAILING_LABELS = re.compile(r"\s*\(\w+=[^()]*\)$", re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _MIN_WORDS = 3
 _MAX_FACTS = 50
@@ -58,7 +60,7 @@ def _marked_text(prompt: str) -> str:
     for section in _SECTIONS:
         found = section.search(prompt)
         if found:
-            return found[1].strip()
+            return _TRAILING_LABELS.sub("", found[1].strip())
     return prompt
 
 
