@@ -54,7 +54,7 @@ def test_it_is_unavailable_where_it_is_not_installed(monkeypatch: pytest.MonkeyP
 
 
 def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: Start) -> None:
-    """It has its tools at once, and a search that comes too early fails in time."""
+    """It has its tools at once, and recall that comes too early finds nothing, in time and without an error."""
     gate = threading.Event()
     original = library.library.Memory.from_config
 
@@ -66,8 +66,7 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     began = time.monotonic()
     provider = start(library)
     assert len(provider.get_tool_schemas()) == 6
-    with pytest.raises(TemporaryProviderError, match="still being loaded"):
-        provider.prefetch("cat", session_id="s1", seconds=0.05)
+    assert provider.prefetch("cat", session_id="s1", seconds=0.05) == ""
     assert time.monotonic() - began < 5
     gate.set()
     provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")

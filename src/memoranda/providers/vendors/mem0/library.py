@@ -23,6 +23,10 @@ _lock = threading.Lock()
 _shared: dict[str, "SharedLibrary"] = {}
 
 
+class StillLoadingError(TemporaryProviderError):
+    """The library is not loaded yet."""
+
+
 class SharedLibrary:
     """One `mem0.Memory` of this process. `acquire` and `release` count its users; the last one closes it."""
 
@@ -65,7 +69,7 @@ class SharedLibrary:
             loading = self._load()
         result = loading.wait(timeout)
         if result is None:
-            raise TemporaryProviderError("Mem0 is still being loaded.")
+            raise StillLoadingError("Mem0 is still being loaded.")
         if not result.ok:
             with _lock:
                 if self._loading is loading:

@@ -13,7 +13,7 @@ from typing import Any
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.mem0.in_process_store import InProcessStore
-from memoranda.providers.vendors.mem0.library import SharedLibrary, library_is_installed
+from memoranda.providers.vendors.mem0.library import SharedLibrary, StillLoadingError, library_is_installed
 from memoranda.providers.vendors.mem0.memory_store import (
     ENTRY,
     KEY,
@@ -75,7 +75,11 @@ class Mem0Vendor(Vendor):
         return "" if self.mode == "context" else _PROMPT
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
-        found = self._find(query, limit, None, timeout)
+        try:
+            found = self._find(query, limit, None, timeout)
+        except StillLoadingError:
+            # In the first turns of a process. It is no failure, and the next turn asks again.
+            return []
         return [RecalledItem(memory.text, memory.time, memory.score, memory.id) for memory in found]
 
     def store_turn(self, turn: Turn) -> str:
