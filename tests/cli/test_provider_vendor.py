@@ -111,7 +111,7 @@ def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal
     first, _ = say(terminal.home, "one"), say(terminal.home, "two")
     say(terminal.home, "three", user="ana")
     planned = terminal.json("provider", "forget")
-    assert (planned["dry_run"], planned["received"], planned["other_users"]) == (True, {"turn": 2}, ["default__ana"])
+    assert (planned["dry_run"], planned["received"], planned["other_users"]) == (True, {"turn": 2}, ["ana"])
     assert len(double.memories) == 3
     assert terminal.json("provider", "forget", "--session", first, "--yes")["deleted"] == ["1 turn"]
     assert double.stored_texts() == ["two Noted.", "three Noted."]

@@ -59,7 +59,7 @@ class MemoryProvider(ABC):
     def prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> str:
         """Return what is remembered about a query, as plain text; empty for nothing. Under a deadline.
 
-        Facts: seconds (how long the turn waits for the answer).
+        Facts: seconds (how long the turn waits for the answer), max_chars (how much of it the turn gets).
         """
         return ""
 

@@ -51,7 +51,8 @@ class Recall:
             if self._overdue is not None:
                 return self._late.pop(session_id, "")
             era = self._era
-        pending = self._calls.start(HOOK, {"query": query}, {"session_id": session_id, "seconds": within})
+        facts = {"session_id": session_id, "seconds": within, "max_chars": self.settings.recall_chars}
+        pending = self._calls.start(HOOK, {"query": query}, facts)
         if pending is None:
             return ""
         result = pending.wait(within)

@@ -59,6 +59,16 @@ def test_recalled_items_are_labelled_with_vendor_time_and_score(provider: AcmePr
     )
 
 
+def test_recalled_text_has_the_size_that_the_turn_gets(provider: AcmeProvider, tmp_path: Path) -> None:
+    """Whole items, as many as fit."""
+    start(provider, tmp_path)
+    for number in range(5):
+        turn(provider, f"The zebra number {number} is called Otto.", f"k{number}")
+    whole = provider.prefetch("zebra", session_id="s1", max_chars=10_000)
+    assert len(whole.splitlines()) == 5
+    assert provider.prefetch("zebra", session_id="s1", max_chars=200).splitlines() == whole.splitlines()[:2]
+
+
 def test_a_turn_whose_answer_was_lost_is_stored_once(state: AcmeDouble, provider: AcmeProvider, tmp_path: Path) -> None:
     """The outbox repeats the delivery, and the vendor is asked for the key before it is sent again."""
     state.lose_next_answer()

@@ -23,6 +23,7 @@ from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import read_settings
+from memoranda.providers.vendors.peer_names import read_peer_name
 from memoranda.providers.vendors.sent_record import SentRecord, describe_items
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.home import Home
@@ -63,7 +64,7 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
     """Describe what the record of this home says that the provider has received."""
     with closing(_sent_record(home, name, user)) as record:
         items = record.of_sessions(session_ids or None)
-        others = [scope for scope in record.scopes() if scope != record.scope]
+        others = [_user_of(scope) for scope in record.scopes() if scope != record.scope]
     counts = Counter(item.kind for item in items)
     of_whom = f"user {user}" if user else "the owner of the home"
     if items:
@@ -71,7 +72,7 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
     else:
         text = f"This home has no record of what {name} has received for {of_whom}; it is asked to delete what it has."
     if others:
-        text += f" It also has data of {', '.join(others)}; --user names one of them."
+        text += f" It also has data of {', '.join(others)}; --user selects a user."
     data = {"success": True, "dry_run": True, "provider": name, "received": dict(counts), "other_users": others}
     return PlannedChange(
         terminal_line(text),
@@ -109,6 +110,14 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
 def _drop_waiting(home: Home, name: str, user: str, session_ids: list[str] | None) -> int:
     with closing(Outbox(home.root)) as outbox:
         return outbox.drop(name, user, session_ids)
+
+
+def _user_of(scope: str) -> str:
+    """The id of a user in the record, as `--user` expects it; the name at the vendor for the owner of a profile."""
+    try:
+        return read_peer_name(scope)[1] or scope
+    except ProviderError:
+        return scope
 
 
 def _sent_record(home: Home, name: str, user: str) -> SentRecord:

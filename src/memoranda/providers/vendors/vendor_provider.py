@@ -113,7 +113,8 @@ class VendorProvider(MemoryProvider):
             )
         else:
             items = self._recall.take_ahead(session_id)
-        return format_items(items, vendor.label, _RECALL_CHARS)
+        max_chars = facts.get("max_chars")
+        return format_items(items, vendor.label, max_chars if isinstance(max_chars, int) else _RECALL_CHARS)
 
     def queue_prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> None:
         vendor = self._open_vendor()
