@@ -248,6 +248,17 @@ def test_forget_deletes_files_and_names_what_brv_keeps(provider: ByteRoverProvid
     ]
 
 
+def test_forget_keeps_what_has_other_sources(provider: ByteRoverProvider, brv: BrvDouble) -> None:
+    """A file that one conversation created and another one changed stays, and is named."""
+    _call(provider, "brv_curate", content="We use Postgres.")
+    (brv.folder / "history.json").unlink()
+    changed = json.loads(provider.handle_tool_call("brv_curate", {"content": "And Redis."}, session_id="s2"))
+    assert changed["updated"] == ["facts/notes/note_0.md"]
+    report = provider.forget(["s1"])
+    assert brv.stored_texts() == ["And Redis."]
+    assert any("facts/notes/note_0.md" in line for line in report["remaining"])
+
+
 @pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd", "a/../../secret.md", ""])
 def test_files_outside_the_tree_are_neither_read_nor_deleted(tmp_path: Path, path: str) -> None:
     """Whatever a program says about its paths."""

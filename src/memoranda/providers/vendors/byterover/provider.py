@@ -162,11 +162,12 @@ class ByteRoverVendor(Vendor):
         remaining: list[str] = []
         for session_id in {item.session_id for item in items if item.kind in ("turn", "delegation")}:
             self._tree.delete(self._tree.session_path(session_id))
+        shared = {item.remote_id for item in self.sent.items() if item.kind == "updated"}
         for item in items:
-            if item.kind in ("memory_write", "created") and item.remote_id:
+            if item.kind == "memory_write" or (item.kind == "created" and item.remote_id not in shared):
                 self._tree.delete(item.remote_id)
-            if item.kind == "updated":
-                remaining.append(f"{self._tree.root / item.remote_id}: brv changed it, and it has other sources")
+        kept = sorted({item.remote_id for item in items if item.remote_id in shared})
+        remaining += [f"{self._tree.root / path}: brv changed it, and it has other sources" for path in kept]
         if any(item.kind in ("created", "updated", "extraction") for item in items):
             remaining.append("the history of 'brv curate' in brv's own data directory, with the texts it was given")
         return items, remaining
