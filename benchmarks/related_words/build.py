@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime  # type: ignore[import-not-found]
-from tokenizers import Tokenizer  # type: ignore[import-not-found]
+import onnxruntime
+from tokenizers import Tokenizer
 
 from memoranda.index.stemmer import stem
 from memoranda.index.stop_words import STOP_WORDS
