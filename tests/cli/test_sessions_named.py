@@ -150,3 +150,10 @@ def test_a_branch_is_shown_with_what_it_came_from(tmp_path: Path) -> None:
     shown = terminal.ok("sessions", "show", "b")
     assert "branch of s" in shown
     assert "branch of" not in terminal.ok("sessions", "show", "s")
+
+
+def test_a_part_of_an_id_is_shown_where_it_occurs(terminal: Terminal) -> None:
+    """Nothing is chosen by it, because it may be part of the next id too."""
+    result = terminal.run("sessions", "show", "ECON")
+    assert result.exit_code == 1
+    assert "No session has the id or title 'ECON'. These ids contain it:\n  second  Plan #2" in result.stderr

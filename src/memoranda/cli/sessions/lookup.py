@@ -55,14 +55,18 @@ def resolve_session(db: SessionDB, name: str) -> str | None:
 
 
 def explain_not_found(db: SessionDB, name: str, list_command: str = "'memoranda sessions list'") -> str:
-    """Explains why a name matches no session: it is unknown, or the beginning of several ids, which are listed."""
+    """Explains why a name matches no session: it is unknown, or a part of several ids, which are listed."""
     candidates = db.sessions.ids_starting_with(name, _MAX_CANDIDATES + 1)
+    reason = f"More than one session has an id that begins with {name!r}. Type more of it:"
+    if not candidates:
+        candidates = [row["id"] for row in db.search_sessions_by_id(name, _MAX_CANDIDATES + 1)]
+        reason = f"No session has the id or title {name!r}. These ids contain it:"
     if not candidates:
         return f"No session has the id or title {name!r}. {list_command} lists them."
     lines = [f"  {_id_and_name(db, session_id)}" for session_id in candidates[:_MAX_CANDIDATES]]
     if len(candidates) > _MAX_CANDIDATES:
         lines.append(f"  and more; {list_command} lists them")
-    return "\n".join([f"More than one session has an id that begins with {name!r}. Type more of it:", *lines])
+    return "\n".join([reason, *lines])
 
 
 def _id_and_name(db: SessionDB, session_id: str) -> str:
