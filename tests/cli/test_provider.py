@@ -189,3 +189,16 @@ def test_a_plugin_beside_a_bundled_provider_is_listed_and_used(terminal: Termina
     status = terminal.json("provider", "status")
     assert (status["provider"], status["origin"], status["ready"]) == ("home:holographic", "home", True)
     assert "zebras" in terminal.ok("provider", "ask", "zebras")
+
+
+def test_the_status_of_a_vendor_shows_the_variables_that_matter(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key, and a variable that replaces a setting; not the many that could."""
+    for name in ("HINDSIGHT_API_KEY", "HINDSIGHT_BUDGET"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    terminal.ok("provider", "setup", "hindsight", "--no-test", "--set", "mode=local_external")
+    assert terminal.json("provider", "status")["secrets"] == {"HINDSIGHT_API_KEY": False}
+    monkeypatch.setenv("HINDSIGHT_BUDGET", "low")
+    assert terminal.json("provider", "status")["secrets"] == {"HINDSIGHT_API_KEY": False, "HINDSIGHT_BUDGET": True}

@@ -148,16 +148,21 @@ def _public_settings(home: Home, fields: list[ConfigField], values: Mapping[str,
 def _variables(home: Home, fields: list[ConfigField], saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return which variables of the provider have a value, and where to get the missing ones.
 
-    Fields that do not apply with the saved settings are left out.
+    Fields that do not apply with the saved settings are left out, and so are variables without a value of fields that
+    have their own settings file.
     """
     stored = config.read_secrets(home)
     values = {field.key: field.default for field in fields if field.default is not None} | dict(saved)
     with_variable = [field for field in fields if field.env_var and field.applies(values)]
-    state = {field.env_var: field.env_var in stored or config.is_set(field.env_var) for field in with_variable}
+    state = {
+        field.env_var: is_set
+        for field in with_variable
+        if (is_set := field.env_var in stored or config.is_set(field.env_var)) or field.secret or field.in_env_file
+    }
     missing = [
         {"variable": field.env_var, "description": field.description, "url": field.url}
         for field in with_variable
-        if field.required and not state[field.env_var] and (field.secret or not values.get(field.key))
+        if field.required and not state.get(field.env_var) and (field.secret or not values.get(field.key))
     ]
     return {"secrets": state, "missing": missing}
 

@@ -236,6 +236,12 @@ def test_an_ambiguous_bank_is_refused(template: str, tmp_path: Path) -> None:
         bank_name(VendorScope(tmp_path), _settings(bank_id_template=template))
 
 
+def test_a_type_that_does_not_exist_is_refused(start: Any) -> None:
+    """At the start, because the server would refuse every recall."""
+    with pytest.raises(PermanentProviderError, match="recall_types has 'opinion'"):
+        start({"recall_types": "world, opinion"})
+
+
 def test_the_cloud_needs_a_key(tmp_path: Path) -> None:
     """Without one the provider is not available, and says what to do; a server of one's own needs none."""
     assert not HindsightProvider(tmp_path).is_available()

@@ -16,6 +16,8 @@ CLOUD = "https://api.hindsight.vectorize.io"
 LOCAL = "http://localhost:8888"
 _CONTEXT = "A conversation between a user and an AI assistant."
 
+_TYPES = ("observation", "world", "experience")
+
 FIELDS = (
     ConfigField(
         "mode", "Where Hindsight runs: cloud, or a server of yours (local_external)", default="cloud",
@@ -44,7 +46,7 @@ FIELDS = (
         "recall_prefetch_method", "What joins a turn: memories (recall), or also an answer that Hindsight's model "
         "wrote from them after the turn before (reflect)", default="recall", choices=("recall", "reflect"),
     ),
-    ConfigField("recall_types", "Kinds of memories, separated by commas", default="observation,world,experience"),
+    ConfigField("recall_types", "Kinds of memories, separated by commas", default=",".join(_TYPES)),
     ConfigField("recall_max_tokens", "Maximum size of an answer", default=4096, minimum=1, maximum=100_000),
     ConfigField("recall_max_input_chars", "Maximum length of a query", default=800, minimum=10, maximum=8_000),
     ConfigField("recall_tags", "Only memories with these tags, separated by commas", default=""),
@@ -83,6 +85,12 @@ def split_list(value: Any) -> tuple[str, ...]:
 
 
 def recall_options(settings: Mapping[str, Any]) -> RecallOptions:
+    """How to recall; raises PermanentProviderError for a type that Hindsight does not have."""
+    if unknown := set(split_list(settings["recall_types"])) - set(_TYPES):
+        raise PermanentProviderError(
+            f"hindsight: recall_types has {min(unknown)!r}, but may contain only {', '.join(_TYPES)}. "
+            "'memoranda provider setup hindsight' sets it."
+        )
     return RecallOptions(
         budget=settings["recall_budget"],
         max_tokens=settings["recall_max_tokens"],
