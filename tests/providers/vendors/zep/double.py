@@ -1,7 +1,9 @@
 """A double of Zep's service (v4): users, threads, messages and graphs in memory, in the shapes of Zep's own client.
 
-Nothing of Zep can be run here, so the shapes are those that its client, zep-cloud 4.0.1, sends and accepts:
-`recorded/sdk.json` has both. The double extracts a fact from each message at once, where the service does so later.
+Nothing of Zep can be run here, so nothing is recorded. The shapes are those that its client, zep-cloud 4.0.1, sends
+and accepts (`shapes/sdk.json`). Codes and messages of errors, limits, and how lookups and idempotency behave are
+assumptions that no real answer has confirmed. The double extracts a fact from each message at once, where the service
+does so later.
 """
 
 import json
@@ -26,7 +28,7 @@ Answer = tuple[int, Any]
 class ZepDouble(HttpDouble):
     """One project. `remembers_keys` turns idempotency off, as if the service had forgotten the keys."""
 
-    recorded = Path(__file__).with_name("recorded")
+    recorded = Path(__file__).with_name("shapes")
     store_path = r"POST /api/v4/threads/[^/]+/messages$"
 
     def __init__(self) -> None:

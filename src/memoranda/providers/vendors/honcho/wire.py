@@ -23,7 +23,7 @@ MAX_CONCLUSION_CHARS = 5_000
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
 
 _PAGE_SIZE = 100
-# Cosine distance of embeddings: texts that have nothing to do with each other are farther apart than this.
+# Largest cosine distance of a conclusion. A guess, not measured with a real embedding model; larger shows more noise.
 _MAX_DISTANCE = 0.85
 # A server keeps the name of a deleted session for five minutes in its cache, and refuses messages for it until then.
 _DELETED_SESSION_SECONDS = 60.0

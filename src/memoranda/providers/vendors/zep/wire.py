@@ -16,7 +16,7 @@ from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.http_answers import as_object, as_objects, unless_refused
 from memoranda.support.shorten import shorten_end
 
-# Limits that Zep documented for the version before; this one says none.
+# Cautious guesses: the client of this version names no limits, and the service was not tried.
 MAX_MESSAGE_CHARS = 4_096
 MAX_MESSAGES_PER_CALL = 30
 MAX_EPISODE_CHARS = 10_000
