@@ -161,3 +161,20 @@ def test_the_status_shows_the_name_at_the_vendor(terminal: Terminal, double: Acm
     status = terminal.ok("provider", "status")
     assert "user_at_vendor default" in status
     assert SECRET not in status
+
+
+def test_deleting_a_conversation_drops_what_the_vendor_would_still_receive(
+    terminal: Terminal, double: AcmeDouble
+) -> None:
+    """Neither the queue nor a later delivery has its text; what the vendor has already is named."""
+    set_up(terminal, double)
+    sent = say(terminal.home, "one that was delivered")
+    double.fail("down")
+    waiting = say(terminal.home, "one that waits for a while")
+    told = terminal.json("sessions", "delete", waiting, "--yes")
+    assert told["dropped_deliveries"] > 0
+    assert b"one that waits" not in b"".join(path.read_bytes() for path in terminal.home.glob("outbox.db*"))
+    double.fail(None)
+    say(terminal.home, "another one")
+    assert double.stored_texts() == ["one that was delivered Noted.", "another one Noted."]
+    assert "provider forget acme --session ID" in terminal.ok("sessions", "delete", sent, "--yes")

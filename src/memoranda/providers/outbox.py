@@ -13,6 +13,7 @@ service is down, and nothing is parked for `park_after_seconds`. A service that 
 nothing from any process until then.
 """
 
+import json
 import random
 import threading
 import time
@@ -111,11 +112,11 @@ class Outbox:
         """
         self._spool.write(self._row(provider, scope, job, leased=leased))
 
-    def has_spooled(self, provider: str, scope: str = "") -> bool:
+    def has_spooled(self, provider: str | None, scope: str | None = "") -> bool:
         """Whether the spool has jobs, from any process."""
         return bool(self._spool.files(provider, scope))
 
-    def load_spooled(self, provider: str, scope: str = "") -> None:
+    def load_spooled(self, provider: str | None, scope: str | None = "") -> None:
         """Move jobs from the spool into the queue; the process that spooled a job keeps its lease while it lives."""
         if not self.has_spooled(provider, scope):
             return
@@ -259,8 +260,8 @@ class Outbox:
                 (provider,),
             ).rowcount
 
-    def drop(self, provider: str, scope: str = "", session_ids: Collection[str] | None = None) -> int:
-        """Remove jobs that the provider must not receive any more, of all sessions if None; returns how many.
+    def drop(self, provider: str | None, scope: str | None = "", session_ids: Collection[str] | None = None) -> int:
+        """Remove jobs that no provider may receive any more, and return how many; None stands for all.
 
         One whose delivery is running may still arrive.
         """
@@ -269,8 +270,8 @@ class Outbox:
         self.load_spooled(provider, scope)
         condition, values = _condition(provider, scope)
         if session_ids is not None:
-            condition += f" AND session_id IN ({', '.join('?' * len(session_ids))})"
-            values = (*values, *session_ids)
+            condition += " AND session_id IN (SELECT value FROM json_each(?))"
+            values = (*values, json.dumps(list(session_ids)))
         with self._db().writing() as connection:
             return connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
 

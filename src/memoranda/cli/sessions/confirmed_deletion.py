@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation
+from memoranda.cli.sessions.external_copies import describe_copies, drop_deliveries
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import local_time, terminal_line
 from memoranda.errors import StorageError
@@ -40,18 +41,25 @@ def confirm_and_delete(
         exported = (db.export_session(row["id"]) for row in rows)
         write_sessions(export_to, (json.dumps(session, ensure_ascii=False) for session in exported))
     deleted = delete([row["id"] for row in rows])
-    unfinished = ""
+    home, ids = db.path.parent, [row["id"] for row in rows]
+    dropped, undropped = drop_deliveries(home, ids)
+    notes = [f"Dropped {_count(dropped, 'notification')} that waited for an external memory."] if dropped else []
+    notes += [undropped] if undropped else []
+    notes += describe_copies(home, ids)
+    unfinished = "".join(f"\n{note}" for note in notes)
+    index_rebuilt = True
     try:
         db.index.compact()
     except StorageError as error:
-        unfinished = f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
+        index_rebuilt = False
+        unfinished += f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
     is_overwritten = _is_overwritten(db)
     remains = "" if is_overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
     saved = f" They are saved in {export_to}." if export_to else ""
     invocation.respond(
         f"Deleted {_count(deleted, 'session')}.{saved}{unfinished}{remains}",
-        {"success": True, "deleted": deleted, "session_ids": [row["id"] for row in rows],
-         "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished,
+        {"success": True, "deleted": deleted, "session_ids": ids, "dropped_deliveries": dropped,
+         "exported_to": str(export_to) if export_to else None, "index_rebuilt": index_rebuilt,
          "text_overwritten": is_overwritten},
     )  # fmt: skip
 

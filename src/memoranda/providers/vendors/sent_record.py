@@ -5,10 +5,13 @@ local id (the key of a delivery, a session) to the vendor's id. A turn that is i
 the outbox could not be updated after its delivery. The record has ids and no text.
 """
 
+import json
+import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
+
+_log = logging.getLogger(__name__)
 
 # Kinds that are no nouns.
 _NOUNS = {"tool": "tool memory", "created": "created file", "updated": "updated file"}
@@ -68,6 +73,20 @@ def _plural(noun: str) -> str:
 
 def sent_file(home: Path, provider: str) -> Path:
     return home / "providers" / f"{provider}.db"
+
+
+def providers_with_sessions(home: Path, session_ids: Collection[str]) -> list[str]:
+    """The providers that have received something of these sessions, for any user; unreadable records are skipped."""
+    found = []
+    for path in sorted((home / "providers").glob("*.db")):
+        try:
+            with closing(open_database(path, SCHEMA, APPLICATION_ID)) as database, database.reading() as connection:
+                query = "SELECT 1 FROM sent WHERE session_id IN (SELECT value FROM json_each(?)) LIMIT 1"
+                if connection.execute(query, (json.dumps(list(session_ids)),)).fetchone():
+                    found.append(path.stem)
+        except StorageError as error:
+            _log.warning("What a provider has received is unknown: %s", error)
+    return found
 
 
 class SentRecord:
