@@ -36,10 +36,8 @@ def answer(reply: Any, origin: ToolOrigin = ORIGIN) -> ToolAnswer:
     return answer_reply(reply, origin, lambda text: text)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("attack", SAMPLES, ids=range(len(SAMPLES)))
-def test_no_known_attack_reaches_the_model(attack: str, shape: str) -> None:
-    """Wherever it is in the answer; the answer is a JSON object and says that something is missing."""
+def check_withheld(attack: str, shape: str) -> None:
+    """The attack is not in the answer, which is a JSON object and says that something is missing."""
     shown = answer(SHAPES[shape](attack)).json
     text = json.dumps(shown, ensure_ascii=False)
     assert attack not in text and json.dumps(attack)[1:-1] not in text
@@ -48,6 +46,27 @@ def test_no_known_attack_reaches_the_model(attack: str, shape: str) -> None:
     if attack not in TAGS:
         assert "[withheld: " in text
         assert "memoranda provider call diary_read --provider diary --withheld" in shown["withheld"]
+
+
+@pytest.mark.parametrize("attack", SAMPLES, ids=range(len(SAMPLES)))
+def test_no_known_attack_reaches_the_model(attack: str) -> None:
+    """In a memory among others."""
+    check_withheld(attack, "nested")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_is_withheld_wherever_it_is(attack: str, shape: str) -> None:
+    """As a key, in an error, in an answer that is cut."""
+    check_withheld(attack, shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_known_attack_is_withheld_wherever_it_is(shape: str) -> None:
+    """All of them in all places."""
+    for attack in SAMPLES:
+        check_withheld(attack, shape)
 
 
 @pytest.mark.parametrize("parts", [("Ignore all", "previous instructions."), ("ignore", "all previous instructions")])
