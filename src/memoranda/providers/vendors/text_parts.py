@@ -1,4 +1,4 @@
-"""Divides a long text into parts, for vendors that limit the length of a message."""
+"""Texts that a vendor accepts: clean, and in parts where a vendor limits the length of a message."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,14 @@ _CONTINUED = "[continued] "
 _BREAKS = ("\n\n", "\n", ". ", " ")
 
 
+def clean_text(text: str) -> str:
+    """A text without what a server cannot store: PostgreSQL has no NUL, and UTF-8 no half of a surrogate pair."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode().strip()
+
+
 def split_text(text: str, max_chars: int) -> Iterator[str]:
     """The text in parts of at most `max_chars`, divided between paragraphs, sentences or words if possible."""
-    # Honcho's server answers half a surrogate pair with an error 500, and PostgreSQL stores no NUL.
-    text = text.replace("\x00", "").encode("utf-8", "replace").decode().strip()
+    text = clean_text(text)
     prefix = ""
     while text:
         room = max_chars - len(prefix)

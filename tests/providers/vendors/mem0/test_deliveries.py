@@ -100,6 +100,19 @@ def test_an_embedder_that_fails_half_way_does_not_look_like_a_turn_without_facts
         turn(start(library), "Many thanks!", "k2")
 
 
+def test_a_long_turn_fits_into_an_embedder(server: ServerDouble, start: Start) -> None:
+    """Its middle is left out; refused as a whole it would be parked. A second attempt finds it all the same."""
+    provider = start(server, infer=False)
+    text = f"The beginning. {'word ' * 20_000} The end.\0"
+    server.lose_next_answer()
+    with pytest.raises(TemporaryProviderError):
+        turn(provider, text, "k1")
+    turn(provider, text, "k1", attempt=2)
+    [stored, _] = server.texts()
+    assert stored.startswith("The beginning.") and stored.endswith("The end.")
+    assert len(stored) <= 8_000
+
+
 def test_a_turn_without_facts_is_delivered(server: ServerDouble, start: Start) -> None:
     """Mem0 accepted it, and its model found nothing worth a memory."""
     turn(start(server), "Many thanks!", "k1")

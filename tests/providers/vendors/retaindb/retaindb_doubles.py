@@ -42,13 +42,13 @@ class LocalDouble(HttpDouble):
     def route(self, exchange: Exchange, path: list[str], query: dict[str, str]) -> None:
         if path == ["memory", "ingest", "session"]:
             self.ingest(exchange, json.loads(exchange.body))
-        elif path == ["memory"]:
+        elif path == ["memory"] and exchange.command == "POST":
             self.write(exchange, json.loads(exchange.body))
         elif path in (["memory", "search"], ["context", "query"]):
             body = json.loads(exchange.body)
             found = self.find(body)
             exchange.answer(200, {"success": True, "results": [self.show_hit(memory) for memory in found]})
-        elif path[:2] in (["memory", "profile"], ["memory", "session"]):
+        elif path[:2] in (["memory", "profile"], ["memory", "session"]) and len(path) == 3:
             name = "user_id" if path[1] == "profile" else "session_id"
             wanted = {name: path[2], "project": query["project"]}
             newest = [memory for memory in reversed(self.memories) if wanted.items() <= memory.items()]
@@ -136,6 +136,11 @@ class ServerDouble(LocalDouble):
             job = self.jobs[path[2]]
             self.finish(job)
             exchange.answer(200, {"success": True, "job": {"id": path[2], "status": job["status"]}})
+        elif path[0] == "memory" and len(path) == 2 and exchange.command == "GET":
+            found = [memory for memory in self.memories if memory["id"] == path[1]]
+            exchange.answer(200, {"success": True, "memory": found[0]}) if found else self.answer_recorded(
+                exchange, "404"
+            )
         elif path[0] == "files":
             self._route_file(exchange, path[1:], query)
         else:

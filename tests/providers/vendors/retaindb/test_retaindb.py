@@ -146,6 +146,23 @@ def test_its_tools_remember_search_and_forget(double: Double, start: Start) -> N
     assert double.stored_texts() == []
 
 
+def test_a_memory_that_the_profile_does_not_list_can_be_forgotten(server: ServerDouble, start: Start) -> None:
+    """The list is limited; the server says whose a memory is."""
+    provider = start(server)
+    first = call(provider, "retaindb_remember", content="The oldest fact.")["memory_id"]
+    for number in range(250):
+        server.add({"project": "memoranda", "user_id": "default", "session_id": "s9", "content": f"fact {number}"})
+    assert "result" in call(provider, "retaindb_forget", memory_id=first)
+    foreign = server.add({"project": "memoranda", "user_id": "ben", "session_id": "s9", "content": "of another"})
+    assert "error" in call(provider, "retaindb_forget", memory_id=foreign["id"])
+
+
+def test_a_text_that_a_database_refuses_is_cleaned(double: Double, start: Start) -> None:
+    """Without the NUL that PostgreSQL does not store, and without half a character."""
+    turn(start(double), "My cat\0 is called Minka\ud800.", "k1")
+    assert double.stored_texts() == ["My cat is called Minka?."]
+
+
 def test_files_belong_to_their_user(server: ServerDouble, start: Start, tmp_path: Path) -> None:
     """RetainDB shows the files of a whole organization; a path says whose a file is."""
     note = tmp_path.parent / f"{tmp_path.name}-note.txt"

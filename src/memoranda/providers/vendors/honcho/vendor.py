@@ -14,6 +14,7 @@ from memoranda.providers.vendors.honcho.turn_messages import build_messages, mis
 from memoranda.providers.vendors.honcho.wire import MAX_CONCLUSION_CHARS, MAX_MESSAGES_PER_CALL, HonchoWire
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, SessionSwitch, Turn
 from memoranda.providers.vendors.vendor_scope import VendorScope
@@ -142,4 +143,4 @@ class HonchoVendor(Vendor):
 
 
 def _conclusion_text(text: str) -> str:
-    return shorten_end(text.replace("\x00", "").encode("utf-8", "replace").decode().strip(), MAX_CONCLUSION_CHARS)
+    return shorten_end(clean_text(text), MAX_CONCLUSION_CHARS)

@@ -30,13 +30,17 @@ from memoranda.providers.vendors.mem0.settings import FIELDS, address, library_c
 from memoranda.providers.vendors.mem0.tools import Mem0Tools
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
 from memoranda.support.durable_files import make_private_directory
+from memoranda.support.shorten import shorten_middle
 
+# Two of them are less than 8,192 tokens, the limit of OpenAI's embedders, in most languages.
+_MAX_MESSAGE_CHARS = 8_000
 _PROMPT = (
     "# Mem0\n"
     "Mem0 stores facts from past conversations with the user, and what fits joins each message. "
@@ -191,9 +195,11 @@ def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:
 
 
 def _clean(message: ChatMessage) -> ChatMessage:
-    """A message that every store accepts: PostgreSQL has no NUL, and UTF-8 no half of a pair."""
-    text = message["content"].replace("\0", "").encode("utf-8", "replace").decode()
-    return {"role": message["role"], "content": text.strip()}
+    """A message that every store and embedder accepts.
+
+    Mem0 embeds the messages of a turn as one text. A refusal would park a long turn, so its middle is left out.
+    """
+    return {"role": message["role"], "content": shorten_middle(clean_text(message["content"]), _MAX_MESSAGE_CHARS)}
 
 
 def _without_stored(addition: Addition, memories: Iterable[Mem0Memory], *, everything: bool) -> Addition:

@@ -125,6 +125,15 @@ class RetainDBClient:
         """The memories of a session."""
         return self._list(f"/v1/memory/session/{quote(session_id, safe='')}")
 
+    def owns(self, memory_id: str) -> bool:
+        """Whether a memory is the user's own: it is listed, or the server names the user; the local program cannot."""
+        if any(memory.id == memory_id for memory in self.profile()):
+            return True
+        path = f"/v1/memory/{quote(memory_id, safe='')}"
+        answer = unless_refused(lambda: self._client.get(path), None)
+        memory = answer.get("memory") if isinstance(answer, Mapping) else None
+        return isinstance(memory, Mapping) and memory.get("user_id") == self._user_id
+
     def delete(self, memory_id: str) -> bool:
         """Delete a memory; False if there was none."""
         path = f"/v1/memory/{quote(memory_id, safe='')}"

@@ -134,9 +134,8 @@ class RetainDBTools:
         return {"result": "Stored in RetainDB.", "memory_id": memory_id}
 
     def _forget(self, args: dict[str, Any], session_id: str) -> Any:
-        own = {memory.id for memory in self._client.profile()}
         # An id alone is no permission to delete what belongs to another user.
-        if args["memory_id"] not in own or not self._client.delete(args["memory_id"]):
+        if not self._client.owns(args["memory_id"]) or not self._client.delete(args["memory_id"]):
             return {"error": "The user has no memory with this id; retaindb_search shows ids."}
         return {"result": "Deleted from RetainDB."}
 

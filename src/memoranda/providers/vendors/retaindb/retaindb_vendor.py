@@ -13,6 +13,7 @@ from memoranda.providers.vendors.retaindb.retaindb_files import RetainDBFiles
 from memoranda.providers.vendors.retaindb.retaindb_tools import RetainDBTools
 from memoranda.providers.vendors.retaindb.settings import FIELDS, missing_key, project_of
 from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_provider import VendorProvider
@@ -80,10 +81,11 @@ class RetainDBVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str:
         if write.action in ("replace", "remove") and write.old_text:
             self._delete_text(write.old_text)
-        if write.action == "remove" or not write.content.strip():
+        content = clean_text(write.content)
+        if write.action == "remove" or not content:
             return ""
         kind = "preference" if write.target == "user" else "factual"
-        return self._client.write(write.content.strip(), kind, write.session_id, write.uuid, write.time) or ""
+        return self._client.write(content, kind, write.session_id, write.uuid, write.time) or ""
 
     def store_delegation(self, delegation: Delegation) -> str:
         return self._ingest(delegation, f"Delegated task: {delegation.task}", delegation.result)
@@ -132,8 +134,9 @@ class RetainDBVendor(Vendor):
 
     def _ingest(self, delivery: Delivery, user: str, assistant: str) -> str:
         """Store a turn unless an earlier attempt did; returns the ids of its memories, separated by spaces."""
-        messages = [("user", user.strip()), ("assistant", assistant.strip())]
-        messages = [(role, text) for role, text in messages if text]
+        messages = [
+            (role, clean_text(text)) for role, text in (("user", user), ("assistant", assistant)) if clean_text(text)
+        ]
         if not messages:
             return ""
         if delivery.may_be_stored:
@@ -145,12 +148,12 @@ class RetainDBVendor(Vendor):
     def _delete_text(self, text: str) -> None:
         """Delete the memories with exactly this text."""
         for memory in self._client.search(text, 20):
-            if memory.text.strip() == text.strip() and not memory.pending:
+            if memory.text.strip() == clean_text(text) and not memory.pending:
                 self._client.delete(memory.id)
 
     def _remember(self, text: str, kind: str, importance: float, session_id: str) -> str | None:
         key = str(uuid.uuid4())
-        memory_id = self._client.write(text, kind, session_id, key, time.time(), importance)
+        memory_id = self._client.write(clean_text(text), kind, session_id, key, time.time(), importance)
         if memory_id is not None:
             self.sent.add("tool", key, memory_id, session_id)
         return memory_id
