@@ -10,7 +10,7 @@ _QUESTION = re.compile(r"[?？]|吗|呢\s*$|か[。\s]*$")
 _FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|ours|us|(?:the )?user(?:'s)?)\b|[我私僕俺]", re.IGNORECASE)
 
 _QUESTION_ABOUT_THE_USER = 0.12
-_QUESTION_COVERAGE = 0.25
+_QUESTION_COVERAGE = 0.3
 _OTHER_COVERAGE = 0.5
 
 
