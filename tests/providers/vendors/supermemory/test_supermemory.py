@@ -26,7 +26,7 @@ def double(request: pytest.FixtureRequest) -> Iterator[SupermemoryDouble]:
 
 
 def make(double: SupermemoryDouble, home: Path, **settings: Any) -> SupermemoryProvider:
-    provider = SupermemoryProvider(home, {"base_url": double.url, "timeout": 1, **settings})
+    provider = SupermemoryProvider(home, {"base_url": double.url, "api_timeout": 1, **settings})
     provider.receive_secrets({"SUPERMEMORY_API_KEY": SECRET})
     return provider
 
@@ -37,7 +37,7 @@ def start(double: SupermemoryDouble, tmp_path: Path) -> Iterator[Any]:
     providers: list[SupermemoryProvider] = []
 
     def start_provider(settings: dict[str, Any] | None = None, **facts: Any) -> SupermemoryProvider:
-        provider = make(double, tmp_path, **{"timeout": GIVE_UP, **(settings or {})})
+        provider = make(double, tmp_path, **{"api_timeout": GIVE_UP, **(settings or {})})
         provider.initialize("s1", hermes_home=str(tmp_path), **facts)
         providers.append(provider)
         return provider
@@ -182,7 +182,8 @@ def test_the_model_may_choose_among_named_containers(start: Any, double: Superme
     assert document["container"] == "work__ana"
     assert call(provider, "supermemory_search", query="cat")["results"] == []
     assert len(call(provider, "supermemory_search", query="cat", container_tag="work")["results"]) == 1
-    provider.forget()
+    # Also if they are not offered any more.
+    start(user_id="ana").forget()
     assert double.documents == {}
 
 

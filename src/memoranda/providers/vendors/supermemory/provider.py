@@ -47,7 +47,7 @@ class SupermemoryVendor(Vendor):
             self.name,
             settings["base_url"],
             headers={"Authorization": f"Bearer {settings['api_key']}", "x-sm-source": "memoranda"},
-            timeout=settings["timeout"],
+            timeout=settings["api_timeout"],
             allow_http=settings["allow_http"],
         )
         self._container = container_name(self.scope, settings)
@@ -132,13 +132,13 @@ class SupermemoryVendor(Vendor):
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         wire = self._choose_wire()
         items = self.sent.of_sessions(session_ids)
-        if session_ids is None and owns_container(self.settings) and not self._containers:
-            wire.delete_container(self._container)
-            return items, []
         by_container: dict[str, list[str]] = {}
         for item in items:
             if item.remote_id:
                 by_container.setdefault(self._container_of(item), []).append(item.remote_id)
+        if session_ids is None and owns_container(self.settings):
+            by_container.pop(self._container, None)
+            wire.delete_container(self._container)
         for container, ids in by_container.items():
             wire.delete_documents(container, ids)
         return items, []
@@ -154,10 +154,10 @@ class SupermemoryVendor(Vendor):
 
     def find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
         mode = mode or self.settings["search_mode"]
-        return self._choose_wire().search(self._named(container), query, mode, limit, self.settings["timeout"])
+        return self._choose_wire().search(self._named(container), query, mode, limit, self.settings["api_timeout"])
 
     def known_facts(self, container: str) -> list[RecalledItem]:
-        return self._choose_wire().profile(self._named(container), self.settings["timeout"])
+        return self._choose_wire().profile(self._named(container), self.settings["api_timeout"])
 
     def forget_memory(self, memory_id: str, container: str) -> bool:
         return self._choose_wire().forget_memory(self._named(container), memory_id)
@@ -204,8 +204,9 @@ class SupermemoryVendor(Vendor):
         return self._containers[container] if container else self._container
 
     def _container_of(self, item: SentItem) -> str:
-        name = item.kind.removeprefix("tool").strip() if item.kind.startswith("tool ") else ""
-        return self._containers.get(name, self._container)
+        """Where an item was stored; the containers of the model may have been disabled since."""
+        name = item.kind.partition(" ")[2]
+        return container_name(self.scope, self.settings, name) if name else self._container
 
     def _entry_id(self, target: str, text: str) -> str:
         """The document of an entry of curated memory; ids are unique across containers."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import PermanentProviderError
@@ -48,7 +49,7 @@ FIELDS = (
     ConfigField("enable_custom_container_tags", "Let the model choose among more containers", default=False),
     ConfigField("custom_containers", "Names of these containers, separated by commas", default=""),
     ConfigField("custom_container_instructions", "When the model should use which of them", default=""),
-    TIMEOUT,
+    replace(TIMEOUT, key="api_timeout", default=10.0, minimum=0.5),
 )  # fmt: skip
 
 
