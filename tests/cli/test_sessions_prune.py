@@ -19,7 +19,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Terminal:
         for name, days in (("old", 100), ("theirs", 100), ("archived", 100), ("younger", 50)):
             then = time.time() - days * DAY
             db.create_session(name, "cli", started_at=then, user_id="ana" if name == "theirs" else None)
-            db.append_message(name, "user", f"in {name} " + "x" * 5_000, timestamp=then)
+            db.append_message(name, "user", f"a quagga in {name} " + "x" * 5_000, timestamp=then)
             db.end_session(name, "user_exit")
         db.set_session_archived("archived", True)
     return terminal
@@ -55,9 +55,13 @@ def test_automatic_means_the_settings(old: Terminal, option: list[str]) -> None:
 
 
 def test_vacuum_shrinks_the_file(old: Terminal) -> None:
-    """After a deletion it has less to contain."""
-    old.ok("sessions", "prune", "--older-than", "1d", "--all-users", "--yes")
+    """After a deletion it has less to contain, and the index no longer has the words."""
+    assert "quagga" in old.ok("search", "quagga")
+    with SessionDB(old.home / "state.db") as db:
+        assert db.prune_when_due(1, vacuum=False, archived=None) == 4
+    assert any(b"quagga" in file.read_bytes() for file in old.home.glob("state.index.db.*"))
     done = old.json("sessions", "vacuum")
+    assert not any(b"quagga" in file.read_bytes() for file in old.home.glob("state.*"))
     assert done["bytes_after"] < done["bytes_before"]
     assert f"{done['bytes_after']:,} bytes now" in old.ok("sessions", "vacuum")
 

@@ -17,6 +17,7 @@ from memoranda.cli.sessions.confirmed_deletion import (
     yes_option,
 )
 from memoranda.cli.terminal_text import local_time
+from memoranda.errors import StorageError
 from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.settings import RetentionSettings
@@ -109,13 +110,20 @@ def _describe_state(state: dict[str, Any]) -> str:
 @click.command()
 @memory_options
 def vacuum() -> None:
-    """Return the space of deleted conversations to the file system; nothing can be recorded meanwhile."""
+    """Shrink state.db by the space of deleted conversations, and rebuild the search index without their words.
+
+    Nothing can be recorded while state.db is rewritten.
+    """
     invocation = Invocation.current()
     with open_sessions(invocation) as db:
         before = db.path.stat().st_size
         db.vacuum()
         db.empty_log()
         after = db.path.stat().st_size
+        try:
+            db.index.compact()
+        except StorageError as error:
+            invocation.fail(f"state.db has {after:,} bytes now; it had {before:,}. {error}")
     invocation.respond(
         f"state.db has {after:,} bytes now; it had {before:,}.",
         {"success": True, "bytes_before": before, "bytes_after": after},
