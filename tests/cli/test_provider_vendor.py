@@ -1,6 +1,7 @@
 """`memoranda provider` with a vendor behind a service: setup with a test call, test, status and forget."""
 
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,16 @@ def test_setup_says_what_is_wrong_and_how_to_correct_it(terminal: Terminal, doub
     assert "wrong-key-0815" in os.environ["ACME_API_KEY"]
     fixed = set_up(terminal, double)["test"]
     assert fixed == {"ok": True, "answer": "Acme 1.0 answered."}
+
+
+def test_setup_says_what_to_check_if_nothing_listens(terminal: Terminal, double: AcmeDouble) -> None:
+    """Once, with the settings that are not the default, and without a log."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        told = terminal.ok("provider", "setup", "acme", "--set", f"url={address}", "--set", f"api_key={SECRET}")
+    assert told.count("nothing listens there, so check whether the service runs") == 1
+    assert f"(url = {address})" in told
 
 
 def test_setup_can_leave_the_service_alone(terminal: Terminal, double: AcmeDouble) -> None:

@@ -68,7 +68,7 @@ class RemoteConnection:
             raise TemporaryProviderError("no answer in time") from error
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise TemporaryProviderError(f"no usable connection ({reason})") from error
+            raise TemporaryProviderError(f"no usable connection ({reason}){_hint(error)}") from error
         except ValueError:
             # The text of the exception may contain a credential.
             problem = "the address, a header or a credential contains characters that HTTP does not allow"
@@ -116,6 +116,19 @@ class _Receiver(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         return self._connection.recv_into(buffer)
+
+
+def _hint(error: Exception) -> str:
+    """What a person can check, for the errors that have a usual cause."""
+    if isinstance(error, socket.gaierror):
+        return "; check the address and the network"
+    if isinstance(error, ConnectionRefusedError):
+        return "; nothing listens there, so check whether the service runs"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "; its certificate is not trusted on this machine"
+    if isinstance(error, ssl.SSLError):
+        return "; check whether the address should begin with http:// or https://"
+    return ""
 
 
 def _connect(host: str, port: int, deadline: float, *, secure: bool) -> _DeadlineSocket:

@@ -160,7 +160,10 @@ def _save_and_use(
         except ProviderError as error:
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
-    listed = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
+    # Vendors have twenty settings; a person wants to see what is special here.
+    defaults = {field.key: field.default_for(values) for field in inspection.fields}
+    changed = [f"{key} = {value}" for key, value in plain.items() if value != defaults[key]]
+    listed = ", ".join(changed) or "with default settings"
     text = f"{text} ({terminal_line(listed)})." if len(in_use) == 1 else f"{name}: {terminal_line(listed)}. {text}."
     if "replaced" in data:
         text += " --add would keep both."

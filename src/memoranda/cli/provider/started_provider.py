@@ -23,7 +23,11 @@ class StartedProvider:
         self._calls = GuardedProvider(provider, name, HealthTracker(), Redactor(config.known_secrets(home)))
 
     def call(self, hook: str, args: Mapping[str, Any], seconds: float, **facts: Any) -> Any:
-        result = self._calls.call(hook, args, facts, within=seconds)
+        # Not `call`, which also logs a failure: the command reports it.
+        pending = self._calls.start(hook, args, facts)
+        result = None if pending is None else pending.wait(seconds)
+        if result is None:
+            raise ProviderError(f"No answer within {seconds:g} s.")
         if not result.ok:
             raise ProviderError(result.error)
         return result.value
