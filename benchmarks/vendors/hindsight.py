@@ -154,6 +154,10 @@ class Hindsight(RealVendor):
         """A Python that the server's user can run: the one that runs this, if its folder may be read."""
         if self._user is None:
             return sys.executable
+        if not _others_may_enter(self.folder):
+            raise CannotRun(
+                f"PostgreSQL refuses root, and no other user may enter {self.folder}: choose another --cache"
+            )
         for python in (str(Path(sys.executable).resolve()), *_SYSTEM_PYTHONS):
             if Path(python).exists() and _others_may_enter(Path(python).resolve()):
                 return python
