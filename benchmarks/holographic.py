@@ -2,10 +2,9 @@
 
 Facts are generated: fifty people with names that share their parts, facts about one of them, facts about two, and
 distractors about no person or about a namesake. They are stored as text, so the figures include finding the names.
-Those sentences are regular. Two tasks are harder: names as people type them (only a part, or with a wrong letter), and
-`paraphrases.txt`, where a user asks for one of the facts in other words. `contradictions.py` measures how well
-contradictions are found. `python benchmarks/holographic.py` prints tables; run it with a Python that has numpy to see
-both kinds of arithmetic.
+Those sentences are regular. One task is harder: names as people type them (only a part, or with a wrong letter).
+`fact_recall.py` measures recall for questions in other words, `contradictions.py` how well contradictions are found.
+`python benchmarks/holographic.py` prints tables; run it with a Python that has numpy to see both kinds of arithmetic.
 """
 
 import argparse
@@ -19,7 +18,7 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from memoranda.providers.holographic import HolographicProvider, algebra
+from memoranda.providers.holographic import algebra
 from memoranda.providers.holographic.contradictions import find_contradictions
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import FactFilter, Retriever
@@ -27,7 +26,6 @@ from memoranda.providers.holographic.retrieval import FactFilter, Retriever
 DEPTH = 4
 SEEDS = (1, 2)
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-_PARAPHRASES = Path(__file__).with_name("paraphrases.txt")
 _FIRST = ("Ana", "Bruno", "Chidi", "Dora", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jelena")
 _LAST = ("Kovac", "Novak", "Okafor", "Marin", "Horvat", "Silva", "Tanaka", "Weber", "Larsen", "Moreau")
 _ONE = (
@@ -177,28 +175,6 @@ def probe_typed_names(store: FactStore, generated: Generated, seed: int = 0) -> 
     }
 
 
-def recall_paraphrased(generated: Generated) -> dict[str, float]:
-    """Return how often a question in other words recalls a fact among the generated ones: first, and at all."""
-    lines = [line for line in _PARAPHRASES.read_text("utf-8").splitlines() if "|" in line]
-    pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in lines)]
-    with TemporaryDirectory(dir=_MEMORY) as directory:
-        provider = HolographicProvider(Path(directory))
-        with filled_store_at(
-            Path(directory) / "holographic.db", [*(text for text, _ in generated.facts), *dict(pairs)]
-        ):
-            pass
-        provider.initialize("benchmark", hermes_home=directory)
-        try:
-            answers = [(fact, provider.prefetch(question).splitlines()) for fact, question in pairs]
-        finally:
-            provider.shutdown()
-    ranks = [next((rank for rank, line in enumerate(lines) if fact in line), None) for fact, lines in answers]
-    return {
-        "recalled first": sum(rank == 0 for rank in ranks) / len(ranks),
-        "recalled at all": sum(rank is not None for rank in ranks) / len(ranks),
-    }
-
-
 def chance_level(generated: Generated) -> dict[str, float]:
     """Return the share of right facts among all facts, which is the precision of a random choice."""
     total = len(generated.facts)
@@ -255,7 +231,7 @@ def main() -> None:
         print(f"\n{len(generated.facts)} facts, {len(generated.names)} entities, seed {seed}: precision at {DEPTH}")
         for question, value in reached.items():
             print(f"  {question:20} {value:.3f}   chance {level[question]:.3f}")
-        for question, value in (typed | recall_paraphrased(generated)).items():
+        for question, value in typed.items():
             print(f"  {question:20} {value:.3f}")
     kinds = ["numpy", "pure Python"] if algebra.fast_arithmetic() is not None else ["pure Python"]
     for kind in kinds:
