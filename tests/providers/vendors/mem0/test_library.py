@@ -168,6 +168,14 @@ def test_the_configuration_names_everything() -> None:
         library_config(values(oss_vector="qdrant"), home)
 
 
+def test_a_store_outside_the_home_belongs_in_a_backup(tmp_path: Path) -> None:
+    """Only that of the library; a folder in the home is in the backup anyway."""
+    settings = {"deployment": "oss", "oss_vector_path": str(tmp_path / "elsewhere")}
+    assert Mem0Provider(tmp_path, settings).backup_paths() == [str(tmp_path / "elsewhere")]
+    assert Mem0Provider(tmp_path, {"deployment": "oss"}).backup_paths() == []
+    assert Mem0Provider(tmp_path, settings | {"deployment": "server"}).backup_paths() == []
+
+
 def test_no_field_is_asked_for_in_vain() -> None:
     """Every field has a description, and every secret a variable."""
     assert all(isinstance(field, ConfigField) and field.description for field in FIELDS)

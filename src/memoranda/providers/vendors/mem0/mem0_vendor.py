@@ -8,6 +8,7 @@ nothing twice either.
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from memoranda.errors import PermanentProviderError
@@ -181,6 +182,14 @@ class Mem0Provider(VendorProvider):
     """Mem0 as an external memory."""
 
     vendor_class = Mem0Vendor
+
+    def backup_paths(self) -> list[str]:
+        """The folder of a local store that is not in the home."""
+        settings = self._resolve(self._home)
+        folder = (
+            settings["oss_vector_path"] if (settings["deployment"], settings["oss_vector"]) == ("oss", "local") else ""
+        )
+        return [str(Path(folder).expanduser().absolute())] if folder else []
 
 
 def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:

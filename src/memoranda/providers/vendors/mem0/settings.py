@@ -195,7 +195,7 @@ def _vector_store(settings: Mapping[str, Any], folder: Path, dimensions: int) ->
     common = {"collection_name": COLLECTION, "embedding_model_dims": dimensions}
     kind, url = settings["oss_vector"], settings["oss_vector_url"]
     if kind == "local":
-        path = settings["oss_vector_path"] or str(folder / "qdrant")
+        path = str(Path(settings["oss_vector_path"] or folder / "qdrant").expanduser().absolute())
         return {"provider": "qdrant", "config": {**common, "path": path, "on_disk": True}}
     if not url:
         raise PermanentProviderError("oss_vector_url is not set. 'memoranda provider setup mem0' asks for it.")
