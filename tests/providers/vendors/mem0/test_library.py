@@ -169,11 +169,16 @@ def test_the_configuration_names_everything() -> None:
 
 
 def test_a_store_outside_the_home_belongs_in_a_backup(tmp_path: Path) -> None:
-    """Only that of the library; a folder in the home is in the backup anyway."""
-    settings = {"deployment": "oss", "oss_vector_path": str(tmp_path / "elsewhere")}
-    assert Mem0Provider(tmp_path, settings).backup_paths() == [str(tmp_path / "elsewhere")]
-    assert Mem0Provider(tmp_path, {"deployment": "oss"}).backup_paths() == []
-    assert Mem0Provider(tmp_path, settings | {"deployment": "server"}).backup_paths() == []
+    """Only that of the library; a relative folder is in the home, and in the backup anyway."""
+    home, elsewhere = tmp_path / "home", str(tmp_path / "elsewhere")
+    settings = {"deployment": "oss", "oss_vector_path": elsewhere}
+    assert Mem0Provider(home, settings).backup_paths() == [elsewhere]
+    assert Mem0Provider(home, settings | {"oss_vector_path": "store"}).backup_paths() == []
+    assert Mem0Provider(home, {"deployment": "oss"}).backup_paths() == []
+    assert Mem0Provider(home, settings | {"deployment": "server"}).backup_paths() == []
+    assert library_config(values(oss_vector_path="store"), home)["vector_store"]["config"]["path"] == str(
+        home / "store"
+    )
 
 
 def test_no_field_is_asked_for_in_vain() -> None:

@@ -8,7 +8,6 @@ nothing twice either.
 import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from memoranda.errors import PermanentProviderError
@@ -27,7 +26,7 @@ from memoranda.providers.vendors.mem0.memory_store import (
 )
 from memoranda.providers.vendors.mem0.platform_store import PlatformStore
 from memoranda.providers.vendors.mem0.server_store import ServerStore
-from memoranda.providers.vendors.mem0.settings import FIELDS, address, library_config
+from memoranda.providers.vendors.mem0.settings import FIELDS, address, library_config, local_folder
 from memoranda.providers.vendors.mem0.tools import Mem0Tools
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
@@ -186,10 +185,10 @@ class Mem0Provider(VendorProvider):
     def backup_paths(self) -> list[str]:
         """The folder of a local store that is not in the home."""
         settings = self._resolve(self._home)
-        folder = (
-            settings["oss_vector_path"] if (settings["deployment"], settings["oss_vector"]) == ("oss", "local") else ""
-        )
-        return [str(Path(folder).expanduser().absolute())] if folder else []
+        if self._home is None or (settings["deployment"], settings["oss_vector"]) != ("oss", "local"):
+            return []
+        folder = local_folder(settings, self._home)
+        return [] if folder.is_relative_to(self._home) else [str(folder)]
 
 
 def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:

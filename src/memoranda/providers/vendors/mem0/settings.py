@@ -186,17 +186,22 @@ def library_config(settings: Mapping[str, Any], home: Path) -> dict[str, Any]:
                 "model": settings["oss_embedder_model"],
             },
         },
-        "vector_store": _vector_store(settings, folder, dimensions),
+        "vector_store": _vector_store(settings, home, dimensions),
         "history_db_path": str(folder / "history.db"),
     }
 
 
-def _vector_store(settings: Mapping[str, Any], folder: Path, dimensions: int) -> dict[str, Any]:
+def local_folder(settings: Mapping[str, Any], home: Path) -> Path:
+    """The folder of the local store; a relative one is in the home, wherever the process was started."""
+    return home / Path(settings["oss_vector_path"] or "mem0/qdrant").expanduser()
+
+
+def _vector_store(settings: Mapping[str, Any], home: Path, dimensions: int) -> dict[str, Any]:
     common = {"collection_name": COLLECTION, "embedding_model_dims": dimensions}
     kind, url = settings["oss_vector"], settings["oss_vector_url"]
     if kind == "local":
-        path = str(Path(settings["oss_vector_path"] or folder / "qdrant").expanduser().absolute())
-        return {"provider": "qdrant", "config": {**common, "path": path, "on_disk": True}}
+        path = local_folder(settings, home)
+        return {"provider": "qdrant", "config": {**common, "path": str(path), "on_disk": True}}
     if not url:
         raise PermanentProviderError("oss_vector_url is not set. 'memoranda provider setup mem0' asks for it.")
     if kind == "pgvector":
