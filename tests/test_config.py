@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda import config
+from memoranda import Memory, config
+from memoranda.config import Config
 from memoranda.errors import ConfigError, ForeignHomeError, HomeError
 from memoranda.support.home import Home
 from tests.conftest import mode, unprivileged
@@ -334,3 +335,19 @@ def test_the_environment_says_by_name_and_form_what_is_a_secret(home: Home) -> N
     address = {"DATABASE_URL": "postgres://app:address-value-08@db.example.org/app"}
     found = config.known_secrets(home, secrets | harmless | address)
     assert found == {*secrets.values(), "address-value-08"}
+
+
+@pytest.mark.parametrize(
+    "given", [Config(provider="holographic"), Config(providers=("holographic",))], ids=["provider", "providers"]
+)
+def test_a_program_may_name_its_provider_in_either_field(tmp_path: Path, given: Config) -> None:
+    """A configuration made in Python gives its sessions the provider's tools, whichever field names it."""
+    assert (given.provider, given.providers) == ("holographic", ("holographic",))
+    with Memory(Home.at(tmp_path), given) as memory, memory.session() as session:
+        assert "fact_store" in [tool.name for tool in session.tools]
+
+
+def test_a_program_cannot_name_a_provider_beside_the_providers() -> None:
+    """Two fields that contradict each other are an error, as in config.yaml."""
+    with pytest.raises(ConfigError, match="provider is mem0, which is not one of providers: holographic, honcho"):
+        Config(provider="mem0", providers=("holographic", "honcho"))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.compression.settings import CompressionSettings
 from memoranda.curated.settings import CuratedSettings
+from memoranda.errors import ConfigError
 from memoranda.llm.settings import ModelSettings
 from memoranda.prompt.settings import PromptSettings
 from memoranda.providers.settings import ProviderSettings
@@ -42,6 +43,14 @@ class Config:
     """All external memories, in the order in which they are asked."""
     toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown_keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Derive `provider` and `providers` from each other, so that a caller may give either of them."""
+        providers = self.providers or ((self.provider,) if self.provider else ())
+        if self.provider and self.provider not in providers:
+            raise ConfigError(f"provider is {self.provider}, which is not one of providers: {', '.join(providers)}.")
+        object.__setattr__(self, "providers", providers)
+        object.__setattr__(self, "provider", providers[0] if providers else "")
 
 
 DEFAULTS = Config()
