@@ -25,7 +25,7 @@ from benchmarks.vendors.machine import (
 )
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
 from memoranda.llm.model import Reply
-from memoranda.providers.vendors.openviking.uris import VikingUris
+from memoranda.providers.vendors.openviking.uris import OpenVikingUris
 from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse
 
@@ -124,7 +124,7 @@ class OpenVikingServer(RealVendor):
         return [str(self._get("/api/v1/content/read", uri=uri)) for uri in sorted(files, key=lambda uri: files[uri])]
 
     def tool_calls(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
-        memory = VikingUris("default").memory("entity", _MEMORY)
+        memory = OpenVikingUris("default").memory("entity", _MEMORY)
         return [
             ("viking_remember", {"content": _MEMORY, "category": "entity"}),
             ("viking_read", {"uri": memory}),

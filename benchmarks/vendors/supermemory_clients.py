@@ -17,9 +17,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from benchmarks.vendors.machine import install_python_packages
 from memoranda.providers.remote import RemoteClient
-from memoranda.providers.vendors.supermemory.namespace_wire import NamespaceWire
-from memoranda.providers.vendors.supermemory.v4_wire import V4Wire
-from memoranda.providers.vendors.supermemory.wire import Document, SupermemoryWire
+from memoranda.providers.vendors.supermemory.client import Document, SupermemoryClient
+from memoranda.providers.vendors.supermemory.namespace_client import NamespaceClient
+from memoranda.providers.vendors.supermemory.v4_client import V4Client
 
 _CACHE = Path(__file__).parent.parent.parent / ".cache" / "vendors" / "supermemory-clients"
 _KEY = "sm_key"
@@ -41,12 +41,12 @@ class Call(NamedTuple):
     """The same call of a client, as an expression in which `c` is the client, and of our wire."""
 
     client: str
-    ours: Callable[[SupermemoryWire], Any]
+    ours: Callable[[SupermemoryClient], Any]
 
 
 _SEARCH = Call("", lambda wire: wire.search("c1", "tea", "hybrid", 5, 10))
-_CALLS: Mapping[str, tuple[str, type[V4Wire] | type[NamespaceWire], tuple[Call, ...]]] = {
-    "v4": ("supermemory==3.50.0", V4Wire, (
+_CALLS: Mapping[str, tuple[str, type[V4Client] | type[NamespaceClient], tuple[Call, ...]]] = {
+    "v4": ("supermemory==3.50.0", V4Client, (
         Call(
             "c.documents.add(content='User: Hello.', container_tag='c1', custom_id='turn-1',"
             f" metadata={_V4_METADATA!r}, entity_context='Ana is a vet.')",
@@ -59,7 +59,7 @@ _CALLS: Mapping[str, tuple[str, type[V4Wire] | type[NamespaceWire], tuple[Call, 
         Call("c.documents.delete_bulk(container_tags=['c1'])", lambda wire: wire.delete_container("c1")),
         Call("c.documents.list(limit=1)", lambda wire: wire.check_access()),
     )),
-    "v5": ("supermemory==5.0.1", NamespaceWire, (
+    "v5": ("supermemory==5.0.1", NamespaceClient, (
         Call(
             "c.add('c1', content='User: Hello.', id='turn-1', metadata={'type': 'conversation_turn'},"
             f" date={_DATE!r}, supporting_context='Ana is a vet.')",

@@ -1,7 +1,7 @@
 """Turns become messages that the server accepts."""
 
+from memoranda.providers.vendors.honcho.client import MAX_MESSAGE_CHARS
 from memoranda.providers.vendors.honcho.turn_messages import build_messages, missing_messages
-from memoranda.providers.vendors.honcho.wire import MAX_MESSAGE_CHARS
 
 
 def test_a_short_text_is_one_message() -> None:

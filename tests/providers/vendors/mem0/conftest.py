@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memoranda.providers.vendors.mem0 import Mem0Provider
+from tests.providers.vendors.mem0.double import Mem0Double, PlatformDouble, ServerDouble
 from tests.providers.vendors.mem0.library_double import LibraryDouble
-from tests.providers.vendors.mem0.mem0_doubles import Mem0Double, PlatformDouble, ServerDouble
 from tests.providers.vendors.vendor_contract import SECRET
 
 Start = Callable[..., Mem0Provider]

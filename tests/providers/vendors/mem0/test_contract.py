@@ -7,8 +7,8 @@ import pytest
 
 from memoranda.providers.vendors.mem0 import Mem0Provider
 from tests.providers.vendors.mem0.conftest import settings_for
+from tests.providers.vendors.mem0.double import PlatformDouble, ServerDouble
 from tests.providers.vendors.mem0.library_double import LibraryDouble
-from tests.providers.vendors.mem0.mem0_doubles import PlatformDouble, ServerDouble
 from tests.providers.vendors.vendor_contract import VendorContract
 
 

@@ -9,8 +9,8 @@ import pytest
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.vendors.mem0 import Mem0Provider
 from tests.providers.vendors.mem0.conftest import Start, settings_for
+from tests.providers.vendors.mem0.double import Mem0Double, PlatformDouble, ServerDouble
 from tests.providers.vendors.mem0.library_double import LibraryDouble
-from tests.providers.vendors.mem0.mem0_doubles import Mem0Double, PlatformDouble, ServerDouble
 from tests.providers.vendors.vendor_service import read_recording
 
 Double = Any

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.providers.vendors.openviking import OpenVikingProvider
-from tests.providers.vendors.openviking.viking_server import VikingDouble
+from tests.providers.vendors.openviking.double import VikingDouble
 
 Start = Callable[..., OpenVikingProvider]
 

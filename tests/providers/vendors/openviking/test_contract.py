@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.providers.vendors.openviking import OpenVikingProvider
-from tests.providers.vendors.openviking.viking_server import VikingDouble
+from tests.providers.vendors.openviking.double import VikingDouble
 from tests.providers.vendors.vendor_contract import SECRET, VendorContract
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.providers.vendors.openviking import OpenVikingProvider
 from tests.providers.vendors.openviking.conftest import Start
-from tests.providers.vendors.openviking.viking_server import VikingDouble
+from tests.providers.vendors.openviking.double import VikingDouble
 
 MEMORIES = "viking://user/default/memories"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.providers.vendors.retaindb import RetainDBProvider
-from tests.providers.vendors.retaindb.retaindb_doubles import LocalDouble, ServerDouble
+from tests.providers.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.providers.vendors.vendor_contract import SECRET
 
 Start = Callable[..., RetainDBProvider]

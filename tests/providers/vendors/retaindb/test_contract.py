@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.providers.vendors.retaindb import RetainDBProvider
 from tests.providers.vendors.retaindb.conftest import settings_for
-from tests.providers.vendors.retaindb.retaindb_doubles import LocalDouble, ServerDouble
+from tests.providers.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.providers.vendors.vendor_contract import VendorContract
 
 

@@ -28,7 +28,7 @@ class ByteRoverTools:
         self._search = search
         self._curate = curate
 
-    def all(self) -> list[VendorTool]:
+    def tools(self) -> list[VendorTool]:
         query: dict[str, Any] = {"type": "string", "description": "A question in plain words."}
         content: dict[str, Any] = {"type": "string", "description": "Knowledge worth keeping, with its context."}
         return [

@@ -1,5 +1,5 @@
 """The provider for Hindsight: facts, entities and observations that a server extracts from conversations."""
 
-from memoranda.providers.vendors.hindsight.provider import HindsightProvider
+from memoranda.providers.vendors.hindsight.vendor import HindsightProvider
 
 __all__ = ["HindsightProvider"]

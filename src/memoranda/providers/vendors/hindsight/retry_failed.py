@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from memoranda.errors import ProviderError
-from memoranda.providers.vendors.hindsight.bank import FailedOperation, HindsightBank
+from memoranda.providers.vendors.hindsight.client import FailedOperation, HindsightClient
 from memoranda.providers.vendors.sent_record import SentRecord
 
 _log = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ class FailedItemRetrier:
     item is retried three times here; the count is in the record of what was sent, and survives restarts.
     """
 
-    def __init__(self, bank: HindsightBank, sent: SentRecord, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bank = bank
+    def __init__(self, client: HindsightClient, sent: SentRecord, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
         self._sent = sent
         self._clock = clock
         self._next_check = clock()
@@ -43,7 +43,7 @@ class FailedItemRetrier:
         """Retry every failed item, because a person asks, and report them in a sentence; empty if there is none."""
         failures = self._own_failures()
         for operation in failures:
-            self._bank.retry(operation.id)
+            self._client.retry(operation.id)
         if not failures:
             return ""
         return (
@@ -58,14 +58,14 @@ class FailedItemRetrier:
             if retries >= _MAX_RETRIES:
                 given_up.append(operation)
                 continue
-            self._bank.retry(operation.id)
+            self._client.retry(operation.id)
             self._sent.add(KIND, operation.id, str(retries + 1))
             _log.warning("Hindsight could not process %s and tries again: %s", operation.document_id, operation.error)
         if given_up:
             _log.error("%s 'memoranda provider test hindsight' has them processed again.", _describe(given_up))
 
     def _own_failures(self) -> list[FailedOperation]:
-        found = self._bank.failed_operations()
+        found = self._client.failed_operations()
         return [operation for operation in found if operation.document_id.startswith(DOCUMENT_PREFIX)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.setup import ConfigField
-from memoranda.providers.vendors.hindsight.bank import MAX_BANK_CHARS, RecallOptions
+from memoranda.providers.vendors.hindsight.client import MAX_BANK_CHARS, RecallOptions
 from memoranda.providers.vendors.peer_names import encode_name
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT

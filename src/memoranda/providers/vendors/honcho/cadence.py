@@ -2,7 +2,7 @@
 
 import threading
 
-from memoranda.providers.vendors.honcho.wire import REASONING_LEVELS
+from memoranda.providers.vendors.honcho.client import REASONING_LEVELS
 
 _MAX_BACKOFF = 8
 # A message of this many characters deserves one level, or two levels, more of reasoning.

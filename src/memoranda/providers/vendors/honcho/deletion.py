@@ -6,9 +6,9 @@ conclusions of this home are deleted.
 
 from collections.abc import Collection
 
+from memoranda.providers.vendors.honcho.client import HonchoClient
 from memoranda.providers.vendors.honcho.names import HonchoNames
 from memoranda.providers.vendors.honcho.turn_messages import SOURCE
-from memoranda.providers.vendors.honcho.wire import HonchoWire
 from memoranda.providers.vendors.sent_record import SentItem
 
 MARK = {"source": SOURCE}
@@ -16,12 +16,12 @@ MARK = {"source": SOURCE}
 
 
 def delete_sessions(
-    wire: HonchoWire, names: HonchoNames, sent: Collection[SentItem], session_ids: Collection[str]
+    client: HonchoClient, names: HonchoNames, sent: Collection[SentItem], session_ids: Collection[str]
 ) -> tuple[list[SentItem], list[str]]:
     """Delete some conversations and what was stored in them; returns what is gone, and what remains."""
     items = [item for item in sent if item.session_id in session_ids]
     stored = [item for item in items if item.kind != "turn"]
-    _delete_conclusions(wire, stored)
+    _delete_conclusions(client, stored)
     if names.shares_session:
         return stored, [
             "the messages of these conversations: they share one session with all others, and Honcho deletes no single"
@@ -29,37 +29,37 @@ def delete_sessions(
             *_remaining(names),
         ]
     for session_id in session_ids:
-        wire.delete_session(names.session(session_id))
+        client.delete_session(names.session(session_id))
     return items, _remaining(names)
 
 
 def delete_everything(
-    wire: HonchoWire, names: HonchoNames, sent: Collection[SentItem]
+    client: HonchoClient, names: HonchoNames, sent: Collection[SentItem]
 ) -> tuple[list[SentItem], list[str]]:
     """Delete all sessions that Memoranda created for the user, with conclusions and cards of the two peers.
 
     What peers that other programs use know about themselves and each other stays.
     """
-    for session in [str(row["id"]) for row in wire.list_sessions(names.user, MARK)]:
-        wire.delete_session(session)
-    _delete_conclusions(wire, sent)
+    for session in [str(row["id"]) for row in client.list_sessions(names.user, MARK)]:
+        client.delete_session(session)
+    _delete_conclusions(client, sent)
     for observer, observed in names.views():
         if observer in names.shared_peers and observed in names.shared_peers:
             continue
-        for conclusion in [str(row["id"]) for row in wire.list_conclusions(observer, observed)]:
-            wire.delete_conclusion(conclusion)
-        if wire.get_card(observer, observed):
-            wire.set_card(observer, observed, [])
+        for conclusion in [str(row["id"]) for row in client.list_conclusions(observer, observed)]:
+            client.delete_conclusion(conclusion)
+        if client.get_card(observer, observed):
+            client.set_card(observer, observed, [])
     elsewhere = [
         f"what {peer} learned elsewhere, and its card: other programs may use it" for peer in names.shared_peers
     ]
     return list(sent), [*elsewhere, *_remaining(names)]
 
 
-def _delete_conclusions(wire: HonchoWire, items: Collection[SentItem]) -> None:
+def _delete_conclusions(client: HonchoClient, items: Collection[SentItem]) -> None:
     for item in items:
         if item.kind != "turn" and item.remote_id:
-            wire.delete_conclusion(item.remote_id)
+            client.delete_conclusion(item.remote_id)
 
 
 def _remaining(names: HonchoNames) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.providers.vendors.honcho.cadence import Cadence, pass_levels, reasoning_level
+from memoranda.providers.vendors.honcho.client import HonchoClient, Row
 from memoranda.providers.vendors.honcho.names import HonchoNames
-from memoranda.providers.vendors.honcho.wire import HonchoWire, Row
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.support.shorten import shorten_end
 
@@ -37,8 +37,8 @@ _TRIVIAL = frozenset({
 class HonchoRecall:
     """Recall of one provider; remembers the turns of each session for the cadences."""
 
-    def __init__(self, wire: HonchoWire, names: HonchoNames, settings: Mapping[str, Any]) -> None:
-        self._wire = wire
+    def __init__(self, client: HonchoClient, names: HonchoNames, settings: Mapping[str, Any]) -> None:
+        self._client = client
         self._names = names
         self._settings = settings
         self._lock = threading.Lock()
@@ -94,16 +94,16 @@ class HonchoRecall:
     def _search(self, query: str, limit: int, deadline: float, session_id: str) -> list[RecalledItem]:
         """All that is found in time: the context needs no embedding of the query, and is usually there first."""
         session, names = self._names.session(session_id), self._names
-        context = self._wire.get_session_context(
+        context = self._client.get_session_context(
             session, names.observer, names.user, tokens=_SUMMARY_TOKENS, timeout=_seconds_until(deadline)
         )
         items = context_items(context)
         try:
-            conclusions = self._wire.query_conclusions(
+            conclusions = self._client.query_conclusions(
                 query, names.observer, names.user, limit, timeout=_seconds_until(deadline)
             )
             items += [_item(row, "conclusion") for row in conclusions]
-            messages = self._wire.search_messages(
+            messages = self._client.search_messages(
                 query, names.both, _MAX_MESSAGES, except_session=session, timeout=_seconds_until(deadline)
             )
         except ProviderError as error:
@@ -128,7 +128,7 @@ class HonchoRecall:
         for level in pass_levels(options["dialecticDepth"], base):
             asked = _NEXT_PASS.format(question=question, answer=answer) if answer else question
             try:
-                found = self._wire.chat(asked, names.observer, names.user, level, _seconds_until(deadline))
+                found = self._client.chat(asked, names.observer, names.user, level, _seconds_until(deadline))
             except ProviderError:
                 if not answer:
                     raise

@@ -2,7 +2,7 @@
 
 from memoranda.providers.settings import MODES
 from memoranda.providers.setup import ConfigField
-from memoranda.providers.vendors.honcho.wire import MAX_MESSAGE_CHARS, REASONING_LEVELS
+from memoranda.providers.vendors.honcho.client import MAX_MESSAGE_CHARS, REASONING_LEVELS
 from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT
 
 CLOUD = "https://api.honcho.dev"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from memoranda.providers.vendors.honcho.client import MAX_CONCLUSION_CHARS, REASONING_LEVELS, HonchoClient, Row
 from memoranda.providers.vendors.honcho.names import HonchoNames
-from memoranda.providers.vendors.honcho.wire import MAX_CONCLUSION_CHARS, REASONING_LEVELS, HonchoWire, Row
 from memoranda.providers.vendors.sent_record import SentRecord
 from memoranda.providers.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
@@ -43,15 +43,15 @@ class HonchoTools:
     """Runs the tools for one user: other peers of the workspace cannot be asked about."""
 
     def __init__(
-        self, wire: HonchoWire, names: HonchoNames, sent: SentRecord, timeout: float, *, may_write: bool
+        self, client: HonchoClient, names: HonchoNames, sent: SentRecord, timeout: float, *, may_write: bool
     ) -> None:
-        self._wire = wire
+        self._client = client
         self._names = names
         self._sent = sent
         self._timeout = timeout
         self._may_write = may_write
 
-    def offered(self) -> Sequence[VendorTool]:
+    def tools(self) -> Sequence[VendorTool]:
         """The tools, with their handlers."""
         return (
             VendorTool(
@@ -93,8 +93,8 @@ class HonchoTools:
         observer, observed = self._view(args)
         if "card" in args:
             self._prepare_write("honcho_profile")
-            return {"card": self._wire.set_card(observer, observed, args["card"])}
-        card = self._wire.get_card(observer, observed)
+            return {"card": self._client.set_card(observer, observed, args["card"])}
+        card = self._client.get_card(observer, observed)
         return {"card": card} if card else {"card": [], "hint": "No card yet: Honcho writes it as it learns."}
 
     def _search(self, args: JsonObject, session_id: str) -> JsonObject:
@@ -102,7 +102,7 @@ class HonchoTools:
         authors = self._names.both if observed == self._names.user else (observed,)
         left = args["max_tokens"] * _CHARS_PER_TOKEN
         results = []
-        for row in self._wire.search_messages(args["query"], authors, 20):
+        for row in self._client.search_messages(args["query"], authors, 20):
             text = shorten_end(str(row.get("content") or ""), min(_MAX_EXCERPT_CHARS, left))
             if not text:
                 break
@@ -112,7 +112,7 @@ class HonchoTools:
 
     def _context(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
-        context = self._wire.get_session_context(self._names.session(session_id), observer, observed, tokens=2_000)
+        context = self._client.get_session_context(self._names.session(session_id), observer, observed, tokens=2_000)
         summary = context.get("summary")
         return {
             "summary": summary.get("content") if isinstance(summary, dict) else None,
@@ -126,7 +126,7 @@ class HonchoTools:
 
     def _reasoning(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
-        answer = self._wire.chat(args["query"], observer, observed, args["reasoning_level"], self._timeout)
+        answer = self._client.chat(args["query"], observer, observed, args["reasoning_level"], self._timeout)
         return {"result": answer} if answer else {"result": "", "hint": "Honcho knows nothing about this yet."}
 
     def _conclude(self, args: JsonObject, session_id: str) -> JsonObject:
@@ -143,23 +143,23 @@ class HonchoTools:
         if len(args["conclusion"]) > MAX_CONCLUSION_CHARS:
             raise ToolArgumentError(f"A conclusion has at most {MAX_CONCLUSION_CHARS:,} characters.")
         self._prepare_write("honcho_conclude")
-        row = self._wire.add_conclusion(args["conclusion"], observer, observed)
+        row = self._client.add_conclusion(args["conclusion"], observer, observed)
         self._sent.add("conclusion", str(row.get("id")), str(row.get("id")), session_id)
         return {"result": "stored", "id": row.get("id")}
 
     def _list(self, observer: str, observed: str, query: str) -> list[JsonObject]:
         if query:
-            rows = self._wire.query_conclusions(query, observer, observed, 10)
+            rows = self._client.query_conclusions(query, observer, observed, 10)
         else:
-            rows = list(islice(self._wire.list_conclusions(observer, observed), _MAX_LISTED))
+            rows = list(islice(self._client.list_conclusions(observer, observed), _MAX_LISTED))
         return [{"id": row.get("id"), "content": row.get("content"), "time": row.get("created_at")} for row in rows]
 
     def _delete(self, conclusion_id: str) -> JsonObject:
         """Delete a conclusion of this user's peers: the id of another user's is an unknown one."""
         self._prepare_write("honcho_conclude")
         for observer, observed in self._names.views():
-            if any(self._wire.list_conclusions(observer, observed, conclusion_id)):
-                self._wire.delete_conclusion(conclusion_id)
+            if any(self._client.list_conclusions(observer, observed, conclusion_id)):
+                self._client.delete_conclusion(conclusion_id)
                 return {"result": "deleted", "id": conclusion_id}
         raise ToolArgumentError(f"There is no conclusion {conclusion_id[:60]!r}; list shows the ids.")
 
@@ -168,7 +168,7 @@ class HonchoTools:
         if not self._may_write:
             raise ToolArgumentError(f"{tool} cannot write in this session: only the main conversation writes.")
         for peer in self._names.both:
-            self._wire.create_peer(peer)
+            self._client.create_peer(peer)
 
     def _view(self, args: JsonObject) -> tuple[str, str]:
         """Who observes whom; the assistant is seen by itself."""

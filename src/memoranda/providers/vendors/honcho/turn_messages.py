@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memoranda.providers.vendors.honcho.wire import MAX_MESSAGE_CHARS
+from memoranda.providers.vendors.honcho.client import MAX_MESSAGE_CHARS
 from memoranda.providers.vendors.text_parts import split_text
 
 SOURCE = "memoranda"

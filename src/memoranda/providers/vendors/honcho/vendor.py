@@ -6,20 +6,23 @@ from typing import Any, ClassVar
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.honcho import deletion, guidance
+from memoranda.providers.vendors.honcho.client import MAX_CONCLUSION_CHARS, MAX_MESSAGES_PER_CALL, HonchoClient
 from memoranda.providers.vendors.honcho.names import HonchoNames
 from memoranda.providers.vendors.honcho.recall import HonchoRecall
 from memoranda.providers.vendors.honcho.settings import CLOUD, FIELDS
 from memoranda.providers.vendors.honcho.tools import HonchoTools
 from memoranda.providers.vendors.honcho.turn_messages import build_messages, missing_messages
-from memoranda.providers.vendors.honcho.wire import MAX_CONCLUSION_CHARS, MAX_MESSAGES_PER_CALL, HonchoWire
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, SessionSwitch, Turn
+from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
 from memoranda.support.shorten import shorten_end
+
+_CHARS_PER_TOKEN = 4
 
 
 class HonchoVendor(Vendor):
@@ -48,7 +51,7 @@ class HonchoVendor(Vendor):
     def open(self) -> None:
         settings = self.settings
         key = settings["api_key"]
-        self._client = RemoteClient(
+        self._http = RemoteClient(
             self.name,
             settings["baseUrl"].rstrip("/").removesuffix("/v3"),
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -56,19 +59,19 @@ class HonchoVendor(Vendor):
             allow_http=settings["allow_http"],
         )
         self._names = HonchoNames.resolve(self.scope, settings)
-        self._wire = HonchoWire(self._client, self._names.workspace)
-        self._recall = HonchoRecall(self._wire, self._names, settings)
+        self._client = HonchoClient(self._http, self._names.workspace)
+        self._recall = HonchoRecall(self._client, self._names, settings)
         self._tools = HonchoTools(
-            self._wire, self._names, self.sent, settings["timeout"], may_write=self.scope.accepts_writes
+            self._client, self._names, self.sent, settings["timeout"], may_write=self.scope.accepts_writes
         )
         self._prepared: set[str] = set()
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     def test_connection(self) -> str:
-        self._wire.create_workspace()
-        waiting = self._wire.queue_status().get("pending_work_units")
+        self._client.create_workspace()
+        waiting = self._client.queue_status().get("pending_work_units")
         return f"Honcho answers for the workspace {self._names.workspace}; {waiting} tasks wait for its deriver."
 
     @property
@@ -95,11 +98,11 @@ class HonchoVendor(Vendor):
         created_at = turn.iso_time
         messages = build_messages(texts, turn.key, created_at, self.settings["messageMaxChars"])
         if turn.may_be_stored and messages:
-            messages = missing_messages(messages, self._wire.find_messages(session, {"key": turn.key}))
+            messages = missing_messages(messages, self._client.find_messages(session, {"key": turn.key}))
         if messages:
             self._prepare_session(session, turn.session_id)
         for first in range(0, len(messages), MAX_MESSAGES_PER_CALL):
-            self._wire.add_messages(session, messages[first : first + MAX_MESSAGES_PER_CALL])
+            self._client.add_messages(session, messages[first : first + MAX_MESSAGES_PER_CALL])
         return session
 
     def store_memory_write(self, write: MemoryWrite) -> str | None:
@@ -108,38 +111,48 @@ class HonchoVendor(Vendor):
         observer = names.observer if write.target == "user" else names.assistant
         observed = names.user if write.target == "user" else names.assistant
         for peer in names.both:
-            self._wire.create_peer(peer)
+            self._client.create_peer(peer)
         if write.action in ("replace", "remove") and write.old_text:
             for row in self._same_conclusions(write.old_text, observer, observed):
-                self._wire.delete_conclusion(row["id"])
+                self._client.delete_conclusion(row["id"])
         content = _conclusion_text(write.content)
         if write.action == "remove" or not content:
             return None
         same = self._same_conclusions(content, observer, observed)
-        row = same[0] if same else self._wire.add_conclusion(content, observer, observed)
+        row = same[0] if same else self._client.add_conclusion(content, observer, observed)
         return str(row.get("id") or "")
 
     def tools(self) -> Sequence[VendorTool]:
-        return self._tools.offered()
+        return self._tools.tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         self._prepared.clear()
         self._recall.reset()
         if session_ids is None:
-            return deletion.delete_everything(self._wire, self._names, self.sent.items())
-        return deletion.delete_sessions(self._wire, self._names, self.sent.items(), session_ids)
+            return deletion.delete_everything(self._client, self._names, self.sent.items())
+        return deletion.delete_sessions(self._client, self._names, self.sent.items(), session_ids)
 
     def _prepare_session(self, session: str, session_id: str) -> None:
         """Create a session with its peers, once per process: a session that a message creates has no observers."""
         if session not in self._prepared:
-            self._wire.create_session(session, self._names.session_peers(), {**deletion.MARK, "session": session_id})
+            self._client.create_session(session, self._names.session_peers(), {**deletion.MARK, "session": session_id})
             self._prepared.add(session)
 
     def _same_conclusions(self, text: str, observer: str, observed: str) -> list[dict[str, Any]]:
         """The conclusions with exactly this text; they have no metadata by which to find them."""
         wanted = _conclusion_text(text)
-        rows = self._wire.query_conclusions(wanted, observer, observed, 20) if wanted else []
+        rows = self._client.query_conclusions(wanted, observer, observed, 20) if wanted else []
         return [row for row in rows if row.get("content") == wanted]
+
+
+class HonchoProvider(VendorProvider):
+    """Honcho as an external memory; the setting contextTokens narrows the common limit of recalled text."""
+
+    vendor_class = HonchoVendor
+
+    def limits(self) -> Mapping[str, Any]:
+        tokens = self._open_vendor().settings["contextTokens"]
+        return {**super().limits()} | ({"recall_chars": tokens * _CHARS_PER_TOKEN} if tokens else {})
 
 
 def _conclusion_text(text: str) -> str:

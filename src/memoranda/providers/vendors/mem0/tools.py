@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from memoranda.providers.vendors.mem0.memory_store import Mem0Memory, MemoryStore
+from memoranda.providers.vendors.mem0.client import Mem0Client, Mem0Memory
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
 _MEMORY_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -18,8 +18,8 @@ Search = Callable[[str, int, bool | None], list[Mem0Memory]]
 class Mem0Tools:
     """The tools of one user. `remember` stores a text for a session; `search` finds memories of the user."""
 
-    def __init__(self, store: MemoryStore, user_id: str, remember: Remember, search: Search) -> None:
-        self._store = store
+    def __init__(self, store: Mem0Client, user_id: str, remember: Remember, search: Search) -> None:
+        self._client = store
         self._user_id = user_id
         self._remember = remember
         self._search = search
@@ -79,7 +79,7 @@ class Mem0Tools:
         )
 
     def _profile(self, args: dict[str, Any], session_id: str) -> Any:
-        memories = sorted(self._store.memories(self._user_id, _PROFILE_LIMIT), key=lambda memory: memory.time or "")
+        memories = sorted(self._client.memories(self._user_id, _PROFILE_LIMIT), key=lambda memory: memory.time or "")
         if not memories:
             return {"result": "Mem0 remembers nothing about the user yet."}
         return {"memories": [_shown(memory) for memory in memories], "count": len(memories)}
@@ -97,11 +97,11 @@ class Mem0Tools:
     def _update(self, args: dict[str, Any], session_id: str) -> Any:
         if self._own_memory(args["memory_id"]) is None:
             return _unknown(args["memory_id"])
-        self._store.update(args["memory_id"], args["text"])
+        self._client.update(args["memory_id"], args["text"])
         return {"result": "Updated in Mem0."}
 
     def _delete(self, args: dict[str, Any], session_id: str) -> Any:
-        if self._own_memory(args["memory_id"]) is None or not self._store.delete(args["memory_id"]):
+        if self._own_memory(args["memory_id"]) is None or not self._client.delete(args["memory_id"]):
             return _unknown(args["memory_id"])
         return {"result": "Deleted from Mem0."}
 
@@ -109,7 +109,7 @@ class Mem0Tools:
         """A memory of this user: an id alone is no permission to change what belongs to another user."""
         if not _MEMORY_ID.fullmatch(memory_id):
             return None
-        memory = self._store.get(memory_id)
+        memory = self._client.get(memory_id)
         return memory if memory is not None and memory.user_id == self._user_id else None
 
 

@@ -12,7 +12,7 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.message_text import plain_text
 from memoranda.providers.provider import Message
 from memoranda.providers.vendors.openviking.client import CONFLICT, MAX_BATCH, NOT_FOUND, JsonObject, OpenVikingClient
-from memoranda.providers.vendors.openviking.uris import VikingUris
+from memoranda.providers.vendors.openviking.uris import OpenVikingUris
 from memoranda.support.shorten import shorten_end
 
 _MAX_TEXT_CHARS = 20_000
@@ -34,7 +34,7 @@ def archive_session(client: OpenVikingClient, session_id: str, messages: Sequenc
     client.commit(session_id)
 
 
-def delete_archive(client: OpenVikingClient, session_id: str, uris: VikingUris) -> list[str]:
+def delete_archive(client: OpenVikingClient, session_id: str, uris: OpenVikingUris) -> list[str]:
     """Delete a session and the memories that were extracted from it; returns the memories that stay.
 
     A memory that the session only changed belongs to other sessions as well, so it stays.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.vendors.openviking.client import NOT_FOUND, JsonObject, Level, OpenVikingClient
 from memoranda.providers.vendors.openviking.turn_file import recalled_items
-from memoranda.providers.vendors.openviking.uris import CATEGORIES, SHARED_RESOURCES, VikingUris
+from memoranda.providers.vendors.openviking.uris import CATEGORIES, SHARED_RESOURCES, OpenVikingUris
 from memoranda.providers.vendors.vendor_tool import ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
 
@@ -20,17 +20,17 @@ _MAX_WAIT = 300
 _URI = {"type": "string", "description": "A viking:// address, as viking_search and viking_browse return it."}
 
 
-class VikingTools:
+class OpenVikingTools:
     """The tools of one user. `uris` is a function, because the server is asked for the user's name at first."""
 
     def __init__(
-        self, client: OpenVikingClient, uris: Callable[[], VikingUris], record: Callable[[str, str, str], None]
+        self, client: OpenVikingClient, uris: Callable[[], OpenVikingUris], record: Callable[[str, str, str], None]
     ) -> None:
         self._client = client
         self._uris = uris
         self._record = record
 
-    def all(self) -> list[VendorTool]:
+    def tools(self) -> list[VendorTool]:
         return [*self._reading(), *self._writing()]
 
     def _reading(self) -> list[VendorTool]:

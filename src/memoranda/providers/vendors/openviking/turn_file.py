@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memoranda.providers.vendors.openviking.client import score_of
-from memoranda.providers.vendors.openviking.uris import VikingUris, category_of
+from memoranda.providers.vendors.openviking.uris import OpenVikingUris, category_of
 from memoranda.providers.vendors.recalled_item import RecalledItem
 
 _TIME_LINE = re.compile(r"\A(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\n\n")
@@ -21,7 +21,9 @@ def format_delegation(task: str, result: str, time: float) -> str:
     return f"{_timestamp(time)}\n\nDelegated task: {task.strip()}\n\nResult: {result.strip()}\n"
 
 
-def recalled_items(hits: Iterable[Mapping[str, Any]], uris: VikingUris, min_score: float = 0.0) -> list[RecalledItem]:
+def recalled_items(
+    hits: Iterable[Mapping[str, Any]], uris: OpenVikingUris, min_score: float = 0.0
+) -> list[RecalledItem]:
     """The hits that are files of this user with a sufficient score.
 
     Summaries of directories are no memories: without this, they take the first places of every search.

@@ -30,7 +30,7 @@ _SUMMARY = re.compile(r"/\.(?:abstract|overview)\.md$")
 
 
 @dataclass(frozen=True, slots=True)
-class VikingUris:
+class OpenVikingUris:
     """The addresses of a user; `peer` is empty for the owner of the default profile."""
 
     user: str

@@ -1,5 +1,5 @@
 """RetainDB: memories with types and scopes, and files, in its cloud, on a server of yours, or in its local program."""
 
-from memoranda.providers.vendors.retaindb.retaindb_vendor import RetainDBProvider
+from memoranda.providers.vendors.retaindb.vendor import RetainDBProvider
 
 __all__ = ["RetainDBProvider"]

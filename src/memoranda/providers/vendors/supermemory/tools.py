@@ -35,7 +35,7 @@ class SupermemoryTools:
         self._calls = calls
         self._containers = containers
 
-    def all(self) -> Sequence[VendorTool]:
+    def tools(self) -> Sequence[VendorTool]:
         content, query = _described(guidance.CONTENT), _described(guidance.QUERY)
         metadata = {"type": "object", "description": guidance.METADATA}
         which = {"id": _described(guidance.FORGET_ID), "query": _described(guidance.FORGET_QUERY)}

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.vendors.sent_record import SentItem, SentRecord
-from memoranda.providers.vendors.zep.wire import ZepWire
+from memoranda.providers.vendors.zep.client import ZepClient
 
 SOURCE = "memoranda"
 IDS = ("user", "thread", "threads_found")
@@ -22,8 +22,8 @@ Result = TypeVar("Result")
 class ZepDirectory:
     """Finds or creates the user and the threads of one user of a home. Thread-safe."""
 
-    def __init__(self, wire: ZepWire, sent: SentRecord, user_id: str) -> None:
-        self._wire = wire
+    def __init__(self, client: ZepClient, sent: SentRecord, user_id: str) -> None:
+        self._client = client
         self._sent = sent
         self._user_id = user_id
         self._lock = threading.RLock()
@@ -33,7 +33,7 @@ class ZepDirectory:
         known = self._sent.find("user", self._user_id)
         if known:
             return known
-        found = self._wire.look_up_user(self._user_id, timeout)
+        found = self._client.look_up_user(self._user_id, timeout)
         return self._remember("user", self._user_id, str(found["uuid"])) if found and found.get("uuid") else ""
 
     def find_thread(self, session_id: str) -> str:
@@ -78,8 +78,8 @@ class ZepDirectory:
         with self._lock:
             if known := self.find_user():
                 return known
-            row = self._wire.create_user(self._user_id, {"source": SOURCE})
-            row = row or self._wire.look_up_user(self._user_id)
+            row = self._client.create_user(self._user_id, {"source": SOURCE})
+            row = row or self._client.look_up_user(self._user_id)
             if not row or not row.get("uuid"):
                 raise TemporaryProviderError(f"Zep has not created the user {self._user_id} yet.")
             self._remember("threads_found", self._user_id, "")
@@ -94,15 +94,15 @@ class ZepDirectory:
                 self._find_threads(user_uuid)
                 if known := self.find_thread(session_id):
                     return known
-            row = self._wire.create_thread(user_uuid)
+            row = self._client.create_thread(user_uuid)
             if not row.get("uuid"):
                 raise TemporaryProviderError("Zep gave the new thread no id.")
             return self._remember_thread(session_id, str(row["uuid"]))
 
     def _find_threads(self, user_uuid: str) -> None:
         """Fill an empty record with the threads that Zep has, by the conversations that their messages name."""
-        for thread in self._wire.list_threads(user_uuid):
-            first = self._wire.oldest_message(str(thread["uuid"])) or {}
+        for thread in self._client.list_threads(user_uuid):
+            first = self._client.oldest_message(str(thread["uuid"])) or {}
             about = first.get("metadata") or {}
             if about.get("source") == SOURCE and about.get("session"):
                 self._remember_thread(str(about["session"]), str(thread["uuid"]))

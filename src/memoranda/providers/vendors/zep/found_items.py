@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.zep.wire import Row
+from memoranda.providers.vendors.zep.client import Row
 
 
 def fact_items(edges: list[Row]) -> list[RecalledItem]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from memoranda.providers.vendors.sent_record import SentRecord
 from memoranda.providers.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
+from memoranda.providers.vendors.zep.client import MAX_EPISODE_CHARS, Row, ZepClient
 from memoranda.providers.vendors.zep.directory import SOURCE, ZepDirectory
 from memoranda.providers.vendors.zep.found_items import is_current
-from memoranda.providers.vendors.zep.wire import MAX_EPISODE_CHARS, Row, ZepWire
 from memoranda.support.shorten import shorten_end
 
 # What a model asks for, and what Zep calls it.
@@ -28,12 +28,12 @@ _MAX_CHARS: JsonObject = {"type": "integer", "default": 3_000, "minimum": 200, "
 class ZepTools:
     """Runs the tools for one user: every request names the user's own graph."""
 
-    def __init__(self, wire: ZepWire, directory: ZepDirectory, sent: SentRecord) -> None:
-        self._wire = wire
+    def __init__(self, client: ZepClient, directory: ZepDirectory, sent: SentRecord) -> None:
+        self._client = client
         self._directory = directory
         self._sent = sent
 
-    def offered(self) -> Sequence[VendorTool]:
+    def tools(self) -> Sequence[VendorTool]:
         """The tools, with their handlers."""
         content = {"type": "string", "description": "The fact, in a sentence."}
         item_id = {"type": "string", "description": "The id of a fact or a message that zep_search returned."}
@@ -67,12 +67,12 @@ class ZepTools:
 
     def _search(self, args: JsonObject, session_id: str) -> JsonObject:
         user = self._directory.find_user()
-        rows = self._wire.search(user, _SCOPES[args["scope"]], args["query"], args["limit"]) if user else []
+        rows = self._client.search(user, _SCOPES[args["scope"]], args["query"], args["limit"]) if user else []
         return {"results": [_result(row) for row in rows], "count": len(rows)}
 
     def _context(self, args: JsonObject, session_id: str) -> JsonObject:
         user = self._directory.find_user()
-        return {"context": self._wire.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
+        return {"context": self._client.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
 
     def _remember(self, args: JsonObject, session_id: str) -> JsonObject:
         content = args["content"].replace("\x00", "").strip()
@@ -85,7 +85,7 @@ class ZepTools:
             "metadata": {"source": SOURCE},
             "reference_time": datetime.now(UTC).isoformat(),
         }
-        row = self._directory.with_user(lambda user: self._wire.add_episode(user, episode, key))
+        row = self._directory.with_user(lambda user: self._client.add_episode(user, episode, key))
         self._sent.add("episode", str(row.get("uuid")), str(row.get("uuid")), session_id)
         return {"result": "stored", "id": row.get("uuid")}
 
@@ -97,9 +97,9 @@ class ZepTools:
             raise ToolArgumentError("id must be one that zep_search returned.") from None
         user = self._directory.find_user()
         for what in ("edges", "episodes") if user else ():
-            found = self._wire.get_item(user, what, item)
+            found = self._client.get_item(user, what, item)
             if found is not None and found.get("user_uuid") in (None, user):
-                self._wire.delete_item(user, what, item)
+                self._client.delete_item(user, what, item)
                 return {"result": "deleted", "id": item}
         raise ToolArgumentError(f"There is nothing with the id {item}.")
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from memoranda.providers.vendors.text_parts import split_text
+from memoranda.providers.vendors.zep.client import MAX_MESSAGE_CHARS, MAX_MESSAGES_PER_CALL
 from memoranda.providers.vendors.zep.directory import SOURCE
-from memoranda.providers.vendors.zep.wire import MAX_MESSAGE_CHARS, MAX_MESSAGES_PER_CALL
 
 _NAMESPACE = uuid.UUID("2f0f3a52-57f3-5f0e-8f5e-0d6f1f3f7a10")
 

@@ -10,14 +10,15 @@ from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
 from memoranda.providers.vendors.vendor_tool import VendorTool
+from memoranda.providers.vendors.zep.client import MAX_EPISODE_CHARS, ZepClient
 from memoranda.providers.vendors.zep.directory import IDS, SOURCE, ZepDirectory
 from memoranda.providers.vendors.zep.found_items import context_items, fact_items
 from memoranda.providers.vendors.zep.tools import ZepTools
 from memoranda.providers.vendors.zep.turn_messages import batches, build_messages, idempotency_key, missing_messages
-from memoranda.providers.vendors.zep.wire import MAX_EPISODE_CHARS, ZepWire
 from memoranda.support.shorten import shorten_end
 
 CLOUD = "https://api.getzep.com/api/v4"
@@ -58,21 +59,21 @@ class ZepVendor(Vendor):
 
     def open(self) -> None:
         settings = self.settings
-        self._client = RemoteClient(
+        self._http = RemoteClient(
             self.name,
             settings["url"],
             headers={"Authorization": f"Api-Key {settings['api_key']}"},
             timeout=settings["timeout"],
         )
-        self._wire = ZepWire(self._client)
-        self._directory = ZepDirectory(self._wire, self.sent, _user_id(self.scope, settings))
-        self._tools = ZepTools(self._wire, self._directory, self.sent)
+        self._client = ZepClient(self._http)
+        self._directory = ZepDirectory(self._client, self.sent, _user_id(self.scope, settings))
+        self._tools = ZepTools(self._client, self._directory, self.sent)
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     def test_connection(self) -> str:
-        name = self._wire.get_project().get("name") or "without a name"
+        name = self._client.get_project().get("name") or "without a name"
         return f"Zep answers for the project {name}."
 
     def prompt_block(self) -> str:
@@ -80,12 +81,12 @@ class ZepVendor(Vendor):
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         user = self._directory.find_user(timeout)
-        return fact_items(self._wire.search(user, "edges", query, limit, timeout)) if user else []
+        return fact_items(self._client.search(user, "edges", query, limit, timeout)) if user else []
 
     def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         """What Zep finds relevant to the latest messages of the conversation."""
         thread = self._directory.find_thread(self.session_id)
-        return context_items(self._wire.get_thread_context(thread, timeout), limit) if thread else []
+        return context_items(self._client.get_thread_context(thread, timeout), limit) if thread else []
 
     def store_turn(self, turn: Turn) -> str | None:
         name = self.scope.facts.get("user_name", "")
@@ -94,9 +95,9 @@ class ZepVendor(Vendor):
         )
 
         def add_to(thread: str) -> str:
-            left = missing_messages(messages, self._wire.newest_messages(thread)) if turn.may_be_stored else messages
+            left = missing_messages(messages, self._client.newest_messages(thread)) if turn.may_be_stored else messages
             for batch, key in batches(left, thread):
-                self._wire.add_messages(thread, batch, key)
+                self._client.add_messages(thread, batch, key)
             return thread
 
         return self._directory.with_thread(turn.session_id, add_to) if messages else None
@@ -120,14 +121,16 @@ class ZepVendor(Vendor):
                 "metadata": {"source": SOURCE, "key": write.key},
                 "reference_time": write.iso_time,
             }
-            return str(self._wire.add_episode(user, episode, idempotency_key(f"{user} {write.key}")).get("uuid") or "")
+            return str(
+                self._client.add_episode(user, episode, idempotency_key(f"{user} {write.key}")).get("uuid") or ""
+            )
 
         episode = self._directory.with_user(add_to)
         self.sent.add("entry", write.entry_id, episode, write.session_id)
         return episode
 
     def tools(self) -> Sequence[VendorTool]:
-        return self._tools.offered()
+        return self._tools.tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = [item for item in self.sent.of_sessions(session_ids) if item.kind not in IDS]
@@ -135,7 +138,7 @@ class ZepVendor(Vendor):
         if session_ids is None:
             user = self._directory.find_user()
             if user:
-                self._wire.delete_user(user)
+                self._client.delete_user(user)
             self._directory.remove()
         else:
             self._delete_sessions(session_ids, items)
@@ -152,21 +155,27 @@ class ZepVendor(Vendor):
             return
         for item in items:
             if item.kind in ("entry", "episode") and item.remote_id:
-                self._wire.delete_item(user, "episodes", item.remote_id)
+                self._client.delete_item(user, "episodes", item.remote_id)
         for session_id in session_ids:
             thread = self._directory.find_thread(session_id)
             if thread:
-                for episode in [str(row["uuid"]) for row in self._wire.list_thread_episodes(thread)]:
-                    self._wire.delete_item(user, "episodes", episode)
-                self._wire.delete_thread(thread)
+                for episode in [str(row["uuid"]) for row in self._client.list_thread_episodes(thread)]:
+                    self._client.delete_item(user, "episodes", episode)
+                self._client.delete_thread(thread)
                 self._directory.remove(session_id)
 
     def _delete_entry(self, entry_id: str) -> None:
         user = self._directory.find_user()
         for item in [item for item in self.sent.items("entry") if item.local_id == entry_id]:
             if user and item.remote_id:
-                self._wire.delete_item(user, "episodes", item.remote_id)
+                self._client.delete_item(user, "episodes", item.remote_id)
             self.sent.remove(item)
+
+
+class ZepProvider(VendorProvider):
+    """Zep as an external memory."""
+
+    vendor_class = ZepVendor
 
 
 def _user_id(scope: VendorScope, settings: Mapping[str, Any]) -> str:

@@ -78,17 +78,17 @@ class FailedOperation:
     error: str
 
 
-class HindsightBank:
+class HindsightClient:
     """One bank. Every method raises a subclass of ProviderError when the server does not do what is asked."""
 
-    def __init__(self, client: RemoteClient, bank_id: str) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient, bank_id: str) -> None:
+        self._http = http
         self._path = f"v1/default/banks/{quote(bank_id, safe='')}"
         self.bank_id = bank_id
 
     def version(self) -> str:
         """The version of the server, which it tells without a key."""
-        answer = self._client.get("version")
+        answer = self._http.get("version")
         found = answer.get("api_version") if isinstance(answer, dict) else None
         if not isinstance(found, str):
             raise PermanentProviderError(
@@ -98,7 +98,7 @@ class HindsightBank:
 
     def check_access(self) -> None:
         """Raise unless the key is accepted; the bank need not exist."""
-        self._client.get("v1/default/banks", query={"limit": 1})
+        self._http.get("v1/default/banks", query={"limit": 1})
 
     def retain(self, item: RetainedItem, key: str, *, wait: bool = False, repeat: bool = False) -> None:
         """Store an item once, however often this is called with the same key.
@@ -109,7 +109,7 @@ class HindsightBank:
         # The ids of operations are unique across banks.
         operation_id = str(uuid.uuid5(_NAMESPACE, f"{self.bank_id}\0{key}"))
         body = {"items": [item.as_json()], "async": not wait, "operation_id": operation_id}
-        answer = self._client.post(f"{self._path}/memories", body, retry_safe=repeat)
+        answer = self._http.post(f"{self._path}/memories", body, retry_safe=repeat)
         if not isinstance(answer, dict) or answer.get("success") is not True:
             raise TemporaryProviderError(
                 f"Hindsight did not confirm that it retained {item.document_id}: {answer!r:.200}"
@@ -119,13 +119,13 @@ class HindsightBank:
         """What the bank remembers about a query, best first; nothing if it does not exist yet."""
         body = {"query": query, **options.as_json()}
         path = f"{self._path}/memories/recall"
-        answer = unless_refused(lambda: self._client.post(path, body, timeout=timeout, retry_safe=True), {})
+        answer = unless_refused(lambda: self._http.post(path, body, timeout=timeout, retry_safe=True), {})
         return [item for entry in _entries(answer, "results") if (item := _recalled(entry)) is not None]
 
     def reflect(self, query: str, budget: str, *, timeout: float | None = None) -> str:
         """An answer that the server's model writes from the memories; empty if the bank does not exist yet."""
         body = {"query": query, "budget": budget}
-        answer = unless_refused(lambda: self._client.post(f"{self._path}/reflect", body, timeout=timeout), {})
+        answer = unless_refused(lambda: self._http.post(f"{self._path}/reflect", body, timeout=timeout), {})
         text = answer.get("text") if isinstance(answer, dict) else None
         return text if isinstance(text, str) else ""
 
@@ -143,7 +143,7 @@ class HindsightBank:
     def retry(self, operation_id: str) -> None:
         """Have a failed operation processed again; one that is not failed any more is left alone."""
         path = f"{self._path}/operations/{operation_id}/retry"
-        unless_refused(lambda: self._client.post(path, retry_safe=True), None, 404, 409)
+        unless_refused(lambda: self._http.post(path, retry_safe=True), None, 404, 409)
 
     def documents(self, tags: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
         """The documents of the bank; with `tags`, those with one of them."""
@@ -153,11 +153,11 @@ class HindsightBank:
         """Create the bank if needed, and say what it is for."""
         missions = {"reflect_mission": reflect, "retain_mission": retain}
         body = {name: text for name, text in missions.items() if text}
-        self._client.request("PUT", self._path, body)
+        self._http.request("PUT", self._path, body)
 
     def delete(self) -> None:
         """Delete the bank with everything in it."""
-        self._client.request("DELETE", self._path)
+        self._http.request("DELETE", self._path)
 
     def delete_operations(self, wanted: Callable[[str], bool]) -> None:
         """Stop and delete the operations of documents: they contain the text, and could still store it."""
@@ -193,11 +193,11 @@ class HindsightBank:
 
     def _get_or_empty(self, path: str, query: Mapping[str, Any]) -> Any:
         """The answer to a GET; an empty one if the bank does not exist."""
-        return unless_refused(lambda: self._client.get(f"{self._path}/{path}", query=query), {})
+        return unless_refused(lambda: self._http.get(f"{self._path}/{path}", query=query), {})
 
     def _delete_if_there(self, path: str) -> bool:
         """Whether something was deleted; False if it is gone, or cannot be deleted in its state."""
-        deleted = unless_refused(lambda: self._client.request("DELETE", f"{self._path}/{path}"), False, 404, 409)
+        deleted = unless_refused(lambda: self._http.request("DELETE", f"{self._path}/{path}"), False, 404, 409)
         return deleted is not False
 
 

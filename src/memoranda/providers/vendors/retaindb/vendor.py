@@ -8,10 +8,10 @@ from typing import Any
 
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.retaindb.retaindb_client import RetainDBClient, RetainedMemory, utc_time
-from memoranda.providers.vendors.retaindb.retaindb_files import RetainDBFiles
-from memoranda.providers.vendors.retaindb.retaindb_tools import RetainDBTools
+from memoranda.providers.vendors.retaindb.client import RetainDBClient, RetainedMemory, utc_time
+from memoranda.providers.vendors.retaindb.files import RetainDBFiles
 from memoranda.providers.vendors.retaindb.settings import FIELDS, missing_key, project_of
+from memoranda.providers.vendors.retaindb.tools import RetainDBTools
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from tests.providers.vendors.mem0.conftest import Start
-from tests.providers.vendors.mem0.mem0_doubles import RECORDED, PlatformDouble
+from tests.providers.vendors.mem0.double import RECORDED, PlatformDouble
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OWN = re.compile(r"/v1/events?/")

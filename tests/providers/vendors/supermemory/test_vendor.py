@@ -12,7 +12,7 @@ from memoranda.providers.vendors.supermemory import SupermemoryProvider
 from memoranda.providers.vendors.supermemory.settings import FIELDS, container_name
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import resolve_settings
-from tests.providers.vendors.supermemory.service import NamespaceDouble, SupermemoryDouble, V4Double
+from tests.providers.vendors.supermemory.double import NamespaceDouble, SupermemoryDouble, V4Double
 from tests.providers.vendors.vendor_contract import SECRET, VendorContract
 from tests.timing import GIVE_UP
 

@@ -33,31 +33,31 @@ _row = partial(as_object, vendor="Honcho")
 _rows = partial(as_objects, vendor="Honcho")
 
 
-class HonchoWire:
+class HonchoClient:
     """Calls one workspace. Raises ProviderError."""
 
-    def __init__(self, client: RemoteClient, workspace: str) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient, workspace: str) -> None:
+        self._http = http
         self._workspace = workspace
         self._base = f"v3/workspaces/{workspace}"
 
     def create_workspace(self) -> Row:
         """Get or create the workspace; the cheapest call that checks address and key."""
-        return _row(self._client.post("v3/workspaces", {"id": self._workspace}, retry_safe=True))
+        return _row(self._http.post("v3/workspaces", {"id": self._workspace}, retry_safe=True))
 
     def create_peer(self, peer: str) -> None:
         """Get or create a peer. Without metadata: the call would replace that of a peer that exists."""
-        self._client.post(f"{self._base}/peers", {"id": peer}, retry_safe=True)
+        self._http.post(f"{self._base}/peers", {"id": peer}, retry_safe=True)
 
     def create_session(self, session: str, peers: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
         """Get or create a session, and set which peers take part and what they observe."""
         body = {"id": session, "peers": dict(peers), "metadata": dict(metadata)}
-        self._session_call(lambda: self._client.post(f"{self._base}/sessions", body, retry_safe=True))
+        self._session_call(lambda: self._http.post(f"{self._base}/sessions", body, retry_safe=True))
 
     def add_messages(self, session: str, messages: Sequence[Mapping[str, Any]]) -> list[Row]:
         """Store messages in one transaction of the server. Not idempotent: look with `find_messages` before."""
         path = f"{self._base}/sessions/{session}/messages"
-        return _rows(self._session_call(lambda: self._client.post(path, {"messages": list(messages)})))
+        return _rows(self._session_call(lambda: self._http.post(path, {"messages": list(messages)})))
 
     def find_messages(self, session: str, metadata: Mapping[str, Any]) -> Iterator[Row]:
         """The messages of a session whose metadata contains the given values, oldest first."""
@@ -99,7 +99,7 @@ class HonchoWire:
     def add_conclusion(self, content: str, observer: str, observed: str) -> Row:
         """Store a conclusion; both peers must exist."""
         row = {"content": content, "observer_id": observer, "observed_id": observed}
-        rows = _rows(self._client.post(f"{self._base}/conclusions", {"conclusions": [row]}))
+        rows = _rows(self._http.post(f"{self._base}/conclusions", {"conclusions": [row]}))
         return rows[0] if rows else {}
 
     def delete_conclusion(self, conclusion_id: str) -> bool:
@@ -131,7 +131,7 @@ class HonchoWire:
     def set_card(self, observer: str, observed: str, card: Sequence[str]) -> list[str]:
         """Replace the card; an empty one clears it."""
         path = f"{self._base}/peers/{observer}/card"
-        answer = _row(self._client.request("PUT", path, {"peer_card": list(card)}, query={"target": observed}))
+        answer = _row(self._http.request("PUT", path, {"peer_card": list(card)}, query={"target": observed}))
         return [str(line) for line in answer.get("peer_card") or ()]
 
     def chat(self, query: str, observer: str, observed: str, level: str, timeout: float) -> str:
@@ -140,7 +140,7 @@ class HonchoWire:
         if observed != observer:
             body["target"] = observed
         path = f"{self._base}/peers/{observer}/chat"
-        answer = _row(_or_default({}, lambda: self._client.post(path, body, timeout=timeout)))
+        answer = _row(_or_default({}, lambda: self._http.post(path, body, timeout=timeout)))
         return str(answer.get("content") or "").strip()
 
     def list_sessions(self, peer: str, metadata: Mapping[str, Any]) -> Iterator[Row]:
@@ -167,7 +167,7 @@ class HonchoWire:
         query: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> Any:
-        return self._client.request(
+        return self._http.request(
             method, f"{self._base}/{path}", body, query=query or {}, retry_safe=True, timeout=timeout
         )
 
@@ -182,7 +182,7 @@ class HonchoWire:
             page += 1
 
     def _delete(self, path: str) -> bool:
-        return _or_default(False, lambda: self._client.request("DELETE", f"{self._base}/{path}") or True) is not False
+        return _or_default(False, lambda: self._http.request("DELETE", f"{self._base}/{path}") or True) is not False
 
     def _session_call(self, call: Callable[[], Any]) -> Any:
         """Make a call that needs a session; one that was deleted a moment ago is only refused for some minutes."""

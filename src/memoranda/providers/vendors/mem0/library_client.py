@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.providers.vendors.mem0.library import SharedLibrary
-from memoranda.providers.vendors.mem0.memory_store import (
+from memoranda.providers.vendors.mem0.client import (
     KEY,
     Addition,
     EarlierAttempt,
@@ -13,7 +12,8 @@ from memoranda.providers.vendors.mem0.memory_store import (
     read_memories,
     read_memory,
 )
-from memoranda.providers.vendors.mem0.server_store import iso_time
+from memoranda.providers.vendors.mem0.library import SharedLibrary
+from memoranda.providers.vendors.mem0.server_client import iso_time
 
 # A cold import takes up to half a minute on a busy machine.
 _LOAD_SECONDS = 60.0
@@ -21,7 +21,7 @@ _MAX_LISTED = 1_000
 _TEMPORARY_STATUSES = frozenset({408, 425, 429})
 
 
-class InProcessStore:
+class LibraryClient:
     """Uses one shared library; `agent_id` marks what Memoranda wrote."""
 
     remains = ""

@@ -1,4 +1,4 @@
-"""The provider for Supermemory: one container per user, one document per turn."""
+"""Supermemory as a vendor: one container per user, one document per turn."""
 
 import logging
 import threading
@@ -13,7 +13,8 @@ from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.supermemory import guidance
-from memoranda.providers.vendors.supermemory.namespace_wire import NamespaceWire
+from memoranda.providers.vendors.supermemory.client import Document, SupermemoryClient
+from memoranda.providers.vendors.supermemory.namespace_client import NamespaceClient
 from memoranda.providers.vendors.supermemory.settings import (
     FIELDS,
     container_name,
@@ -21,8 +22,7 @@ from memoranda.providers.vendors.supermemory.settings import (
     owns_container,
 )
 from memoranda.providers.vendors.supermemory.tools import SupermemoryTools
-from memoranda.providers.vendors.supermemory.v4_wire import V4Wire
-from memoranda.providers.vendors.supermemory.wire import Document, SupermemoryWire
+from memoranda.providers.vendors.supermemory.v4_client import V4Client
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn, digest
 from memoranda.providers.vendors.vendor_provider import VendorProvider
@@ -43,7 +43,7 @@ class SupermemoryVendor(Vendor):
 
     def open(self) -> None:
         settings = self.settings
-        self._client = RemoteClient(
+        self._http = RemoteClient(
             self.name,
             settings["base_url"],
             headers={"Authorization": f"Bearer {settings['api_key']}", "x-sm-source": "memoranda"},
@@ -52,12 +52,12 @@ class SupermemoryVendor(Vendor):
         )
         self._container = container_name(self.scope, settings)
         self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
-        self._wire: SupermemoryWire | None = None
+        self._client: SupermemoryClient | None = None
         self._choosing = threading.Lock()
         self._searches = 0
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
@@ -77,20 +77,20 @@ class SupermemoryVendor(Vendor):
         return f"{block}\n{instructions}" if instructions and self.mode != "context" else block
 
     def test_connection(self) -> str:
-        wire = self._choose_wire()
-        wire.check_access()
+        client = self._choose_client()
+        client.check_access()
         return (
-            f"Supermemory at {self.settings['base_url']} answers, with the interface {wire.name}; "
+            f"Supermemory at {self.settings['base_url']} answers, with the interface {client.name}; "
             f"the container is {self._container}."
         )
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         deadline = time.monotonic() + timeout
-        wire = self._choose_wire(timeout)
-        found = wire.search(self._container, query, self.settings["search_mode"], limit, deadline - time.monotonic())
+        client = self._choose_client(timeout)
+        found = client.search(self._container, query, self.settings["search_mode"], limit, deadline - time.monotonic())
         due = self._searches % self.settings["profile_frequency"] == 0
         self._searches += 1
-        return [*found, *self._profile(wire, deadline)] if due else found
+        return [*found, *self._profile(client, deadline)] if due else found
 
     def store_turn(self, turn: Turn) -> str | None:
         if not self.settings["auto_capture"] or self.settings["capture_mode"] == "session":
@@ -103,7 +103,7 @@ class SupermemoryVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its memories."""
         if write.action in ("replace", "remove") and write.old_text:
-            self._choose_wire().delete_documents(self._container, [self._entry_id(write.target, write.old_text)])
+            self._choose_client().delete_documents(self._container, [self._entry_id(write.target, write.old_text)])
         if write.action == "remove" or not write.content.strip():
             return None
         # A document that is an address would be fetched by Supermemory.
@@ -123,14 +123,16 @@ class SupermemoryVendor(Vendor):
             return
         text = "\n".join(f"{str(message['role']).title()}: {words}" for message, words in spoken)
         document = self._document(end, f"session-{digest(self._container, end.session_id)}", text, "conversation")
-        remote = self._choose_wire().replace_conversation(self._container, document, [message for message, _ in spoken])
+        remote = self._choose_client().replace_conversation(
+            self._container, document, [message for message, _ in spoken]
+        )
         self.sent.add("session", end.session_id, remote, end.session_id)
 
     def tools(self) -> Sequence[VendorTool]:
-        return SupermemoryTools(self, tuple(self._containers)).all()
+        return SupermemoryTools(self, tuple(self._containers)).tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
-        wire = self._choose_wire()
+        client = self._choose_client()
         items = self.sent.of_sessions(session_ids)
         by_container: dict[str, list[str]] = {}
         for item in items:
@@ -138,9 +140,9 @@ class SupermemoryVendor(Vendor):
                 by_container.setdefault(self._container_of(item), []).append(item.remote_id)
         if session_ids is None and owns_container(self.settings):
             by_container.pop(self._container, None)
-            wire.delete_container(self._container)
+            client.delete_container(self._container)
         for container, ids in by_container.items():
-            wire.delete_documents(container, ids)
+            client.delete_documents(container, ids)
         return items, []
 
     # What the tools call
@@ -148,45 +150,45 @@ class SupermemoryVendor(Vendor):
     def store(self, content: str, metadata: Mapping[str, Any], key: str, session_id: str, container: str) -> str:
         delivery = Delivery(key, 1, time.time(), session_id)
         document = self._document(delivery, f"tool-{delivery.uuid}", content, "explicit_memory", metadata)
-        remote = self._choose_wire().add(self._named(container), document, may_be_stored=False)
+        remote = self._choose_client().add(self._named(container), document, may_be_stored=False)
         self.sent.add(f"tool {container}".strip(), key, remote, session_id)
         return remote
 
     def find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
         mode = mode or self.settings["search_mode"]
-        return self._choose_wire().search(self._named(container), query, mode, limit, self.settings["api_timeout"])
+        return self._choose_client().search(self._named(container), query, mode, limit, self.settings["api_timeout"])
 
     def known_facts(self, container: str) -> list[RecalledItem]:
-        return self._choose_wire().profile(self._named(container), self.settings["api_timeout"])
+        return self._choose_client().profile(self._named(container), self.settings["api_timeout"])
 
     def forget_memory(self, memory_id: str, container: str) -> bool:
-        return self._choose_wire().forget_memory(self._named(container), memory_id)
+        return self._choose_client().forget_memory(self._named(container), memory_id)
 
     # Private parts
 
-    def _choose_wire(self, timeout: float | None = None) -> SupermemoryWire:
+    def _choose_client(self, timeout: float | None = None) -> SupermemoryClient:
         """The interface that the settings name, or the newer one if the service has it; asked once."""
         with self._choosing:
-            if self._wire is None:
+            if self._client is None:
                 version = self.settings["api_version"]
                 newer = version == "v5" or (version == "auto" and self._has_namespaces(timeout))
-                self._wire = NamespaceWire(self._client) if newer else V4Wire(self._client)
-            return self._wire
+                self._client = NamespaceClient(self._http) if newer else V4Client(self._http)
+            return self._client
 
     def _has_namespaces(self, timeout: float | None) -> bool:
-        answer = unless_refused(lambda: self._client.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
+        answer = unless_refused(lambda: self._http.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
         return answer is not False
 
-    def _profile(self, wire: SupermemoryWire, deadline: float) -> list[RecalledItem]:
+    def _profile(self, client: SupermemoryClient, deadline: float) -> list[RecalledItem]:
         try:
-            return wire.profile(self._container, deadline - time.monotonic())[:_MAX_PROFILE_ITEMS]
+            return client.profile(self._container, deadline - time.monotonic())[:_MAX_PROFILE_ITEMS]
         except ProviderError as error:
             _log.info("Supermemory recalls without the profile: %s", error)
             return []
 
     def _add(self, delivery: Delivery, document_id: str, text: str, kind: str) -> str:
         document = self._document(delivery, document_id, text, kind)
-        return self._choose_wire().add(self._container, document, may_be_stored=delivery.may_be_stored)
+        return self._choose_client().add(self._container, document, may_be_stored=delivery.may_be_stored)
 
     def _document(
         self, delivery: Delivery, document_id: str, text: str, kind: str, metadata: Mapping[str, Any] | None = None

@@ -27,8 +27,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class RetainDBFiles:
     """The files of one user. Raises a subclass of ProviderError, or ToolArgumentError for what a model got wrong."""
 
-    def __init__(self, client: RemoteClient, home: Path, folder: str, user_id: str, agent_id: str) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient, home: Path, folder: str, user_id: str, agent_id: str) -> None:
+        self._http = http
         self._home = home
         self._folder = f"/memoranda/{folder}"
         self._user_id = user_id
@@ -52,11 +52,11 @@ class RetainDBFiles:
         body = _multipart(boundary, {"path": target, "scope": scope}, path.name, kind, content)
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
         # The same path again replaces the file, so this may be repeated.
-        answer = self._client.request("POST", "/v1/files", body, headers=headers, retry_safe=True)
+        answer = self._http.request("POST", "/v1/files", body, headers=headers, retry_safe=True)
         return _shown(_file_of(answer))
 
     def list(self, prefix: str, limit: int) -> list[dict[str, Any]]:
-        answer = self._client.get("/v1/files", query={"limit": limit, "prefix": self._own_path(prefix)})
+        answer = self._http.get("/v1/files", query={"limit": limit, "prefix": self._own_path(prefix)})
         files = answer.get("files") if isinstance(answer, Mapping) else None
         if not isinstance(files, list):
             raise TemporaryProviderError("RetainDB answered without a list of files.")
@@ -75,13 +75,13 @@ class RetainDBFiles:
         """Let RetainDB extract memories from a file."""
         self._get(file_id)
         body = {"project": project, "user_id": self._user_id, "agent_id": self._agent_id}
-        answer = self._client.post(f"/v1/files/{quote(file_id, safe='')}/ingest", body, timeout=_INGEST_SECONDS)
+        answer = self._http.post(f"/v1/files/{quote(file_id, safe='')}/ingest", body, timeout=_INGEST_SECONDS)
         return answer if isinstance(answer, Mapping) else {}
 
     def delete(self, file_id: str) -> None:
         """Delete a file, not only its entry."""
         self._get(file_id)
-        self._client.request("DELETE", f"/v1/files/{quote(file_id, safe='')}", query={"hard": "true"})
+        self._http.request("DELETE", f"/v1/files/{quote(file_id, safe='')}", query={"hard": "true"})
 
     def delete_if_there(self, file_id: str) -> None:
         """Delete a file of the user, unless it is gone."""
@@ -99,7 +99,7 @@ class RetainDBFiles:
 
     def _get(self, file_id: str) -> Mapping[str, Any]:
         path = f"/v1/files/{quote(file_id, safe='')}"
-        file: Mapping[str, Any] = unless_refused(lambda: _file_of(self._client.get(path)), {})
+        file: Mapping[str, Any] = unless_refused(lambda: _file_of(self._http.get(path)), {})
         if not self._is_own(file):
             raise ToolArgumentError(
                 f"The user has no file {file_id[:60]!r} (or this RetainDB has no files); retaindb_list_files shows ids."
@@ -111,7 +111,7 @@ class RetainDBFiles:
         url = urlsplit(str(file.get("download_url") or ""))
         if not url.hostname:
             path = f"/v1/files/{quote(file_id, safe='')}/content"
-            return bytes(self._client.get(path, headers={"Accept": "*/*"}))
+            return bytes(self._http.get(path, headers={"Accept": "*/*"}))
         if url.scheme != "https" or url.hostname in _LOOPBACK:
             raise PermanentProviderError("RetainDB points to a storage that is not reached with https://.")
         storage = RemoteClient("retaindb", f"https://{url.netloc}")

@@ -12,46 +12,44 @@ from memoranda.providers.provider import Message
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.http_answers import unless_refused
 from memoranda.providers.vendors.recalled_item import RecalledItem
-from memoranda.providers.vendors.supermemory.wire import Document, batches, document_id, recalled_items
+from memoranda.providers.vendors.supermemory.client import Document, batches, document_id, recalled_items
 
 # The older interface says "documents" for what is called chunks here.
 _MODES = {"documents": "chunks"}
 
 
-class NamespaceWire:
+class NamespaceClient:
     """The calls of this interface."""
 
     name = "v5"
 
-    def __init__(self, client: RemoteClient) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient) -> None:
+        self._http = http
 
     def check_access(self) -> None:
-        self._client.get("ns", query={"limit": 1})
+        self._http.get("ns", query={"limit": 1})
 
     def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
         if may_be_stored and self._is_stored(container, document.id):
             return document.id
         body = {"id": document.id, **_fields(document)}
-        return document_id(self._client.post(f"{_namespace(container)}/document", body))
+        return document_id(self._http.post(f"{_namespace(container)}/document", body))
 
     def replace_conversation(self, container: str, document: Document, messages: Sequence[Message]) -> str:
         path = f"{_namespace(container)}/document"
         if self._is_stored(container, document.id):
-            return document_id(
-                self._client.request("PATCH", f"{path}/{quote(document.id, safe='')}", _fields(document))
-            )
-        return document_id(self._client.post(path, {"id": document.id, **_fields(document)}))
+            return document_id(self._http.request("PATCH", f"{path}/{quote(document.id, safe='')}", _fields(document)))
+        return document_id(self._http.post(path, {"id": document.id, **_fields(document)}))
 
     def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
         body = {"query": query, "limit": limit, "searchMode": _MODES.get(mode, mode)}
         path = f"{_namespace(container)}/search"
-        found = unless_refused(lambda: self._client.post(path, body, timeout=timeout, retry_safe=True), {"results": []})
+        found = unless_refused(lambda: self._http.post(path, body, timeout=timeout, retry_safe=True), {"results": []})
         return recalled_items(found)
 
     def profile(self, container: str, timeout: float) -> list[RecalledItem]:
         path = f"{_namespace(container)}/profile"
-        answer = unless_refused(lambda: self._client.post(path, {}, timeout=timeout, retry_safe=True), {})
+        answer = unless_refused(lambda: self._http.post(path, {}, timeout=timeout, retry_safe=True), {})
         found = answer.get("profile") if isinstance(answer, dict) else None
         sections = found if isinstance(found, dict) else {}
         return [
@@ -62,7 +60,7 @@ class NamespaceWire:
         ]
 
     def forget_memory(self, container: str, memory_id: str) -> bool:
-        answer = self._client.request("DELETE", f"{_namespace(container)}/memories", {"ids": [memory_id]})
+        answer = self._http.request("DELETE", f"{_namespace(container)}/memories", {"ids": [memory_id]})
         return isinstance(answer, dict) and answer.get("count") == 1
 
     def delete_documents(self, container: str, ids: Sequence[str]) -> None:
@@ -74,10 +72,10 @@ class NamespaceWire:
 
     def _is_stored(self, container: str, document: str) -> bool:
         path = f"{_namespace(container)}/document/{quote(document, safe='')}"
-        return unless_refused(lambda: self._client.get(path), None) is not None
+        return unless_refused(lambda: self._http.get(path), None) is not None
 
     def _delete(self, path: str, body: Any) -> None:
-        unless_refused(lambda: self._client.request("DELETE", path, body), None)
+        unless_refused(lambda: self._http.request("DELETE", path, body), None)
 
 
 def _namespace(container: str) -> str:

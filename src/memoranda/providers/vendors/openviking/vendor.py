@@ -1,4 +1,4 @@
-"""The provider for OpenViking: every turn is a file of the user's memory tree, found by meaning within seconds.
+"""OpenViking as a vendor: every turn is a file of the user's memory tree, found by meaning within seconds.
 
 A turn's address depends on its key only, and writing is an upsert, so a repeated delivery replaces itself. At the end
 of a session its messages are committed as well, so that the server extracts memories from them with its own model.
@@ -14,9 +14,9 @@ from memoranda.errors import PermanentProviderError, ProviderError, TemporaryPro
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.openviking.client import OpenVikingClient
 from memoranda.providers.vendors.openviking.session_archive import archive_session, delete_archive
-from memoranda.providers.vendors.openviking.tools import VikingTools
+from memoranda.providers.vendors.openviking.tools import OpenVikingTools
 from memoranda.providers.vendors.openviking.turn_file import format_delegation, format_turn, recalled_items
-from memoranda.providers.vendors.openviking.uris import SHARED_RESOURCES, VikingUris
+from memoranda.providers.vendors.openviking.uris import SHARED_RESOURCES, OpenVikingUris
 from memoranda.providers.vendors.peer_names import encode_name
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
@@ -92,7 +92,7 @@ class OpenVikingVendor(Vendor):
 
     def open(self) -> None:
         self._peer = peer_of(self.scope, self.settings)
-        self._uris: VikingUris | None = None
+        self._uris: OpenVikingUris | None = None
         self._uris_lock = threading.Lock()
         self._client = OpenVikingClient(
             self.settings["endpoint"],
@@ -103,16 +103,16 @@ class OpenVikingVendor(Vendor):
             timeout=self.settings["timeout"],
             allow_http=self.settings["allow_http"],
         )
-        self._tools = VikingTools(self._client, self.uris, self._record)
+        self._tools = OpenVikingTools(self._client, self.uris, self._record)
 
     def close(self) -> None:
         self._client.close()
 
-    def uris(self, timeout: float | None = None) -> VikingUris:
+    def uris(self, timeout: float | None = None) -> OpenVikingUris:
         """The addresses of this user. The server is asked once who its user is, because a key decides that."""
         with self._uris_lock:
             if self._uris is None:
-                self._uris = VikingUris(self._client.user(timeout), self._peer)
+                self._uris = OpenVikingUris(self._client.user(timeout), self._peer)
             return self._uris
 
     def test_connection(self) -> str:
@@ -131,7 +131,7 @@ class OpenVikingVendor(Vendor):
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        uris = VikingUris(str(settings.get("user") or "default"), peer_of(scope, settings))
+        uris = OpenVikingUris(str(settings.get("user") or "default"), peer_of(scope, settings))
         return {"memories_at_vendor": uris.memories}
 
     def prompt_block(self) -> str:
@@ -174,7 +174,7 @@ class OpenVikingVendor(Vendor):
         archive_session(self._client, name, end.messages, self._peer)
 
     def tools(self) -> Sequence[VendorTool]:
-        return self._tools.all()
+        return self._tools.tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         uris, deleted, remaining = self.uris(), [], []
@@ -213,4 +213,6 @@ def peer_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
 
 
 class OpenVikingProvider(VendorProvider):
+    """OpenViking as an external memory."""
+
     vendor_class = OpenVikingVendor

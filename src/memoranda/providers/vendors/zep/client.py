@@ -28,15 +28,15 @@ _PAGE_SIZE = 100
 Row = dict[str, Any]
 
 
-class ZepWire:
+class ZepClient:
     """Calls one project of Zep. Raises ProviderError."""
 
-    def __init__(self, client: RemoteClient) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient) -> None:
+        self._http = http
 
     def get_project(self) -> Row:
         """The project of the key; the cheapest call that checks address and key."""
-        return _row(self._client.get("project"))
+        return _row(self._http.get("project"))
 
     def look_up_user(self, user_id: str, timeout: float | None = None) -> Row | None:
         """The user with an id of ours; None when Zep has none."""
@@ -78,12 +78,12 @@ class ZepWire:
     def newest_messages(self, thread_uuid: str, count: int = _PAGE_SIZE) -> list[Row]:
         """The newest messages of a thread, newest first."""
         query = {"page_size": count, "order_by": "created_at", "order": "desc"}
-        return _rows(_row(self._client.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
+        return _rows(_row(self._http.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
 
     def oldest_message(self, thread_uuid: str) -> Row | None:
         """The first message of a thread; None when it is empty."""
         query = {"page_size": 1, "order_by": "created_at", "order": "asc"}
-        rows = _rows(_row(self._client.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
+        rows = _rows(_row(self._http.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
         return rows[0] if rows else None
 
     def list_thread_episodes(self, thread_uuid: str) -> Iterator[Row]:
@@ -92,7 +92,7 @@ class ZepWire:
 
     def get_thread_context(self, thread_uuid: str, timeout: float | None = None) -> str:
         """The context block for the latest messages of a thread; empty when there is none."""
-        answer = _or_none(lambda: self._client.get(f"threads/{thread_uuid}/context", timeout=timeout))
+        answer = _or_none(lambda: self._http.get(f"threads/{thread_uuid}/context", timeout=timeout))
         return str((answer or {}).get("context") or "")
 
     def get_graph_context(self, user_uuid: str, query: str, max_chars: int) -> str:
@@ -115,7 +115,7 @@ class ZepWire:
 
     def get_item(self, user_uuid: str, what: str, item_uuid: str) -> Row | None:
         """A fact (`edges`) or an episode of a user's graph; None when it has none with this id."""
-        return _or_none(lambda: self._client.get(f"graphs/{user_uuid}/{what}/{item_uuid}"))
+        return _or_none(lambda: self._http.get(f"graphs/{user_uuid}/{what}/{item_uuid}"))
 
     def delete_item(self, user_uuid: str, what: str, item_uuid: str) -> bool:
         """Delete a fact (`edges`) or an episode of a user's graph; False when there is none."""
@@ -131,17 +131,17 @@ class ZepWire:
         timeout: float | None = None,
     ) -> Any:
         key = key or str(uuid.uuid4())
-        return self._client.post(path, body, query=query or {}, idempotency_key=key, timeout=timeout)
+        return self._http.post(path, body, query=query or {}, idempotency_key=key, timeout=timeout)
 
     def _delete(self, path: str) -> bool:
-        answer = _or_none(lambda: self._client.request("DELETE", path, idempotency_key=str(uuid.uuid4())) or {})
+        answer = _or_none(lambda: self._http.request("DELETE", path, idempotency_key=str(uuid.uuid4())) or {})
         return answer is not None
 
     def _pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Row]:
         cursor = ""
         while True:
             options = {**query, "page_size": _PAGE_SIZE} | ({"cursor": cursor} if cursor else {})
-            page = _row(self._client.get(path, query=options))
+            page = _row(self._http.get(path, query=options))
             yield from _rows(page.get("items") or [])
             cursor = str(page.get("next_cursor") or "")
             if not cursor:

@@ -1,7 +1,7 @@
-"""What Supermemory's two interfaces have in common: documents that are stored, and the calls of a wire.
+"""What Supermemory's two interfaces have in common: documents that are stored, and the calls of a client for either.
 
-Client 3.50 of Supermemory for Python uses one interface (`v4_wire`), client 5.0 another with other paths and names
-(`namespace_wire`). A container separates the data of one user from all others: a container tag in the older one, a
+Client 3.50 of Supermemory for Python uses one interface (`v4_client`), client 5.0 another with other paths and names
+(`namespace_client`). A container separates the data of one user from all others: a container tag in the older one, a
 namespace in the newer one.
 """
 
@@ -29,7 +29,7 @@ class Document:
     """What helps Supermemory to extract memories, at most 1,500 characters."""
 
 
-class SupermemoryWire(Protocol):
+class SupermemoryClient(Protocol):
     """One of the two interfaces. Every call raises a subclass of ProviderError if it does not succeed."""
 
     name: str

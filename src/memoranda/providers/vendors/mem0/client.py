@@ -60,7 +60,7 @@ class EarlierAttempt:
     accepted: bool = False
 
 
-class MemoryStore(Protocol):
+class Mem0Client(Protocol):
     """One of the three kinds of Mem0. Every call raises a subclass of ProviderError unless it succeeds."""
 
     remains: str

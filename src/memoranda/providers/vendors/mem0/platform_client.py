@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
-from memoranda.providers.vendors.mem0.memory_store import (
+from memoranda.providers.vendors.mem0.client import (
     KEY,
     Addition,
     EarlierAttempt,
@@ -27,18 +27,18 @@ _EVENT_SECONDS = 20.0
 _EVENT_PAUSE = 0.1
 
 
-class PlatformStore:
+class PlatformClient:
     """Calls the platform with one API key; `app_id` marks what Memoranda wrote."""
 
     remains = "The platform keeps events and backups as its retention policy says."
 
-    def __init__(self, client: RemoteClient, app_id: str, event_seconds: float = _EVENT_SECONDS) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient, app_id: str, event_seconds: float = _EVENT_SECONDS) -> None:
+        self._http = http
         self._app_id = app_id
         self._event_seconds = event_seconds
 
     def test(self) -> str:
-        answer = self._client.get("/v1/ping/")
+        answer = self._http.get("/v1/ping/")
         project = answer.get("project_id") if isinstance(answer, Mapping) else None
         return f"The Mem0 platform accepted the key (project {project})." if project else "The Mem0 platform answered."
 
@@ -51,7 +51,7 @@ class PlatformStore:
             "metadata": dict(addition.metadata),
             "timestamp": int(addition.time),
         }
-        answer = self._client.post("/v3/memories/add/", body)
+        answer = self._http.post("/v3/memories/add/", body)
         if not isinstance(answer, Mapping) or not (answer.get("event_id") or isinstance(answer.get("results"), list)):
             raise TemporaryProviderError("The Mem0 platform did not say whether it accepted the messages.")
         event = self._finished(answer)
@@ -75,12 +75,12 @@ class PlatformStore:
             "threshold": min_score,
             "rerank": rerank,
         }
-        return read_memories(self._client.post("/v3/memories/search/", body, retry_safe=True, timeout=timeout))
+        return read_memories(self._http.post("/v3/memories/search/", body, retry_safe=True, timeout=timeout))
 
     def memories(self, user_id: str, limit: int) -> list[Mem0Memory]:
         body = {"filters": {"user_id": user_id}}
         query = {"page": 1, "page_size": min(limit, _PAGE)}
-        return read_memories(self._client.post("/v3/memories/", body, query=query, retry_safe=True))
+        return read_memories(self._http.post("/v3/memories/", body, query=query, retry_safe=True))
 
     def sent_memories(self, user_id: str) -> Iterator[Mem0Memory]:
         seen: set[str] = set()
@@ -99,26 +99,26 @@ class PlatformStore:
                 return
 
     def get(self, memory_id: str) -> Mem0Memory | None:
-        answer = answer_or_none(lambda: self._client.get(f"/v1/memories/{memory_id}/"))
+        answer = answer_or_none(lambda: self._http.get(f"/v1/memories/{memory_id}/"))
         return None if answer is None else read_memory(answer)
 
     def update(self, memory_id: str, text: str) -> None:
-        self._client.request("PUT", f"/v1/memories/{memory_id}/", {"text": text})
+        self._http.request("PUT", f"/v1/memories/{memory_id}/", {"text": text})
 
     def delete(self, memory_id: str) -> bool:
-        answer = answer_or_none(lambda: self._client.request("DELETE", f"/v1/memories/{memory_id}/"))
+        answer = answer_or_none(lambda: self._http.request("DELETE", f"/v1/memories/{memory_id}/"))
         return answer is not None
 
     def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
         """Do nothing: the platform offers no call for it; `remains` says so."""
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     def _list_page(self, user_id: str, page: int, *conditions: Mapping[str, Any]) -> Mapping[str, Any]:
         filters = {"AND": [{"user_id": user_id}, {"app_id": self._app_id}, *conditions]}
         query = {"page": page, "page_size": _PAGE}
-        answer = self._client.post("/v3/memories/", {"filters": filters}, query=query, retry_safe=True)
+        answer = self._http.post("/v3/memories/", {"filters": filters}, query=query, retry_safe=True)
         return answer if isinstance(answer, Mapping) else {}
 
     def _finished(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -129,7 +129,7 @@ class PlatformStore:
         while event.get("status") in ("PENDING", "RUNNING") and time.monotonic() + pause < deadline:
             time.sleep(pause)
             pause = min(2 * pause, 4.0)
-            answer = self._client.get(f"/v1/event/{event_id}/")
+            answer = self._http.get(f"/v1/event/{event_id}/")
             event = answer if isinstance(answer, Mapping) else {}
         if event.get("status") == "FAILED":
             raise TemporaryProviderError(f"The Mem0 platform could not process the messages: {event.get('error')}.")
@@ -137,7 +137,7 @@ class PlatformStore:
 
     def _has_event(self, key: str) -> bool:
         """Whether one of the latest events is an earlier attempt that has not failed."""
-        answer = self._client.get("/v1/events/")
+        answer = self._http.get("/v1/events/")
         events = answer.get("results") if isinstance(answer, Mapping) else None
         for event in events if isinstance(events, list) else []:
             payload = event.get("payload") if isinstance(event, Mapping) else None

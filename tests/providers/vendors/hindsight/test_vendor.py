@@ -9,11 +9,11 @@ import pytest
 
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.setup import fields_of, resolve_values
-from memoranda.providers.vendors.hindsight.provider import HindsightProvider
 from memoranda.providers.vendors.hindsight.settings import FIELDS, bank_name
+from memoranda.providers.vendors.hindsight.vendor import HindsightProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import resolve_settings
-from tests.providers.vendors.hindsight.service import HindsightDouble
+from tests.providers.vendors.hindsight.double import HindsightDouble
 from tests.providers.vendors.vendor_contract import SECRET, VendorContract
 from tests.timing import GIVE_UP
 

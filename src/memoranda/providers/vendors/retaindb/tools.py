@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memoranda.providers.vendors.retaindb.retaindb_client import RetainDBClient, RetainedMemory
-from memoranda.providers.vendors.retaindb.retaindb_files import RetainDBFiles
+from memoranda.providers.vendors.retaindb.client import RetainDBClient, RetainedMemory
+from memoranda.providers.vendors.retaindb.files import RetainDBFiles
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
 _QUERY = {"query": {"type": "string", "description": "What to look for."}}

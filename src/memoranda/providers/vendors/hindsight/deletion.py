@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from memoranda.providers.vendors.hindsight.bank import HindsightBank
+from memoranda.providers.vendors.hindsight.client import HindsightClient
 from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX, KIND
 from memoranda.providers.vendors.sent_record import SentItem, SentRecord
 
@@ -10,7 +10,7 @@ from memoranda.providers.vendors.sent_record import SentItem, SentRecord
 _TRACES = "the prompts of Hindsight's own model calls, which the server deletes by itself (after a day by default)"
 
 
-def forget_bank(bank: HindsightBank, sent: SentRecord) -> tuple[list[SentItem], list[str]]:
+def delete_bank(bank: HindsightClient, sent: SentRecord) -> tuple[list[SentItem], list[str]]:
     """Delete everything: the bank, if it has only our documents, else our documents one by one.
 
     Returns the deleted items of the record, and descriptions of what remains.
@@ -34,8 +34,8 @@ def _drop_retries(sent: SentRecord) -> list[SentItem]:
     return [item for item in sent.items() if item.remote_id]
 
 
-def forget_sessions(
-    bank: HindsightBank, sent: SentRecord, session_ids: Collection[str]
+def delete_sessions(
+    bank: HindsightClient, sent: SentRecord, session_ids: Collection[str]
 ) -> tuple[list[SentItem], list[str]]:
     """Delete the documents of sessions, with the facts and observations that came only from them."""
     items = [item for item in sent.items() if item.session_id in session_ids and item.remote_id]

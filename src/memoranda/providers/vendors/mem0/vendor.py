@@ -12,20 +12,20 @@ from typing import Any
 
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.remote import RemoteClient
-from memoranda.providers.vendors.mem0.in_process_store import InProcessStore
-from memoranda.providers.vendors.mem0.library import SharedLibrary, StillLoadingError, library_is_installed
-from memoranda.providers.vendors.mem0.memory_store import (
+from memoranda.providers.vendors.mem0.client import (
     ENTRY,
     KEY,
     KIND,
     SESSION,
     Addition,
     ChatMessage,
+    Mem0Client,
     Mem0Memory,
-    MemoryStore,
 )
-from memoranda.providers.vendors.mem0.platform_store import PlatformStore
-from memoranda.providers.vendors.mem0.server_store import ServerStore
+from memoranda.providers.vendors.mem0.library import SharedLibrary, StillLoadingError, library_is_installed
+from memoranda.providers.vendors.mem0.library_client import LibraryClient
+from memoranda.providers.vendors.mem0.platform_client import PlatformClient
+from memoranda.providers.vendors.mem0.server_client import ServerClient
 from memoranda.providers.vendors.mem0.settings import FIELDS, address, library_config, local_folder
 from memoranda.providers.vendors.mem0.tools import Mem0Tools
 from memoranda.providers.vendors.recalled_item import RecalledItem
@@ -67,13 +67,13 @@ class Mem0Vendor(Vendor):
 
     def open(self) -> None:
         self._user_id = _user_id(self.scope, self.settings)
-        self._store = self._open_store()
+        self._client = self._open_client()
 
     def close(self) -> None:
-        self._store.close()
+        self._client.close()
 
     def test_connection(self) -> str:
-        return self._store.test()
+        return self._client.test()
 
     def prompt_block(self) -> str:
         return "" if self.mode == "context" else _PROMPT
@@ -106,7 +106,7 @@ class Mem0Vendor(Vendor):
     def tools(self) -> tuple[VendorTool, ...]:
         timeout = self.settings["timeout"]
         return Mem0Tools(
-            self._store,
+            self._client,
             self._user_id,
             self._remember,
             lambda query, limit, rerank: self._find(query, limit, rerank, timeout),
@@ -117,28 +117,28 @@ class Mem0Vendor(Vendor):
         # The record has the ids that Mem0 reported; the metadata finds what it did not report.
         ids = dict.fromkeys(memory_id for item in items for memory_id in item.remote_id.split())
         for memory_id in ids:
-            self._store.delete(memory_id)
-        for memory in self._store.sent_memories(self._user_id):
+            self._client.delete(memory_id)
+        for memory in self._client.sent_memories(self._user_id):
             if session_ids is None or memory.metadata.get(SESSION) in session_ids:
                 ids[memory.id] = None
-                self._store.delete(memory.id)
-        self._store.erase_history(self._user_id, list(ids))
-        return items, [self._store.remains] if ids and self._store.remains else []
+                self._client.delete(memory.id)
+        self._client.erase_history(self._user_id, list(ids))
+        return items, [self._client.remains] if ids and self._client.remains else []
 
-    def _open_store(self) -> MemoryStore:
+    def _open_client(self) -> Mem0Client:
         settings, timeout = self.settings, self.settings["timeout"]
         if settings["deployment"] == "oss":
             config = library_config(settings, self.scope.home)
             make_private_directory(self.scope.home / "mem0")
-            return InProcessStore(SharedLibrary.acquire(config), settings["agent_id"])
+            return LibraryClient(SharedLibrary.acquire(config), settings["agent_id"])
         if settings["deployment"] == "server":
             headers = {"X-API-Key": settings["server_key"]} if settings["server_key"] else {}
             allow = settings["allow_http"]
             client = RemoteClient(self.name, settings["host"], headers=headers, timeout=timeout, allow_http=allow)
-            return ServerStore(client, settings["agent_id"], settings["add_seconds"])
+            return ServerClient(client, settings["agent_id"], settings["add_seconds"])
         headers = {"Authorization": f"Token {settings['api_key']}"}
         client = RemoteClient(self.name, settings["platform_url"], headers=headers, timeout=timeout)
-        return PlatformStore(client, settings["agent_id"])
+        return PlatformClient(client, settings["agent_id"])
 
     def _deliver(
         self,
@@ -155,16 +155,16 @@ class Mem0Vendor(Vendor):
         addition = Addition(cleaned, self._user_id, {**metadata, **(extra or {})}, delivery.time, infer)
         found: list[str] = []
         if delivery.may_be_stored and addition.messages:
-            earlier = self._store.find_attempt(addition)
+            earlier = self._client.find_attempt(addition)
             found = [memory.id for memory in earlier.memories]
             addition = _without_stored(addition, earlier.memories, everything=earlier.accepted)
         if addition.messages:
-            found += self._store.add(addition)
+            found += self._client.add(addition)
         return " ".join(found)
 
     def _delete_entry(self, write: MemoryWrite) -> None:
-        for memory in self._store.find_by_metadata(self._user_id, ENTRY, write.old_entry_id, write.old_text):
-            self._store.delete(memory.id)
+        for memory in self._client.find_by_metadata(self._user_id, ENTRY, write.old_entry_id, write.old_text):
+            self._client.delete(memory.id)
 
     def _remember(self, text: str, session_id: str) -> None:
         delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
@@ -174,7 +174,7 @@ class Mem0Vendor(Vendor):
     def _find(self, query: str, limit: int, rerank: bool | None, timeout: float) -> list[Mem0Memory]:
         chosen = bool(self.settings["rerank"]) if rerank is None else rerank
         score = self.settings["min_score"]
-        return self._store.search(query, self._user_id, limit, min_score=score, rerank=chosen, timeout=timeout)
+        return self._client.search(query, self._user_id, limit, min_score=score, rerank=chosen, timeout=timeout)
 
 
 class Mem0Provider(VendorProvider):

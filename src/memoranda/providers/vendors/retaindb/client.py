@@ -46,9 +46,9 @@ class RetainDBClient:
     """Raises a subclass of ProviderError unless a call succeeds."""
 
     def __init__(
-        self, client: RemoteClient, project: str, user_id: str, agent_id: str, job_seconds: float = _JOB_SECONDS
+        self, http: RemoteClient, project: str, user_id: str, agent_id: str, job_seconds: float = _JOB_SECONDS
     ) -> None:
-        self._client = client
+        self._http = http
         self._project = project
         self._user_id = user_id
         self._agent_id = agent_id
@@ -67,7 +67,7 @@ class RetainDBClient:
             "agent_id": self._agent_id,
             "messages": [{"role": role, "content": text, "timestamp": utc_time(when)} for role, text in messages],
         }
-        answer = self._finished(self._client.post("/v1/memory/ingest/session", body))
+        answer = self._finished(self._http.post("/v1/memory/ingest/session", body))
         memories = answer.get("memories")
         return [memory.id for memory in _read_list(memories)] if isinstance(memories, list) else []
 
@@ -88,7 +88,7 @@ class RetainDBClient:
             "importance": importance,
             "event_date": utc_time(when),
         }
-        answer = self._finished(self._client.post("/v1/memory", body, idempotency_key=key))
+        answer = self._finished(self._http.post("/v1/memory", body, idempotency_key=key))
         memory = answer.get("memory")
         if isinstance(memory, Mapping) and memory.get("active") is False:
             return None
@@ -103,7 +103,7 @@ class RetainDBClient:
             "top_k": limit,
             "include_pending": True,
         }
-        return self._results(self._client.post("/v1/memory/search", body, retry_safe=True, timeout=timeout))
+        return self._results(self._http.post("/v1/memory/search", body, retry_safe=True, timeout=timeout))
 
     def context(self, query: str) -> list[RetainedMemory]:
         """What fits a question, from memories and ingested files."""
@@ -115,7 +115,7 @@ class RetainDBClient:
             "include_memories": True,
             "max_tokens": 1_200,
         }
-        return self._results(self._client.post("/v1/context/query", body, retry_safe=True))
+        return self._results(self._http.post("/v1/context/query", body, retry_safe=True))
 
     def profile(self) -> list[RetainedMemory]:
         """The memories of the user."""
@@ -130,19 +130,19 @@ class RetainDBClient:
         if any(memory.id == memory_id for memory in self.profile()):
             return True
         path = f"/v1/memory/{quote(memory_id, safe='')}"
-        answer = unless_refused(lambda: self._client.get(path), None)
+        answer = unless_refused(lambda: self._http.get(path), None)
         memory = answer.get("memory") if isinstance(answer, Mapping) else None
         return isinstance(memory, Mapping) and memory.get("user_id") == self._user_id
 
     def delete(self, memory_id: str) -> bool:
         """Delete a memory; False if there was none."""
         path = f"/v1/memory/{quote(memory_id, safe='')}"
-        answer = unless_refused(lambda: self._client.request("DELETE", path), {"deleted": None})
+        answer = unless_refused(lambda: self._http.request("DELETE", path), {"deleted": None})
         return not isinstance(answer, Mapping) or answer.get("deleted", memory_id) is not None
 
     def _list(self, path: str) -> list[RetainedMemory]:
         query = {"project": self._project, "include_pending": "true", "limit": _MAX_LISTED}
-        answer = self._client.get(path, query=query)
+        answer = self._http.get(path, query=query)
         memories = answer.get("memories") if isinstance(answer, Mapping) else None
         if not isinstance(memories, list):
             raise TemporaryProviderError("RetainDB answered without a list of memories.")
@@ -167,7 +167,7 @@ class RetainDBClient:
         while time.monotonic() + pause < deadline:
             time.sleep(pause)
             pause = min(2 * pause, 3.0)
-            found = self._client.get(f"/v1/memory/jobs/{quote(str(job_id), safe='')}")
+            found = self._http.get(f"/v1/memory/jobs/{quote(str(job_id), safe='')}")
             job = found.get("job") if isinstance(found, Mapping) else None
             status = str(job.get("status", "")).lower() if isinstance(job, Mapping) else ""
             if "fail" in status:

@@ -11,7 +11,7 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.vendors.openviking import OpenVikingProvider
 from tests.providers.http_service import Exchange
 from tests.providers.vendors.openviking.conftest import Start
-from tests.providers.vendors.openviking.viking_server import VikingDouble, recorded, replay
+from tests.providers.vendors.openviking.double import VikingDouble, recorded, replay
 
 MEMORIES = "viking://user/default/memories"
 MESSAGES: list[dict[str, Any]] = [

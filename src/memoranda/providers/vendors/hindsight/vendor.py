@@ -1,4 +1,4 @@
-"""The provider for Hindsight: one bank per user, one document per turn."""
+"""Hindsight as a vendor: one bank per user, one document per turn."""
 
 import re
 import time
@@ -7,8 +7,8 @@ from typing import Any
 
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.hindsight import guidance
-from memoranda.providers.vendors.hindsight.bank import HindsightBank, RetainedItem
-from memoranda.providers.vendors.hindsight.forget import forget_bank, forget_sessions
+from memoranda.providers.vendors.hindsight.client import HindsightClient, RetainedItem
+from memoranda.providers.vendors.hindsight.deletion import delete_bank, delete_sessions
 from memoranda.providers.vendors.hindsight.retry_failed import DOCUMENT_PREFIX, FailedItemRetrier
 from memoranda.providers.vendors.hindsight.settings import FIELDS, bank_name, recall_options, split_list
 from memoranda.providers.vendors.hindsight.tools import hindsight_tools
@@ -34,21 +34,21 @@ class HindsightVendor(Vendor):
     def open(self) -> None:
         settings = self.settings
         key = settings["api_key"]
-        self._client = RemoteClient(
+        self._http = RemoteClient(
             self.name,
             settings["api_url"],
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=settings["timeout"],
             allow_http=settings["allow_http"],
         )
-        self._bank = HindsightBank(self._client, bank_name(self.scope, settings))
-        self._retrier = FailedItemRetrier(self._bank, self.sent)
+        self._client = HindsightClient(self._http, bank_name(self.scope, settings))
+        self._retrier = FailedItemRetrier(self._client, self.sent)
         self._recall_options = recall_options(settings)
         self._missions_sent = not (settings["bank_mission"] or settings["bank_retain_mission"])
         self.recall_ahead = "always" if settings["recall_prefetch_method"] == "reflect" else "after_miss"
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -68,15 +68,15 @@ class HindsightVendor(Vendor):
         return {"bank": bank_name(scope, settings)}
 
     def test_connection(self) -> str:
-        version = self._bank.version()
-        self._bank.check_access()
-        report = f"Hindsight {version} at {self.settings['api_url']} answers; the bank is {self._bank.bank_id}."
+        version = self._client.version()
+        self._client.check_access()
+        report = f"Hindsight {version} at {self.settings['api_url']} answers; the bank is {self._client.bank_id}."
         return f"{report} {self._retrier.retry_all()}".strip()
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         query = query[: self.settings["recall_max_input_chars"]]
         # The server refuses a query without a word.
-        return self._bank.recall(query, self._recall_options, timeout=timeout)[:limit] if _WORD.search(query) else []
+        return self._client.recall(query, self._recall_options, timeout=timeout)[:limit] if _WORD.search(query) else []
 
     def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         if self.settings["recall_prefetch_method"] != "reflect":
@@ -102,7 +102,7 @@ class HindsightVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its facts."""
         if write.action in ("replace", "remove") and write.old_text:
-            self._bank.delete_document(f"{DOCUMENT_PREFIX}{write.target}-{write.old_entry_id}")
+            self._client.delete_document(f"{DOCUMENT_PREFIX}{write.target}-{write.old_entry_id}")
         if write.action == "remove" or not write.content.strip():
             return None
         about = "the user" if write.target == "user" else "the assistant's work"
@@ -123,11 +123,11 @@ class HindsightVendor(Vendor):
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         if session_ids is None:
-            return forget_bank(self._bank, self.sent)
-        return forget_sessions(self._bank, self.sent, session_ids)
+            return delete_bank(self._client, self.sent)
+        return delete_sessions(self._client, self.sent, session_ids)
 
     def _reflect(self, query: str, timeout: float) -> str:
-        return self._bank.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
+        return self._client.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
 
     def _retain_for_tool(self, content: str, context: str, tags: tuple[str, ...], key: str, session_id: str) -> None:
         delivery = Delivery(key, 1, time.time(), session_id)
@@ -153,9 +153,9 @@ class HindsightVendor(Vendor):
 
     def _retain(self, item: RetainedItem, delivery: Delivery, *, wait: bool = False, repeat: bool = False) -> None:
         if not self._missions_sent:
-            self._bank.set_missions(self.settings["bank_mission"], self.settings["bank_retain_mission"])
+            self._client.set_missions(self.settings["bank_mission"], self.settings["bank_retain_mission"])
             self._missions_sent = True
-        self._bank.retain(item, delivery.key, wait=wait, repeat=repeat)
+        self._client.retain(item, delivery.key, wait=wait, repeat=repeat)
 
 
 class HindsightProvider(VendorProvider):

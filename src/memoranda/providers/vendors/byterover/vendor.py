@@ -1,4 +1,4 @@
-"""The provider for ByteRover: turns are files of its context tree, which `brv` searches without a model.
+"""ByteRover as a vendor: turns are files of its context tree, which `brv` searches without a model.
 
 `brv` can only store text through a model, which decides what to keep. So turns and entries of curated memory are
 written into the tree directly: nothing is lost, no token is spent, and a repeated delivery replaces its own file. At
@@ -155,7 +155,7 @@ class ByteRoverVendor(Vendor):
         return ""
 
     def tools(self) -> Sequence[VendorTool]:
-        return self._tools.all()
+        return self._tools.tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
@@ -223,6 +223,8 @@ class ByteRoverVendor(Vendor):
 
 
 class ByteRoverProvider(VendorProvider):
+    """ByteRover as an external memory."""
+
     vendor_class = ByteRoverVendor
 
 

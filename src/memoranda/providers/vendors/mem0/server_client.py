@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memoranda.providers.remote import RemoteClient
-from memoranda.providers.vendors.mem0.memory_store import (
+from memoranda.providers.vendors.mem0.client import (
     KEY,
     Addition,
     EarlierAttempt,
@@ -23,7 +23,7 @@ from memoranda.providers.vendors.mem0.memory_store import (
 _MAX_LISTED = 1_000
 
 
-class ServerStore:
+class ServerClient:
     """Calls one server; `agent_id` marks what Memoranda wrote.
 
     An addition waits for `add_seconds`, because extraction is a call of a model: giving up earlier would cause a second
@@ -35,13 +35,13 @@ class ServerStore:
         "only its administrator can delete them (the file HISTORY_DB_PATH of the server)."
     )
 
-    def __init__(self, client: RemoteClient, agent_id: str, add_seconds: float) -> None:
-        self._client = client
+    def __init__(self, http: RemoteClient, agent_id: str, add_seconds: float) -> None:
+        self._http = http
         self._agent_id = agent_id
         self._add_seconds = add_seconds
 
     def test(self) -> str:
-        self._client.get("/memories", query={"user_id": "memoranda-test", "top_k": 1})
+        self._http.get("/memories", query={"user_id": "memoranda-test", "top_k": 1})
         return "The Mem0 server answered and accepted the key."
 
     def add(self, addition: Addition) -> list[str]:
@@ -52,7 +52,7 @@ class ServerStore:
             "infer": addition.infer,
             "metadata": {**addition.metadata, "created_at": iso_time(addition.time)},
         }
-        answer = self._client.post("/memories", body, timeout=self._add_seconds)
+        answer = self._http.post("/memories", body, timeout=self._add_seconds)
         ids = [memory.id for memory in read_memories(answer)]
         if addition.infer and not ids:
             # Mem0 reports an embedder that failed half-way like a turn without facts. A search needs the embedder too.
@@ -80,21 +80,21 @@ class ServerStore:
             yield from new
 
     def get(self, memory_id: str) -> Mem0Memory | None:
-        answer = self._client.get(f"/memories/{memory_id}")
+        answer = self._http.get(f"/memories/{memory_id}")
         return None if answer is None else read_memory(answer)
 
     def update(self, memory_id: str, text: str) -> None:
-        self._client.request("PUT", f"/memories/{memory_id}", {"text": text})
+        self._http.request("PUT", f"/memories/{memory_id}", {"text": text})
 
     def delete(self, memory_id: str) -> bool:
-        answer = answer_or_none(lambda: self._client.request("DELETE", f"/memories/{memory_id}"))
+        answer = answer_or_none(lambda: self._http.request("DELETE", f"/memories/{memory_id}"))
         return answer is not None
 
     def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
         """Do nothing: the server offers no call for it; `remains` says so."""
 
     def close(self) -> None:
-        self._client.close()
+        self._http.close()
 
     def _search(
         self,
@@ -107,14 +107,14 @@ class ServerStore:
     ) -> list[Mem0Memory]:
         filters = {"user_id": user_id, **metadata}
         body = {"query": query.strip() or "memory", "filters": filters, "top_k": limit, "threshold": min_score}
-        return read_memories(self._client.post("/search", body, retry_safe=True, timeout=timeout))
+        return read_memories(self._http.post("/search", body, retry_safe=True, timeout=timeout))
 
     def _list_sent(self, user_id: str) -> list[Mem0Memory]:
         found = self._list(user_id=user_id, agent_id=self._agent_id, top_k=_MAX_LISTED)
         return [memory for memory in found if KEY in memory.metadata]
 
     def _list(self, **query: Any) -> list[Mem0Memory]:
-        return read_memories(self._client.get("/memories", query=query))
+        return read_memories(self._http.get("/memories", query=query))
 
 
 def iso_time(seconds: float) -> str:

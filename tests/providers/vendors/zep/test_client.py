@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from memoranda.providers.remote import RemoteClient
+from memoranda.providers.vendors.zep.client import ZepClient
 from memoranda.providers.vendors.zep.turn_messages import build_messages
-from memoranda.providers.vendors.zep.wire import ZepWire
 from tests.providers.http_service import Exchange, Service, serving
 from tests.providers.vendors.zep.double import ZepDouble
 
@@ -21,31 +21,31 @@ EPISODE = {
     "metadata": {"source": "memoranda"},
     "reference_time": "2026-11-16T08:00:00+00:00",
 }
-CALLS: dict[str, Callable[[ZepWire], Any]] = {
-    "get_project": lambda wire: wire.get_project(),
-    "look_up_user": lambda wire: wire.look_up_user("memoranda_default"),
-    "create_user": lambda wire: wire.create_user("memoranda_default", {"source": "memoranda"}),
-    "delete_user": lambda wire: wire.delete_user(USER),
-    "create_thread": lambda wire: wire.create_thread(USER),
-    "list_threads": lambda wire: list(wire.list_threads(USER)),
-    "delete_thread": lambda wire: wire.delete_thread(THREAD),
-    "add_messages": lambda wire: wire.add_messages(
+CALLS: dict[str, Callable[[ZepClient], Any]] = {
+    "get_project": lambda client: client.get_project(),
+    "look_up_user": lambda client: client.look_up_user("memoranda_default"),
+    "create_user": lambda client: client.create_user("memoranda_default", {"source": "memoranda"}),
+    "delete_user": lambda client: client.delete_user(USER),
+    "create_thread": lambda client: client.create_thread(USER),
+    "list_threads": lambda client: list(client.list_threads(USER)),
+    "delete_thread": lambda client: client.delete_thread(THREAD),
+    "add_messages": lambda client: client.add_messages(
         THREAD, build_messages("Hello", "", "k1", "s1", "2026-11-16T08:00:00+00:00"), "k"
     ),
-    "newest_messages": lambda wire: wire.newest_messages(THREAD),
-    "oldest_message": lambda wire: wire.oldest_message(THREAD),
-    "list_thread_episodes": lambda wire: list(wire.list_thread_episodes(THREAD)),
-    "get_thread_context": lambda wire: wire.get_thread_context(THREAD),
-    "get_graph_context": lambda wire: wire.get_graph_context(USER, "tea", 3000),
-    "search edges": lambda wire: wire.search(USER, "edges", "tea", 6),
-    "search nodes": lambda wire: wire.search(USER, "nodes", "tea", 6),
-    "search observations": lambda wire: wire.search(USER, "observations", "tea", 6),
-    "search episodes": lambda wire: wire.search(USER, "episodes", "tea", 6),
-    "add_episode": lambda wire: wire.add_episode(USER, EPISODE, "k"),
-    "get_item edges": lambda wire: wire.get_item(USER, "edges", ITEM),
-    "get_item episodes": lambda wire: wire.get_item(USER, "episodes", ITEM),
-    "delete_item edges": lambda wire: wire.delete_item(USER, "edges", ITEM),
-    "delete_item episodes": lambda wire: wire.delete_item(USER, "episodes", ITEM),
+    "newest_messages": lambda client: client.newest_messages(THREAD),
+    "oldest_message": lambda client: client.oldest_message(THREAD),
+    "list_thread_episodes": lambda client: list(client.list_thread_episodes(THREAD)),
+    "get_thread_context": lambda client: client.get_thread_context(THREAD),
+    "get_graph_context": lambda client: client.get_graph_context(USER, "tea", 3000),
+    "search edges": lambda client: client.search(USER, "edges", "tea", 6),
+    "search nodes": lambda client: client.search(USER, "nodes", "tea", 6),
+    "search observations": lambda client: client.search(USER, "observations", "tea", 6),
+    "search episodes": lambda client: client.search(USER, "episodes", "tea", 6),
+    "add_episode": lambda client: client.add_episode(USER, EPISODE, "k"),
+    "get_item edges": lambda client: client.get_item(USER, "edges", ITEM),
+    "get_item episodes": lambda client: client.get_item(USER, "episodes", ITEM),
+    "delete_item edges": lambda client: client.delete_item(USER, "edges", ITEM),
+    "delete_item episodes": lambda client: client.delete_item(USER, "episodes", ITEM),
 }
 
 
@@ -67,7 +67,7 @@ def test_every_recorded_request_has_a_call() -> None:
 def test_a_request_is_the_one_that_zeps_client_sends(name: str, service: Service) -> None:
     """Method, path, query, body, authentication, and whether it has an idempotency key."""
     client = RemoteClient("zep", f"{service.url}/api/v4", headers={"Authorization": "Api-Key k"})
-    CALLS[name](ZepWire(client))
+    CALLS[name](ZepClient(client))
     client.close()
     method, target, headers, body = service.requests[0]
     parts = urlsplit(target)

@@ -9,7 +9,7 @@ import pytest
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.providers.vendors.retaindb import RetainDBProvider
 from tests.providers.vendors.retaindb.conftest import Start, settings_for
-from tests.providers.vendors.retaindb.retaindb_doubles import LocalDouble, ServerDouble
+from tests.providers.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.providers.vendors.vendor_service import read_recording
 
 Double = Any
