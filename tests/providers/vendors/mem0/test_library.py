@@ -73,6 +73,29 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     assert "Minka" in provider.prefetch("My cat is called", session_id="s1")
 
 
+def test_a_process_that_ends_stops_the_import_and_waits_for_it(tmp_path: Path) -> None:
+    """A thread inside a C++ extension would abort the process; the module that is being imported is the last one."""
+    package = tmp_path / "mem0"
+    package.mkdir()
+    report = "print({!r}, flush=True)\n"
+    try_next = "try:\n    import mem0.second\nexcept Exception:\n    pass\n" + report.format("continued")
+    (package / "__init__.py").write_text(
+        report.format("began") + "import time\ntime.sleep(0.3)\n" + report.format("loaded") + try_next
+    )
+    (package / "second.py").write_text(report.format("second"))
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(tmp_path)!r})
+from memoranda.config import secrets
+from memoranda.providers.vendors.mem0.library import SharedLibrary
+SharedLibrary.acquire({{"history_db_path": {str(tmp_path / "history.db")!r}}})
+while "mem0" not in sys.modules:
+    time.sleep(0.01)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["began", "loaded"], "")
+
+
 def test_it_neither_reports_usage_nor_writes_to_the_home_directory(
     tmp_path: Path, start: Start, library: LibraryDouble
 ) -> None:

@@ -3,12 +3,15 @@
 The import takes seconds, so nothing waits for it but calls that need it. The library's local store locks its folder:
 all sessions of this process share one `mem0.Memory` per configuration, and another process cannot open it meanwhile.
 Importing the library has side effects, which are prevented here: it would report usage to its vendor, write to
-`~/.mem0` and change the filters of warnings.
+`~/.mem0` and change the filters of warnings. A process that ends during the import stops it: Python would abort the
+process if it ended while the thread is inside one of the library's C++ extensions.
 """
 
+import atexit
 import importlib
 import importlib.util
 import json
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,10 +24,29 @@ from memoranda.providers.plugin_variables import set_default_variable
 
 _lock = threading.Lock()
 _shared: dict[str, "SharedLibrary"] = {}
+_loading_threads: set[threading.Thread] = set()
+_process_ends = threading.Event()
+# One extension may take this long to import on a busy machine.
+_EXIT_SECONDS = 30.0
 
 
 class StillLoadingError(TemporaryProviderError):
     """The library is not loaded yet."""
+
+
+class _ImportStopped(BaseException):
+    """The process ends. No Exception, so that no package takes it for an optional module that is missing."""
+
+
+class _ImportStopper:
+    """A finder that finds nothing; once the process ends, it stops the thread that imports at its next module."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if _process_ends.is_set() and threading.get_ident() == self._thread:
+            raise _ImportStopped(name)
 
 
 class SharedLibrary:
@@ -79,13 +101,32 @@ class SharedLibrary:
 
     def _load(self) -> PendingCall:
         if self._loading is None:
-            self._loading = PendingCall(lambda: _open(self._config), "memoranda-mem0-load")
+            self._loading = PendingCall(lambda: _open_while_process_lasts(self._config), "memoranda-mem0-load")
         return self._loading
 
 
 def library_is_installed() -> bool:
     """Whether the packages of the extra `mem0` are installed; imports neither."""
     return all(importlib.util.find_spec(package) is not None for package in ("mem0", "qdrant_client"))
+
+
+@atexit.register
+def _stop_loading() -> None:
+    """Stop the imports that are running, and wait until they have stopped."""
+    _process_ends.set()
+    for thread in tuple(_loading_threads):
+        thread.join(_EXIT_SECONDS)
+
+
+def _open_while_process_lasts(config: Mapping[str, Any]) -> Any:
+    thread, stopper = threading.current_thread(), _ImportStopper()
+    _loading_threads.add(thread)
+    sys.meta_path.insert(0, stopper)
+    try:
+        return _open(config)
+    finally:
+        sys.meta_path.remove(stopper)
+        _loading_threads.discard(thread)
 
 
 def _open(config: Mapping[str, Any]) -> Any:
