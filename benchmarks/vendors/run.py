@@ -22,7 +22,7 @@ from benchmarks.vendors.real_vendor import RealVendor
 from benchmarks.vendors.scenario import Report, run_scenario
 
 _FOLDER = Path(__file__).parent
-_CACHE = _FOLDER.parent.parent / ".cache" / "vendors"
+DEFAULT_CACHE = _FOLDER.parent.parent / ".cache" / "vendors"
 _LISTS_VENDORS = re.compile("^VENDORS", re.MULTILINE)
 # What cannot be started anywhere but at the vendor, and is tested with recorded answers instead.
 REPLAYED = {
@@ -44,7 +44,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("vendors", nargs="*", help="names of modules in this folder")
     parser.add_argument("--turns", type=int, default=1_000, help="of the outage; the server is down for half of them")
-    parser.add_argument("--cache", type=Path, default=_CACHE, help="where servers are installed")
+    parser.add_argument("--cache", type=Path, default=DEFAULT_CACHE, help="where servers are installed")
     parser.add_argument("--json", type=Path, help="also write the reports to this file")
     options = parser.parse_args()
     reports = []

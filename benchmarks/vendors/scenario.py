@@ -77,17 +77,17 @@ def run_scenario(vendor: RealVendor, work: Path, turns: int) -> Report:
     """Run everything; a vendor that cannot run is a report with a reason. `work` is an empty folder for homes."""
     report = Report(vendor.title)
     try:
-        _say(vendor, "installing")
+        show_progress(vendor, "installing")
         report.install_seconds = _timed(vendor.install)
         report.installed_megabytes = megabytes_of(vendor.folder)
-        _say(vendor, "starting")
+        show_progress(vendor, "starting")
         report.start_seconds = _timed(vendor.start)
         report.memory_megabytes = memory_of(vendor.processes)
         gate = None if vendor.port is None else TcpGate(vendor.port)
         try:
             _check_provider(vendor, gate, work / "provider", report)
             _check_attack(vendor, gate, work / "attack", report)
-            _say(vendor, f"{turns} turns, half of them without the server")
+            show_progress(vendor, f"{turns} turns, half of them without the server")
             _check_outage(vendor, gate, work / "outage", turns, report)
         finally:
             if gate is not None:
@@ -101,10 +101,10 @@ def run_scenario(vendor: RealVendor, work: Path, turns: int) -> Report:
 
 def _check_provider(vendor: RealVendor, gate: TcpGate | None, home: Path, report: Report) -> None:
     """Write, recall, tools and forget, by calling the provider's hooks."""
-    _set_up(vendor, gate, home)
-    with _started_provider(vendor, home) as provider:
+    set_up_home(vendor, gate, home)
+    with start_provider(vendor, home) as provider:
         report.answer = provider.test_connection()
-        _say(vendor, "writing and recalling")
+        show_progress(vendor, "writing and recalling")
         report.write_seconds = statistics.median(
             _timed(lambda number=number, fact=fact: _write(provider, number, fact))  # type: ignore[misc]
             for number, (fact, _, _) in enumerate(FACTS)
@@ -112,7 +112,7 @@ def _check_provider(vendor: RealVendor, gate: TcpGate | None, home: Path, report
         vendor.settle()
         _check_recall(vendor, provider, report)
         _check_tools(vendor, provider, report)
-        _say(vendor, "forgetting")
+        show_progress(vendor, "forgetting")
         told = provider.forget()
         report.forgotten = (
             f"{', '.join(told['deleted']) or 'nothing'}; remaining: {', '.join(told['remaining']) or '-'}"
@@ -152,8 +152,8 @@ def _check_tools(vendor: RealVendor, provider: MemoryProvider, report: Report) -
 
 
 def _check_attack(vendor: RealVendor, gate: TcpGate | None, home: Path, report: Report) -> None:
-    _say(vendor, "asking for an attack in its memory")
-    _set_up(vendor, gate, home)
+    show_progress(vendor, "asking for an attack in its memory")
+    set_up_home(vendor, gate, home)
     report.attack, problems = check_attack(
         vendor, home, lambda: _wait_for_deliveries(home, vendor.name, _FAILURE_SECONDS)
     )
@@ -162,7 +162,7 @@ def _check_attack(vendor: RealVendor, gate: TcpGate | None, home: Path, report: 
 
 def _check_outage(vendor: RealVendor, gate: TcpGate | None, home: Path, turns: int, report: Report) -> None:
     """Run turns while the server is down for half of them, and compare what it has with what was said."""
-    _set_up(vendor, gate, home)
+    set_up_home(vendor, gate, home)
     # Recall is measured elsewhere, and would take most of the time.
     config.set_value(Home.at(home), "provider.mode", "tools")
     first_down, first_up = turns // 4, turns // 4 + turns // 2
@@ -229,7 +229,7 @@ def _undelivered(home: Path, provider: str) -> list[str]:
     return [f"{backlog.waiting} deliveries wait and {backlog.parked} are parked: {backlog.last_error}"]
 
 
-def _set_up(vendor: RealVendor, gate: TcpGate | None, root: Path) -> None:
+def set_up_home(vendor: RealVendor, gate: TcpGate | None, root: Path) -> None:
     """Make a home that uses the vendor."""
     root.mkdir(parents=True)
     home = Home.at(root)
@@ -240,7 +240,7 @@ def _set_up(vendor: RealVendor, gate: TcpGate | None, root: Path) -> None:
 
 
 @contextmanager
-def _started_provider(vendor: RealVendor, home: Path) -> Iterator[MemoryProvider]:
+def start_provider(vendor: RealVendor, home: Path) -> Iterator[MemoryProvider]:
     provider = load(discover(home)[vendor.name], home, read_settings(home, vendor.name))
     provider.receive_secrets(vendor.variables())
     provider.initialize(_SESSION, hermes_home=str(home), platform="cli", agent_context="primary", user_id="")
@@ -254,7 +254,7 @@ def _write(provider: MemoryProvider, number: int, fact: str) -> None:
     provider.sync_turn(fact, "Noted.", session_id=_SESSION, idempotency_key=f"fact:{number}", attempt=1)
 
 
-def _say(vendor: RealVendor, step: str) -> None:
+def show_progress(vendor: RealVendor, step: str) -> None:
     """Show progress: a step may take minutes."""
     print(f"{vendor.title}: {step} …", file=sys.stderr, flush=True)
 
