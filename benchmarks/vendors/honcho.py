@@ -35,7 +35,7 @@ WORKSPACE = "memoranda"
 # tiktoken downloads its vocabulary at the first message. This package contains it, under the name of tiktoken's cache.
 _VOCABULARY_PACKAGE = "litellm==1.108.4"
 _VOCABULARY = "litellm/litellm_core_utils/tokenizers"
-_SETTLE_SECONDS = 600.0
+_SETTLE_SECONDS = 3_600.0
 
 
 class HonchoServer(RealVendor):
