@@ -34,6 +34,25 @@ def test_adding_replacing_and_removing(terminal: Terminal) -> None:
     assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
 
 
+@pytest.mark.parametrize("command", [["remove"], ["replace"], ["confirm"]], ids=lambda words: words[0])
+def test_a_number_means_the_entry_that_the_list_shows_with_it(terminal: Terminal, command: list[str]) -> None:
+    """It never means another entry that happens to contain the digit; then the command asks for the handle."""
+    terminal.ok("memory", "add", "The project uses pytest.")
+    terminal.ok("memory", "add", "CI runs on Debian 12.")
+    new = ["CI runs on Fedora."] if command == ["replace"] else []
+    before = terminal.ok("memory", "list")
+    refused = terminal.run("memory", *command, "1", *new)
+    assert refused.exit_code == 1 and "Nothing was changed; use a handle." in refused.output
+    assert "MEMORY.md  The project uses pytest." in refused.output and "Debian 12" in refused.output
+    assert terminal.ok("memory", "list") == before
+    # The second entry contains its own number, the third entry does not exist.
+    output = terminal.ok("memory", *command, "2", *new)
+    listed = terminal.ok("memory", "list")
+    assert "The project uses pytest." in listed
+    assert ("Debian" in output) if command == ["confirm"] else ("Debian" not in listed)
+    assert terminal.run("memory", *command, "3", *new).exit_code == 1
+
+
 def test_options_may_precede_or_follow_the_command(terminal: Terminal) -> None:
     """`--json` at the end means the same as at the beginning."""
     terminal.ok("memory", "add", "--target", "user", "Ana")

@@ -10,6 +10,7 @@ from typing import get_args
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.memory.entry_numbers import number_to_handle
 from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.config import editor_is_set
@@ -83,8 +84,8 @@ def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
 @_allow_option
 @memory_options
 def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
-    """Replace the entry that contains OLD_TEXT (or has it as its handle) with TEXT."""
-    _apply(target, [Replace(old_text, _read_text(text))], allow)
+    """Replace the entry that contains OLD_TEXT (or has it as its number or handle) with TEXT."""
+    _apply(target, [Replace(_number_to_handle(target, old_text), _read_text(text))], allow)
 
 
 @click.command()
@@ -92,8 +93,8 @@ def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) ->
 @target_option
 @memory_options
 def remove(old_text: str, target: Target) -> None:
-    """Remove the entry that contains OLD_TEXT (or has it as its handle). Undo restores it."""
-    _apply(target, [Remove(old_text)], ())
+    """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it."""
+    _apply(target, [Remove(_number_to_handle(target, old_text))], ())
 
 
 @click.command()
@@ -196,6 +197,11 @@ def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResul
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
         lines.append("The agent sees it from its next session on.")
     invocation.respond("\n".join(lines), data)
+
+
+def _number_to_handle(target: Target, old_text: str) -> str:
+    invocation = Invocation.current()
+    return number_to_handle(invocation, open_curated_memory(invocation), (target,), old_text)
 
 
 def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import parse_time_option
+from memoranda.cli.memory.entry_numbers import number_to_handle
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import dim
 from memoranda.curated.entry_dates import DatedEntry, confirm_entry, date_entries
@@ -34,7 +35,7 @@ def stale(older_than: float) -> None:
     store = open_curated_memory(invocation)
     found = [item for target in TARGETS for item in date_entries(store, target) if item.checked_at < older_than]
     found.sort(key=lambda item: item.checked_at)
-    lines = [_format(item) for item in found] or ["Every entry was written or confirmed since then."]
+    lines = [_format(item) for item in found] or [f"Every entry was written or confirmed since {_day(older_than)}."]
     data = [
         {
             "target": item.target,
@@ -50,9 +51,12 @@ def stale(older_than: float) -> None:
 def _format(item: DatedEntry) -> str:
     days = int((time.time() - item.checked_at) / 86_400)
     first, *rest = item.entry.visible_text.split("\n")
-    day = datetime.fromtimestamp(item.checked_at).date().isoformat()
-    about = f"{day}  {days:,} days  {FILE_NAMES[item.target]}  {item.entry.handle}"
+    about = f"{_day(item.checked_at)}  {days:,} days  {FILE_NAMES[item.target]}  {item.entry.handle}"
     return "\n".join([about, f"     {first}", *(f"     {line}" for line in rest)])
+
+
+def _day(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp).date().isoformat()
 
 
 @click.command()
@@ -60,10 +64,11 @@ def _format(item: DatedEntry) -> str:
 @click.option("--target", type=click.Choice(TARGETS), help="The file that has it. [default: either]")
 @memory_options
 def confirm(old_text: str, target: Target | None) -> None:
-    """Confirm that the entry that contains OLD_TEXT (or has it as its handle) is still true; it stays as it is."""
+    """Confirm that the entry that contains OLD_TEXT (or has it as its number or handle) is still true."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    outcome = confirm_entry(store, (target,) if target else TARGETS, old_text, PERSON)
+    targets = (target,) if target else TARGETS
+    outcome = confirm_entry(store, targets, number_to_handle(invocation, store, targets, old_text), PERSON)
     if isinstance(outcome, MemoryRefusal):
         invocation.fail("\n  - ".join([outcome.message, *outcome.matches]), describe(outcome, store))
     text = f"Confirmed: {outcome.visible_text}"
