@@ -34,6 +34,18 @@ def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
     assert (reference.DOCS / "reference" / "command-line.md").read_text() == reference.command_line()
 
 
+def test_every_row_of_a_table_has_as_many_cells_as_its_header() -> None:
+    """A row that was moved from another table does not fit, and a page shows it cut off or torn."""
+    uneven = []
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+            rows = table.splitlines()
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+            uneven += [f"{page.name}: {row}" for row, count in zip(rows, cells, strict=True) if count != cells[0]]
+    assert uneven == []
+
+
 @pytest.mark.parametrize("name", reference.MARKED)
 def test_the_generated_parts_of_the_reference_are_up_to_date(name: str) -> None:
     """Settings, tool description and schema are those of the code."""
