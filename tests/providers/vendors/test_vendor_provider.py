@@ -14,6 +14,9 @@ from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import own_members
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, variables_of, write_settings
+from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.providers.vendors.sent_record import providers_with_sessions
+from memoranda.providers.vendors.vendor_deliveries import Turn
 from tests.providers.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.providers.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP
@@ -241,3 +244,36 @@ def test_only_secrets_are_written_to_the_env_file(provider: AcmeProvider) -> Non
     fields, values = fields_of(provider), {"url": "http://127.0.0.1", "api_key": SECRET}
     assert variables_of(fields, values) == {"ACME_API_KEY": SECRET}
     assert variables_of(fields, values, {"ACME_URL"}) == {"ACME_API_KEY": SECRET, "ACME_URL": "http://127.0.0.1"}
+
+
+def test_a_turn_that_a_vendor_does_not_store_is_not_recorded_as_sent(tmp_path: Path, state: AcmeDouble) -> None:
+    """Otherwise `forget` would report the deletion of turns that the vendor never had."""
+
+    class Unstored(AcmeVendor):
+        def store_turn(self, turn: Turn) -> str | None:  # type: ignore[override]
+            return None
+
+    class Provider(AcmeProvider):
+        vendor_class = Unstored
+
+    provider = start(Provider(tmp_path, {"url": state.url, "api_key": SECRET}), tmp_path)
+    turn(provider, "one", "k1")
+    assert providers_with_sessions(tmp_path, ["s1"]) == []
+    assert provider.forget() == {"deleted": [], "remaining": []}
+    provider.shutdown()
+
+
+def test_an_error_of_a_tool_contains_no_key(tmp_path: Path, state: AcmeDouble) -> None:
+    """A library behind a vendor may quote the key that it was given; a model never reads it."""
+
+    class Quoting(AcmeVendor):
+        def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+            raise PermanentProviderError(f"Incorrect API key provided: {self.settings['api_key']}.")
+
+    class Provider(AcmeProvider):
+        vendor_class = Quoting
+
+    provider = start(Provider(tmp_path, {"url": state.url, "api_key": SECRET}), tmp_path)
+    answer = provider.handle_tool_call("acme_search", {"query": "zebra"})
+    assert "Incorrect API key" in answer and SECRET not in answer
+    provider.shutdown()

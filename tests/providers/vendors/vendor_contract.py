@@ -217,6 +217,20 @@ class VendorContract(ProviderContract):
             provider.queue_prefetch("zebra called", session_id="s1")
         return provider.prefetch("zebra called", session_id="s1", seconds=GIVE_UP)
 
+    # The prompt
+
+    @pytest.mark.parametrize("mode", ["context", "tools", "hybrid"])
+    def test_the_prompt_names_tools_only_if_the_model_has_them(
+        self, mode: str, started: VendorProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """In the mode context a model has no tools; a prompt of the mode tools promises no recall."""
+        monkeypatch.setattr(started.vendor_class, "mode", property(lambda self: mode))
+        prompt = started.system_prompt_block()
+        named = [schema["name"] for schema in started.get_tool_schemas() if schema["name"] in prompt]
+        assert not prompt or bool(named) == (mode != "context")
+        if mode == "tools":
+            assert not re.search("is recalled|joins each|are added to|is shown with", prompt)
+
     # The connection, and forgetting
 
     def test_the_connection_is_tested(self, started: VendorProvider, double: VendorDouble) -> None:

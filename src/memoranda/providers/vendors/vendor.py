@@ -123,9 +123,10 @@ class Vendor(ABC):
 
     @abstractmethod
     def store_turn(self, turn: Turn) -> str | None:
-        """Store a turn and return the vendor's id for it, if it has one. Raises ProviderError unless it is stored.
+        """Store a turn and return the vendor's id for it, or "" if it gives none. Raises ProviderError otherwise.
 
-        If `turn.may_be_stored`, first look for `turn.key` at the vendor, unless storing it twice has no effect.
+        None means that there is nothing to store, by the settings or without text: the turn is not recorded as sent. If
+        `turn.may_be_stored`, first look for `turn.key` at the vendor, unless storing it twice has no effect.
         """
 
     def store_memory_write(self, write: MemoryWrite) -> str | None:

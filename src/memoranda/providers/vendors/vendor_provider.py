@@ -29,6 +29,7 @@ from memoranda.providers.vendors.vendor_recall import VendorRecall
 from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
 from memoranda.providers.vendors.vendor_settings import missing_fields, resolve_settings
 from memoranda.providers.vendors.vendor_tool import ToolArgumentError
+from memoranda.safety.redaction import Redactor
 
 # What a live search gets of the turn's time; the rest is for formatting and for the thread to end.
 _SHARE_OF_DEADLINE = 0.9
@@ -140,8 +141,10 @@ class VendorProvider(MemoryProvider):
         vendor = self._open_vendor()
         known = delivery_facts(facts, session_id or vendor.session_id, time.time())
         turn = Turn(*known, user_content, assistant_content, tuple(messages or ()))
-        if _may_store(vendor, facts) and vendor.sent.find("turn", turn.key) is None:
-            vendor.sent.add("turn", turn.key, vendor.store_turn(turn) or "", turn.session_id)
+        if not _may_store(vendor, facts) or vendor.sent.find("turn", turn.key) is not None:
+            return
+        if (remote_id := vendor.store_turn(turn)) is not None:
+            vendor.sent.add("turn", turn.key, remote_id, turn.session_id)
 
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None, **facts: Facts
@@ -252,7 +255,9 @@ class VendorProvider(MemoryProvider):
         try:
             return tool.run(tool.check(args), session_id or vendor.session_id)
         except (ToolArgumentError, ProviderError) as error:
-            return {"error": str(error)}
+            # A library behind the vendor may quote its key.
+            keys = (vendor.settings[field.key] for field in vendor.fields if field.secret)
+            return {"error": Redactor(str(key) for key in keys if key).text(str(error))[0]}
 
 
 def _may_store(vendor: Vendor, facts: Mapping[str, Any]) -> bool:

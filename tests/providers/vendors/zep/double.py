@@ -8,6 +8,7 @@ does so later.
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,6 +40,7 @@ class ZepDouble(HttpDouble):
         self.episodes: list[Row] = []
         self.edges: list[Row] = []
         self.remembers_keys = True
+        self.answer_seconds = 0.0
         self.bodies: list[tuple[str, Any]] = []
         self._answers: dict[str, Answer] = {}
 
@@ -49,6 +51,7 @@ class ZepDouble(HttpDouble):
         if exchange.headers["Authorization"] != f"Api-Key {KEY}":
             exchange.answer(401, _error("unauthorized"))
             return
+        time.sleep(self.answer_seconds)
         parts = urlsplit(exchange.path)
         body = json.loads(exchange.body) if exchange.body else {}
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}

@@ -264,3 +264,14 @@ def test_the_status_shows_the_user_at_zep(tmp_path: Path) -> None:
     assert status == {"user_at_vendor": "mine_default"}
     with pytest.raises(PermanentProviderError, match="user_prefix"):
         ZepProvider(tmp_path, {"api_key": "x", "user_prefix": "a_b"}).get_status_config({})
+
+
+def test_a_search_that_must_look_up_the_user_first_has_one_deadline(home: Home, double: ZepDouble) -> None:
+    """Two slow calls do not take twice the time that a turn waits."""
+    provider = home.start()
+    _turn(provider, "I like tea.")
+    home.lose_record()
+    provider = home.start()
+    double.answer_seconds = 0.3
+    with pytest.raises(TemporaryProviderError):
+        provider.prefetch("tea", session_id="s1", seconds=0.45)

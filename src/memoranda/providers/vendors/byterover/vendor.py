@@ -23,6 +23,7 @@ from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn, digest
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
 from memoranda.providers.vendors.vendor_settings import MODE, RECALL_LIMIT, TIMEOUT
@@ -31,12 +32,9 @@ from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
-_PROMPT = (
-    "# ByteRover\n"
-    "ByteRover keeps a tree of knowledge on this machine, with every turn of your conversations. What fits the "
-    "conversation is recalled before you answer. brv_query answers a question from the tree, brv_curate adds knowledge "
-    "to it, and brv_status shows its state."
-)
+_ABOUT = "# ByteRover\nByteRover keeps a tree of knowledge on this machine, with every turn of your conversations."
+_RECALL = "What fits the conversation is recalled before you answer."
+_TOOLS = "brv_query answers a question from the tree, brv_curate adds knowledge to it, and brv_status shows its state."
 # One argument of a program may have 128 KiB.
 _MAX_TRANSCRIPT_CHARS = 25_000
 _MESSAGE_CHARS = 2_000
@@ -102,7 +100,7 @@ class ByteRoverVendor(Vendor):
         return f"brv {status.get('cliVersion', 'without a version')} answers for {self._tree.project}; {model}."
 
     def prompt_block(self) -> str:
-        return _PROMPT
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         query = query.replace("\0", " ").strip()

@@ -1,5 +1,7 @@
 """The texts about this memory that a model reads."""
 
+from memoranda.providers.vendors.vendor_guidance import build_guidance
+
 RECALL = "Memories of earlier conversations that match a message are added to it, with their kind and date."
 TOOLS = (
     "Use hindsight_recall to search these memories, hindsight_reflect for an answer that combines many of them, and "
@@ -21,5 +23,4 @@ REFLECT_QUERY = "The question."
 
 def system_prompt(mode: str) -> str:
     """The block for a system prompt in a mode."""
-    parts = {"context": (RECALL,), "tools": (TOOLS,)}.get(mode, (RECALL, TOOLS))
-    return "\n".join(("# Hindsight memory", *parts))
+    return build_guidance(mode, "# Hindsight memory", RECALL, TOOLS)

@@ -1,4 +1,6 @@
-"""What the system prompt says about Honcho; it depends only on the settings, so it never changes within a session."""
+"""What the system prompt says about Honcho."""
+
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 
 _RECALL = "What it knows about this user and their earlier conversations is shown with their messages."
 _TOOLS = (
@@ -10,9 +12,4 @@ _TOOLS = (
 
 def system_prompt(mode: str) -> str:
     """The block for a recall mode."""
-    parts = ["Honcho models the user across conversations."]
-    if mode != "tools":
-        parts.append(_RECALL)
-    if mode != "context":
-        parts.append(_TOOLS)
-    return " ".join(parts)
+    return build_guidance(mode, "Honcho models the user across conversations.", _RECALL, _TOOLS)

@@ -33,6 +33,7 @@ from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
@@ -41,11 +42,9 @@ from memoranda.support.shorten import shorten_middle
 
 # Two of them are less than 8,192 tokens, the limit of OpenAI's embedders, in most languages.
 _MAX_MESSAGE_CHARS = 8_000
-_PROMPT = (
-    "# Mem0\n"
-    "Mem0 stores facts from past conversations with the user, and what fits joins each message. "
-    "mem0_search looks for more; mem0_conclude stores a fact that should stay."
-)
+_ABOUT = "# Mem0\nMem0 stores facts from past conversations with the user."
+_RECALL = "Facts that fit a message are added to it."
+_TOOLS = "mem0_search searches all of them; mem0_conclude stores a fact that should stay."
 
 
 class Mem0Vendor(Vendor):
@@ -76,7 +75,7 @@ class Mem0Vendor(Vendor):
         return self._client.test()
 
     def prompt_block(self) -> str:
-        return "" if self.mode == "context" else _PROMPT
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         try:

@@ -22,16 +22,20 @@ from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
-_PROMPT = (
+_ABOUT = (
     "# OpenViking\n"
-    "OpenViking stores every turn of your conversations, and memories and documents in a tree of viking:// addresses. "
-    "What fits the user's message is recalled before you answer. viking_search looks further, viking_read reads an "
-    "address, viking_browse lists one, and viking_remember stores a memory."
+    "OpenViking stores every turn of your conversations, and memories and documents in a tree of viking:// addresses."
+)
+_RECALL = "What fits the user's message is recalled before you answer."
+_TOOLS = (
+    "viking_search searches all of it, viking_read reads an address, viking_browse lists one, and viking_remember "
+    "stores a memory."
 )
 # The server maps a cosine of 0, which means unrelated, to 0.5.
 _MIN_SCORE = 0.6
@@ -135,7 +139,7 @@ class OpenVikingVendor(Vendor):
         return {"memories_at_vendor": uris.memories}
 
     def prompt_block(self) -> str:
-        return _PROMPT
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         deadline = time.monotonic() + timeout

@@ -16,15 +16,14 @@ from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
-_PROMPT = (
-    "# RetainDB\n"
-    "RetainDB stores what was said in past conversations, and what fits joins each message. "
-    "retaindb_search looks for more; retaindb_remember stores what should stay."
-)
+_ABOUT = "# RetainDB\nRetainDB stores what was said in past conversations."
+_RECALL = "Memories that fit a message are added to it."
+_TOOLS = "retaindb_search searches all of them; retaindb_remember stores what should stay."
 _FILE = "file"
 _REMAINS = "RetainDB marks deleted memories as expired; its operator decides when they are erased."
 
@@ -69,7 +68,7 @@ class RetainDBVendor(Vendor):
         return self._client.test()
 
     def prompt_block(self) -> str:
-        return "" if self.mode == "context" else _PROMPT
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         found = self._client.search(query, limit, timeout)

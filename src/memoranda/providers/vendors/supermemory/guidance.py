@@ -1,5 +1,7 @@
 """The texts about this memory that a model reads."""
 
+from memoranda.providers.vendors.vendor_guidance import build_guidance
+
 RECALL = (
     "Memories of earlier conversations that match a message are added to it; at times also what is known of the user."
 )
@@ -24,5 +26,4 @@ CONTAINER = "Which container to use; without it, the user's own."
 
 def system_prompt(mode: str) -> str:
     """The block for a system prompt in a mode."""
-    parts = {"context": (RECALL,), "tools": (TOOLS,)}.get(mode, (RECALL, TOOLS))
-    return "\n".join(("# Supermemory", *parts))
+    return build_guidance(mode, "# Supermemory", RECALL, TOOLS)

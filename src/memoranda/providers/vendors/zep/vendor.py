@@ -1,5 +1,6 @@
 """Zep as a vendor: a graph of facts about each user, in Zep's cloud."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
+from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
@@ -22,9 +24,10 @@ from memoranda.providers.vendors.zep.turn_messages import batches, build_message
 from memoranda.support.shorten import shorten_end
 
 CLOUD = "https://api.getzep.com/api/v4"
-_PROMPT = "Zep keeps a graph of facts about this user, with the time at which each was true."
-_TOOLS_PROMPT = (
-    " Tools: zep_search (facts, observations, entities or messages), zep_context (everything about a question),"
+_ABOUT = "Zep keeps a graph of facts about this user, with the time at which each was true."
+_RECALL = "Facts that fit a message are added to it."
+_TOOLS = (
+    "Tools: zep_search (facts, observations, entities or messages), zep_context (everything about a question),"
     " zep_remember (store a fact), zep_forget (delete one)."
 )
 
@@ -77,11 +80,14 @@ class ZepVendor(Vendor):
         return f"Zep answers for the project {name}."
 
     def prompt_block(self) -> str:
-        return _PROMPT + ("" if self.mode == "context" else _TOOLS_PROMPT)
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        deadline = time.monotonic() + timeout
         user = self._directory.find_user(timeout)
-        return fact_items(self._client.search(user, "edges", query, limit, timeout)) if user else []
+        if not user:
+            return []
+        return fact_items(self._client.search(user, "edges", query, limit, deadline - time.monotonic()))
 
     def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         """What Zep finds relevant to the latest messages of the conversation."""
