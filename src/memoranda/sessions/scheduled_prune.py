@@ -45,36 +45,54 @@ class ScheduledPrune(StorePart):
 
         The store remembers the time, so that several processes together prune once per interval. Archived sessions
         stay, unless `archived` says otherwise; `filters` are the fields of `SessionFilter`. A few sessions are deleted
-        at a time, so that other writers never wait long, and `stopped` is asked in between. The file shrinks afterwards
-        if something was deleted, and if that takes less than two seconds.
+        at a time, so that other writers never wait long, and `stopped` is asked in between. A prune that is stopped or
+        fails stays due. The file shrinks afterwards if something was deleted, and if that takes less than two seconds.
         """
-        if not self._claim(interval_hours):
+        now = time.time()
+        claimed, last = self._claim(now, interval_hours)
+        if not claimed:
             return None
         chosen = {"archived": False, **filters}
-        rows = self._deletion.list_prune_candidates(older_than_days, **chosen)
-        count = 0
-        for step in _steps(rows):
-            if stopped():
-                return count
-            # A session that became active in the meantime stays.
-            count += self._deletion.prune_sessions(older_than_days, confirmed=step, **chosen)
-            time.sleep(_PAUSE)
+        count, completed = 0, False
+        try:
+            for step in _steps(self._deletion.list_prune_candidates(older_than_days, **chosen)):
+                if stopped():
+                    return count
+                # A session that became active in the meantime stays.
+                count += self._deletion.prune_sessions(older_than_days, confirmed=step, **chosen)
+                time.sleep(_PAUSE)
+            completed = True
+        finally:
+            if not completed:
+                self._release(now, last)
         if count and vacuum and not stopped() and self._engine.vacuum(max_seconds=_MAX_VACUUM_SECONDS):
             self._engine.shrink_log()
         return count
 
-    def _claim(self, interval_hours: float) -> bool:
-        """Set the time of the last prune to now; False if the last one is too recent."""
+    def _claim(self, now: float, interval_hours: float) -> tuple[bool, float | None]:
+        """Set the time of the last prune to now unless that was recent; returns whether it did, and the time before."""
         with self._engine.writing() as connection:
             last = _read_time(connection)
-            if last is not None and time.time() - last < interval_hours * 3600:
-                return False
+            # A time in the future is from a clock that was wrong.
+            if last is not None and 0 <= now - last < interval_hours * 3600:
+                return False, last
             connection.execute(
                 "INSERT INTO state_meta (key, value) VALUES (?, ?)"
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_LAST_PRUNE, repr(time.time())),
+                (_LAST_PRUNE, repr(now)),
             )
-            return True
+            return True, last
+
+    def _release(self, claimed: float, last: float | None) -> None:
+        """Set the time back to the one before, so that the next process continues; unless another has claimed it."""
+        with self._engine.writing() as connection:
+            if last is None:
+                connection.execute("DELETE FROM state_meta WHERE key = ? AND value = ?", (_LAST_PRUNE, repr(claimed)))
+            else:
+                connection.execute(
+                    "UPDATE state_meta SET value = ? WHERE key = ? AND value = ?",
+                    (repr(last), _LAST_PRUNE, repr(claimed)),
+                )
 
 
 def _read_time(connection: Any) -> float | None:
