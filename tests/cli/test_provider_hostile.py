@@ -77,6 +77,15 @@ def test_what_fails_is_named(terminal: Terminal) -> None:
     assert steps[0]["ok"] is False
 
 
+def test_a_turn_that_is_refused_is_not_accepted(terminal: Terminal) -> None:
+    """The test does not count a parked turn as one that has arrived."""
+    refuse = "from memoranda.errors import PermanentProviderError\n    raise PermanentProviderError('too long')"
+    _plugin(terminal.home, f"def sync_turn(self, user_content, assistant_content):\n    {refuse}")
+    report = json.loads(terminal.run("provider", "test", "--json").stdout)
+    assert {step["step"]: step["ok"] for step in report["steps"]}["accepts a turn"] is False
+    assert (report["left"], report["last_error"]) == ([], "too long")
+
+
 def _run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "memoranda", "--home", str(home), "provider", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=GIVE_UP)

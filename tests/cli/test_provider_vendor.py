@@ -113,7 +113,21 @@ def test_the_test_names_the_reason_of_a_failure(terminal: Terminal, double: Acme
     double.fail(401)
     report = fails(terminal, "provider", "test")
     assert "FAILED  its service answers a test call" in report
-    assert "The credentials were refused" in report
+    assert report.count("The credentials were refused") == 1
+    assert "turn" not in report and "recall" not in report
+
+
+def test_a_missing_key_is_named_by_every_command(terminal: Terminal, caplog: pytest.LogCaptureFixture) -> None:
+    """Not only that the provider is not ready."""
+    terminal.ok("config", "set", "memory.provider", "acme")
+    reason = "url (ACME_URL), api_key (ACME_API_KEY) are not set. 'memoranda provider setup acme' asks for them."
+    assert f"ready      no  {reason}" in terminal.ok("provider", "status")
+    assert terminal.json("provider", "status")["problem"] == reason
+    for command in (("use", "acme"), ("test",)):
+        assert reason in fails(terminal, "provider", *command)
+    caplog.clear()
+    terminal.ok("provider", "ask", "tea")
+    assert [record.getMessage() for record in caplog.records] == [f"Memory provider acme is not available: {reason}"]
 
 
 def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal, double: AcmeDouble) -> None:

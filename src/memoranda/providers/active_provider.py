@@ -93,9 +93,10 @@ def accept_provider(
     calls = GuardedProvider(provider, name or own_name, health, redactor)
     available = calls.call("is_available", within=settings.call_seconds)
     if not available.ok or available.value is not True:
-        _log.warning(
-            "Memory provider %s is not available: %s", calls.name, available.error or "is_available() returned False."
-        )
+        reason = available.error
+        if not reason and "explain_unavailable" in implemented:
+            reason = str(calls.call("explain_unavailable", within=settings.call_seconds).value or "")
+        _log.warning("Memory provider %s is not available: %s", calls.name, reason or "is_available() returned False.")
         return None
     tools = ProviderTools(calls, settings, reserved_tools, clean)
     return ActiveProvider(provider, calls, implemented, settings, health, tools)

@@ -12,7 +12,7 @@ from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.loader import load
-from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import ConfigField, fields_of
 
@@ -45,11 +45,25 @@ def inspect_provider(
     return inspection
 
 
-def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
-    """Whether a provider reports that it is available. Raises ProviderError when it fails to answer."""
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a provider reports that it is available, and if not, what is missing, where the provider says so."""
+
+    ready: bool
+    reason: str = ""
+
+
+def check_ready(provider: MemoryProvider, limits: ProviderSettings) -> Readiness:
+    """Ask a provider whether it is available. Raises ProviderError when it fails to answer."""
+
+    def ask() -> Readiness:
+        if provider.is_available() is True:
+            return Readiness(True)
+        return Readiness(False, str(provider.explain_unavailable()) if has_own(provider, "explain_unavailable") else "")
+
     failure = "It does not say whether it is ready"
-    limit = limits.call_seconds
-    return run_guarded(lambda: provider.is_available() is True, failure, limit, "provider.call_seconds") is True
+    readiness: Readiness = run_guarded(ask, failure, limits.call_seconds, "provider.call_seconds")
+    return readiness
 
 
 def run_guarded(call: Callable[[], Any], failure: str, timeout: float, setting: str = "") -> Any:

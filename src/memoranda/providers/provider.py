@@ -33,6 +33,10 @@ class MemoryProvider(ABC):
     def is_available(self) -> bool:
         """Whether configuration and dependencies are complete. Fast, without network."""
 
+    def explain_unavailable(self) -> str:
+        """What is missing and how to get it, as a sentence, after `is_available` returned False; empty if unknown."""
+        return ""
+
     def receive_secrets(self, values: Mapping[str, str]) -> None:
         """Get the known values of the variables that the schema names, before `is_available` is called."""
 

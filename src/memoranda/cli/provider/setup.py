@@ -29,7 +29,7 @@ from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider, discover
-from memoranda.providers.inspect_provider import Inspection, is_ready, run_guarded
+from memoranda.providers.inspect_provider import Inspection, check_ready, run_guarded
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import (
@@ -56,8 +56,10 @@ def use(invocation: Invocation, names: tuple[str, ...]) -> CommandOutput:
     chosen = tuple(dict.fromkeys(names))
     for name in chosen:
         found = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name))
-        if not is_ready(found.provider, config.load(home).external):
-            raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
+        readiness = check_ready(found.provider, config.load(home).external)
+        if not readiness.ready:
+            reason = readiness.reason or f"'memoranda provider setup {name}' asks for what it needs."
+            raise ProviderError(f"{name} is not ready. {reason}")
     use_providers(home, chosen)
     text, data = describe_use(chosen)
     return CommandOutput(f"{text}.", {"success": True, "provider": chosen[0]} | data)

@@ -22,7 +22,7 @@ from memoranda.cli.provider.output import (
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.discovery import DiscoveredProvider, discover, find_by_name
-from memoranda.providers.inspect_provider import is_ready, run_guarded
+from memoranda.providers.inspect_provider import check_ready, run_guarded
 from memoranda.providers.jobs import Backlog
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.setup import ConfigField, read_settings
@@ -115,7 +115,8 @@ def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
         inspection = inspect_in_home(home, found, saved)
         report |= {"settings": saved} | _variables(home, inspection.fields, saved)
         report["settings"] = _public_settings(home, inspection.fields, saved)
-        report["ready"] = is_ready(inspection.provider, limits)
+        readiness = check_ready(inspection.provider, limits)
+        report |= {"ready": readiness.ready, "problem": terminal_line(readiness.reason) or None}
         own = run_guarded(
             lambda: _as_json_object(inspection.provider.get_status_config(dict(saved))),
             "It cannot be shown",

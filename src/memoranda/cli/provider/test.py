@@ -23,6 +23,7 @@ from memoranda.cli.provider.output import (
 from memoranda.cli.provider.started_provider import TEST_SECONDS, StartedProvider
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.errors import ProviderError
+from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.setup import read_settings
@@ -88,11 +89,15 @@ def _test_provider(home: Home, name: str) -> CommandOutput:
     # Its own outbox, which is deleted after the test.
     with TemporaryDirectory(prefix="memoranda-test-") as scratch:
         manager = MemoryManager(Path(scratch), settings, clean=sanitize_context)
-        if steps.step("is available", lambda: manager.add_provider(provider)) and steps.step(
-            "starts", lambda: _starts(manager, str(home.root), settings.start_seconds)
+        if (
+            steps.step("is available", lambda: _is_available(manager, provider, steps))
+            and steps.step("starts", lambda: _starts(manager, str(home.root), settings.start_seconds))
+            # Without the service, the other steps would only wait until they fail for the same reason.
+            and (
+                not has_own(provider, "test_connection")
+                or steps.step("its service answers a test call", lambda: _call_service(service, steps))
+            )
         ):
-            if has_own(provider, "test_connection"):
-                steps.step("its service answers a test call", lambda: _call_service(service, steps))
             steps.step("answers a recall in time", lambda: _recalls(manager))
             if has_own(provider, "sync_turn") and steps.step("accepts a turn", lambda: _accepts_turn(manager)):
                 leftovers += _forget_turn(provider, service)
@@ -101,6 +106,16 @@ def _test_provider(home: Home, name: str) -> CommandOutput:
         health = manager.status().health
     write_status(home.root, name, health)
     return _report(steps, health.phase, health.last_error, leftovers)
+
+
+def _is_available(manager: MemoryManager, provider: MemoryProvider, steps: _Steps) -> bool:
+    """Give the provider to the manager; what an unavailable one lacks is shown below the steps."""
+    if manager.add_provider(provider):
+        return True
+    if has_own(provider, "explain_unavailable"):
+        failure, limit = "It does not say what is missing", manager.settings.call_seconds
+        steps.diagnosis = str(run_guarded(provider.explain_unavailable, failure, limit))
+    return False
 
 
 def _starts(manager: MemoryManager, home: str, seconds: float) -> bool:
@@ -144,7 +159,8 @@ def _accepts_turn(manager: MemoryManager) -> bool:
     queued = manager.notify.turn_finished(
         "This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION
     )
-    return queued and manager.drain(_DELIVERY_SECONDS)
+    # A turn that the provider refuses is parked, and does not wait any more.
+    return queued and manager.drain(_DELIVERY_SECONDS) and not manager.backlog().parked
 
 
 def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> CommandOutput:

@@ -70,9 +70,10 @@ class VendorProvider(MemoryProvider):
         return self.vendor_class.name
 
     def is_available(self) -> bool:
-        settings = self._resolve(self._home)
-        missing = missing_fields(self.vendor_class.fields, settings) or self.vendor_class.missing_dependency(settings)
-        return not missing
+        return not self.explain_unavailable()
+
+    def explain_unavailable(self) -> str:
+        return self._explain_missing(self._resolve(self._home))
 
     def receive_secrets(self, values: Mapping[str, str]) -> None:
         self._variables = dict(values)
@@ -85,7 +86,8 @@ class VendorProvider(MemoryProvider):
                 self._variables |= {str(name): str(value) for name, value in secrets.items()}
             scope = VendorScope.from_facts(facts, self._home)
             settings = self._resolve(scope.home)
-            self._require_settings(settings)
+            if missing := self._explain_missing(settings):
+                raise PermanentProviderError(missing)
             sent = SentRecord(scope.home, self.name, scope)
             vendor = self.vendor_class(settings, scope, sent, session_id)
             vendor.open()
@@ -226,12 +228,13 @@ class VendorProvider(MemoryProvider):
     def _resolve(self, home: Path | None) -> dict[str, Any]:
         return resolve_settings(self.vendor_class.fields, self.name, home, self._given, self._variables)
 
-    def _require_settings(self, settings: Mapping[str, Any]) -> None:
+    def _explain_missing(self, settings: Mapping[str, Any]) -> str:
+        """Which setting, program or package is missing, and how to get it; empty if nothing is."""
         if missing := missing_fields(self.vendor_class.fields, settings):
             names = ", ".join(f"{field.key} ({field.env_var})" if field.env_var else field.key for field in missing)
-            raise PermanentProviderError(f"{names} is not set. 'memoranda provider setup {self.name}' asks for it.")
-        if missing_program := self.vendor_class.missing_dependency(settings):
-            raise PermanentProviderError(missing_program)
+            verb, object_ = ("is", "it") if len(missing) == 1 else ("are", "them")
+            return f"{names} {verb} not set. 'memoranda provider setup {self.name}' asks for {object_}."
+        return self.vendor_class.missing_dependency(settings)
 
     def _open_vendor(self) -> Vendor:
         """The vendor; raises an error that keeps a delivery, if it was not started or is shut down."""
