@@ -31,6 +31,12 @@ CONTRADICTING = (
     ("Atlas is deployed on Hetzner", "Atlas is hosted at Azure"),
     ("The nightly import of Atlas takes 5 minutes", "The nightly import of Atlas takes 20 minutes"),
     ("Guido aka BDFL lives in Oslo", "BDFL lives in Bergen"),
+    ("Carla's boss is Henrik", "Carla's manager is Sabine"),
+    ("The Riverside gym costs 30 euros", "The Riverside gym charges 45 euros a month"),
+    ("The Linden library closes at 18:00", "The Linden library shuts at 20:00"),
+    ("The wifi password is hunter2", "The wifi password is swordfish"),
+    ("Kofi is divorced", "Kofi is married"),
+    ("The Vault import takes 4 minutes", "The Vault import takes half an hour"),
 )
 GOING_TOGETHER = (
     ("Ana lives in Berlin", "Bob lives in Tokyo"),
@@ -55,6 +61,12 @@ GOING_TOGETHER = (
     ("Ana handed report 12 over to Bob", "Ana handed queue 14 over to Bob"),
     ("Ana called Bob", "Ana called Carol"),
     ("Ana runs the backend", "Ana runs the frontend"),
+    ("Ana works at ACME Corp", "Ana works on the billing page"),
+    ("Ana is a nurse", "Ana is funny"),
+    ("Ana is interested in chess", "Ana is interested in astronomy"),
+    ("Atlas depends on numpy", "Atlas depends on scipy"),
+    ("Atlas has 3 replicas", "Atlas has 2 shards"),
+    ("The dishwasher is new", "The dishwasher is in the kitchen"),
 )
 
 
@@ -105,7 +117,7 @@ def test_a_contradiction_has_both_facts_and_its_measures(store: FactStore) -> No
 
 # What is said here is also measured: see benchmarks/contradictions.py.
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "minimum"), [("development", 0.6), ("held out", 0.25), ("afterwards", 0.4)])
+@pytest.mark.parametrize(("part", "minimum"), [("development", 0.8), ("held out", 0.3), ("afterwards", 0.65)])
 def test_some_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, minimum: float) -> None:
     """Pairs of several domains in many words; at most one in twenty that can both be right is suspected."""
     counted = count(part)
@@ -127,7 +139,9 @@ def test_some_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, 
         ("Bob prefers green tea", "Bob prefers short answers", False),
         ("Bob takes the bus", "Bob takes vitamins", False),
         ("Bob does not eat meat", "Bob does not eat fish", False),
+        ("Bob is allergic to peanuts", "Bob has no allergies", True),
         ("Bob should hand table 56 over", "Bob should hand table 61 over", False),
+        ("The login service 517 needs a review and a note", "The login service 412 needs a review and a note", False),
         ("The spare key is in the garage", "The spare ladder is in the cellar", False),
         ("Bob visited Rome in 2018", "Bob visited Rome in 2022", False),
     ],

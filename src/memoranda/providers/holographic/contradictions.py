@@ -1,17 +1,18 @@
-"""Finds facts that cannot both be right: the same entity and the same attribute word with different values.
+"""Finds facts that cannot both be right: the same subject and the same attribute with different values.
 
-The comparison looks at the words that two facts do not share. If those are one short value in each, and the shared
-words name an attribute that has one value at a time ("lives in", "the timeout of … is"), the facts contradict each
-other. So do a statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing
-one: it skips the past, attributes with many values ("likes", "uses"), and facts with more than one difference.
-`benchmarks/contradictions.py` counts what it finds.
+Two facts contradict each other if the words that they do not share are one short value in each, and the shared words
+name an attribute with one value: a number or a time, "the … of X is", or a verb of `_ATTRIBUTES` ("lives in"). So do a
+statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing one: it skips
+the past, the objects of other verbs ("likes", "uses"), and facts with more than one difference.
 """
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from memoranda.index.related_words import related_words
 from memoranda.index.stemmer import stem
 from memoranda.providers.holographic.entity_links import KnownEntity, aliases_of, entities_of
 from memoranda.providers.holographic.fact import Fact
@@ -23,6 +24,9 @@ _MAX_PAIRS = 20_000
 _MAX_VALUE_WORDS = 3
 # Longer facts are not plain sentences, so they are not compared.
 _MAX_FACT_CHARS = 400
+# Words at least this close mean the same; words with this many relations in common are of one kind.
+_MIN_SAME = 0.8
+_MIN_COMMON = 5
 _ENTITY = "\x00"
 _TOKEN = re.compile(r"\x00\d+|\d[\d.,:]*\d|[\w@][\w@./+#-]*[\w+#]|\w")
 
@@ -31,51 +35,39 @@ def _stems(words: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words.split())
 
 
-def _words(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_VERB = "is"
-_BE = _words("is are")
-_DENIALS = _words("not no never")
-_PREPOSITIONS = _words("in at on to for with from by into over under as near without than since during via")
-_SKIPPED = _words("""
+_DENIALS = _stems("not no never")
+_SKIPPED = _DENIALS | _stems("""
     a an the has have its his her their my our your this that s t of and aka also still really very currently now always
-    usually only just already again does do longer anymore so too up every each year years old
+    usually only just already again do longer anymore so too every each year old get go send want
 """)
 _PAST = re.compile(
     r"\b(?:was|were|had|did|wrote|went|met|got|took|came|left|kept|ran|built|gave|made|used to|formerly|previously"
-    r"|originally|until|once|ago)\b"
+    r"|originally|until|once|ago)\b|\x00\d+ (?!moved|named)\w+ed\b"
 )
-# Phrases that name one attribute, and the word that replaces them.
-_PHRASES = tuple(
-    (re.compile(rf"\b(?:{phrase})\b"), f" {attribute} ")
-    for phrase, attribute in (
-        ("lives? in|resides? in|moved to|home is in", "home"),
-        ("works? (?:at|for)|is employed (?:by|at)|employer is", "employer"),
-        ("reports? to", "manager"),
-        ("(?:is |are )?(?:hosted|deployed|served) (?:on|at|in|by)", "host"),
-        ("(?:is |are )?(?:owned|maintained|run) by|belongs? to", "owner"),
-        ("(?:is |are )?(?:stored|kept) in|stores? (?:its )?data in", "database"),
-        ("(?:is |are )?(?:written|implemented) in", "programming"),
-        ("named|is called", "name"),
-        ("(?:wakes?|gets?) up", "wakes"),
-        ("colour", "color"), ("favourite", "favorite"),
-    )
-)  # fmt: skip
-# An entity has one value of these attributes at a time, wherever the word appears in a fact.
-_ONE_VALUE = _stems(
-    "home employer manager host owner database programming name wakes born married happens expires lands"
-)
-# The same, if both facts also name the object: "prefers dark mode", not "prefers tea".
-_ONE_VALUE_OF_SOMETHING = _stems("""
-    takes lasts costs starts ends opens closes begins meets due led drives retries prefers
-""")
+# Attributes with one value: the words before the value, and synonyms which the table of related words does not have.
+_ATTRIBUTES = {
+    "home": ("in to", "lives resides moved based located stored"),
+    "host": ("on at by", "hosted deployed served"),
+    "job": ("at by for", "works employed employer"),
+    "manager": ("to by under", "boss managed"),
+    "owner": ("by to", "owned maintained belongs led"),
+    "code": ("in", "written implemented"),
+    "name": ("name", "called"),
+    "cost": ("", "charges price"),
+    "data": ("", "database"),
+    "color": ("", "colour"),
+    "favorit": ("", "favourite"),
+    "is": ("", "are"),
+}
+_ATTRIBUTE_OF = {stem(word): attribute for attribute, (_, words) in _ATTRIBUTES.items() for word in words.split()}
+_GLUE = _stems("is in at on to for with from by into over under as near without than since during via about")
 # An entity may have many of these, so "the … is" does not mean a single value.
-_MANY_VALUES = _stems("""
-    friend colleague hobby tool member child brother sister part feature language goal interest example note bug issue
-    reason
+_MANY_VALUES = _stems("friend colleague hobby tool member child brother sister part feature language goal note issue")
+_TIMES_AND_NUMBERS = _stems("""
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+    october november december morning noon evening night half one two three four five six seven eight nine ten
 """)
+_UNITS = _stems("second minute hour day week month am pm")
 
 
 class Contradiction(NamedTuple):
@@ -99,12 +91,10 @@ class Contradiction(NamedTuple):
 
 
 class FactClaim(NamedTuple):
-    """A fact as the stems of its words in order; each entity is one token."""
+    """A fact as the stems of its words in order; each entity is one token. Empty if the rule skips the fact."""
 
     tokens: tuple[str, ...]
-    entities: frozenset[int]
     denied: bool
-    past: bool
 
 
 def find_contradictions(
@@ -113,137 +103,146 @@ def find_contradictions(
     """The pairs of facts that contradict each other, the clearest first."""
     with store.database.reading() as connection:
         newest = store.list_facts(category=category, min_trust=min_trust, limit=_MAX_FACTS)
-        facts = {fact.fact_id: fact for fact in newest}
+        facts = {fact.fact_id: fact for fact in newest if len(fact.content) <= _MAX_FACT_CHARS}
         links = entities_of(connection, list(facts))
         names = aliases_of(connection)
     claims = {
         fact_id: read_claim(fact.content, {known.entity_id: names[known.entity_id] for known in links.get(fact_id, [])})
         for fact_id, fact in facts.items()
     }
-    found = []
-    for first, second in _candidate_pairs(claims):
-        score = compare(claims[first], claims[second])
-        if score:
-            found.append(_contradiction(facts[first], facts[second], links[first], links[second], score))
+    pairs = ((facts[a], facts[b], compare(claims[a], claims[b])) for a, b in _candidate_pairs(claims))
+    found = [_contradiction(a, b, links, score) for a, b, score in pairs if score]
     found.sort(key=lambda pair: (-pair.score, -pair.newer.fact_id))
     return found[:limit]
 
 
 def read_claim(content: str, names: dict[int, list[str]]) -> FactClaim:
     """Parses a fact; `names` are all names of its entities."""
-    if len(content) > _MAX_FACT_CHARS:
-        return FactClaim((), frozenset(), False, False)
     text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
     by_name = {name: entity_id for entity_id, aliases in names.items() for name in aliases}
     for name, entity_id in sorted(by_name.items(), key=lambda item: -len(item[0])):
         text = re.sub(rf"(?<![\w.@/-]){re.escape(name.casefold())}(?![\w@/-]|\.\w)", f"{_ENTITY}{entity_id}", text)
-    past = bool(_PAST.search(text))
-    for phrase, attribute in _PHRASES:
-        text = phrase.sub(attribute, text)
-    words = _TOKEN.findall(text)
-    tokens = tuple(
-        _VERB if word in _BE else stem(word) if word.isalpha() else word
-        for word in words
-        if word not in _SKIPPED and word not in _DENIALS
-    )
-    past = past or any(
-        word.endswith("ed") and before.startswith(_ENTITY) for before, word in zip(["", *words], words, strict=False)
-    )
-    return FactClaim(tokens, frozenset(names), any(word in _DENIALS for word in words), past)
+    if _PAST.search(text):
+        return FactClaim((), False)
+    # Only the verb: a report is not a manager.
+    text = text.replace("reports to", "manager to")
+    stems = [stem(word) if word.isalpha() else word for word in _TOKEN.findall(text)]
+    tokens = tuple(_ATTRIBUTE_OF.get(word, word) for word in stems if word not in _SKIPPED)
+    return FactClaim(tokens, not _DENIALS.isdisjoint(stems))
 
 
 def compare(a: FactClaim, b: FactClaim) -> float:
     """The score of two claims that contradict each other; 0 if they do not."""
-    shared = frozenset(a.tokens) & frozenset(b.tokens)
-    if a.past or b.past or not any(token.startswith(_ENTITY) for token in shared):
+    first, second = ([token for token in claim.tokens if token not in _GLUE] for claim in (a, b))
+    shared = frozenset(first).intersection(second)
+    if not shared or (first[0] != second[0] and not any(token.startswith(_ENTITY) for token in shared)):
         return 0.0
     if a.denied or b.denied:
-        denial, statement = (a, b) if a.denied else (b, a)
-        contrary = not statement.denied and len(shared) > 1 and frozenset(denial.tokens) <= shared
-        return len(shared) / len(frozenset(statement.tokens)) if contrary else 0.0
-    mine, theirs = _split_value(a.tokens, shared), _split_value(b.tokens, shared)
-    if mine is None or theirs is None or (mine.extra and theirs.extra):
+        denial, statement = (first, second) if a.denied else (second, first)
+        if a.denied == b.denied or len(denial) < 2 or any(_synonyms(word).isdisjoint(statement) for word in denial):
+            return 0.0
+        return len(shared) / len(frozenset(statement))
+    mine, theirs = _find_value(a.tokens, shared, second), _find_value(b.tokens, shared, first)
+    if mine is None or theirs is None or (mine.extra and theirs.extra) or not _has_one_value(mine, theirs, shared):
         return 0.0
-    if not _has_one_value(a.tokens, b.tokens, shared, mine.words, theirs.words):
-        return 0.0
-    return len(shared) / (len(shared) + len(mine.extra) + len(theirs.extra))
+    return len(shared) / (len(shared) + mine.extra + theirs.extra)
 
 
 class _Value(NamedTuple):
     words: tuple[str, ...]
-    extra: tuple[str, ...]
-    """Words after the value that follow a preposition: "… with her cat"."""
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    is_measure: bool
+    extra: int
+    """How many words belong neither to the value nor to the other fact: "… with her cat"."""
 
 
-def _split_value(tokens: tuple[str, ...], shared: frozenset[str]) -> _Value | None:
+def _find_value(tokens: tuple[str, ...], shared: frozenset[str], others: list[str]) -> _Value | None:
     """The value: the one run of words that the other fact does not have; None if there is none, or more than one."""
-    different = [
-        index for index, token in enumerate(tokens) if token not in shared and token not in (*_PREPOSITIONS, _VERB)
-    ]
-    if not different:
+    different = [index for index, token in enumerate(tokens) if token not in shared and token not in _GLUE]
+    # The last word is the value; another word for the same attribute comes before it.
+    different = [index for index in different if index == different[-1] or _synonyms(tokens[index]).isdisjoint(others)]
+    measures = [index for index in different if tokens[index][0].isdigit() or tokens[index] in _TIMES_AND_NUMBERS]
+    words = [index for index in different if tokens[index] not in _ATTRIBUTES and tokens[index] not in _UNITS]
+    candidates = measures or words or different
+    if not candidates:
         return None
-    end = different[0]
-    while end in different:
+    start = end = candidates[0]
+    while end in candidates or (measures and end in different and tokens[end] in _UNITS):
         end += 1
-    words, extra = tokens[different[0] : end], tuple(tokens[index] for index in different if index >= end)
-    if len(words) > _MAX_VALUE_WORDS or (extra and tokens[end] not in _PREPOSITIONS):
+    if end - start > _MAX_VALUE_WORDS or (candidates[-1] >= end and (measures or tokens[end] not in _GLUE)):
         return None
-    return _Value(words, extra)
+    extra = sum(not start <= index < end and tokens[index] not in _UNITS for index in different)
+    return _Value(tokens[start:end], tokens[:start], tokens[end:], bool(measures), extra)
 
 
-def _has_one_value(
-    a: tuple[str, ...], b: tuple[str, ...], shared: frozenset[str], mine: tuple[str, ...], theirs: tuple[str, ...]
-) -> bool:
+def _has_one_value(mine: _Value, theirs: _Value, shared: frozenset[str]) -> bool:
     """Whether the shared words name an attribute that has one value at a time."""
-    if a[0] == mine[0] and b[0] == theirs[0]:
-        # The claims differ in their subject: "Ana lives in Berlin" and "Bob lives in Berlin".
+    if mine.is_measure != theirs.is_measure or not (mine.before or theirs.before):
+        # Without words before the values the subjects differ: "Ana lives in Berlin" and "Bob lives in Berlin".
         return False
-    digits = [[word[0].isdigit() for word in value] for value in (mine, theirs)]
-    if any(any(value[1:]) for value in digits) or digits[0][0] != digits[1][0]:
-        # "reads 3 times" and "writes 5 times" differ in more than a value.
-        return False
-    if shared & _ONE_VALUE:
+    content = {token for token in shared if not token.startswith(_ENTITY)}
+    before = {token for value in (mine, theirs) for token in value.before[-1:]}
+    if mine.is_measure:
+        return (bool(content) or before == {"is"}) and not (_is_name(mine) or _is_name(theirs))
+    if content - {"prefer"} and "prefer" in mine.before + theirs.before + mine.words + theirs.words:
         return True
-    # Numbers: versions, ports, and "X is 41", which shares only the entity and the verb.
-    if digits[0][0] and ("." in mine[0] or "port" in shared or len(shared) == 2):
-        return True
-    content = {token for token in shared if not token.startswith(_ENTITY)} - _PREPOSITIONS - {_VERB}
-    if content & _ONE_VALUE_OF_SOMETHING and content - _ONE_VALUE_OF_SOMETHING:
-        return True
-    # "The … of X is": a noun before the verb of one fact, which the other fact also has.
-    nouns = (_subject_nouns(a) | _subject_nouns(b)) & shared
-    return bool(nouns) and not nouns & _MANY_VALUES
+    nouns = (_subject_nouns(mine) | _subject_nouns(theirs)) & shared
+    if nouns:
+        return nouns.isdisjoint(_MANY_VALUES)
+    is_attribute = any(before.issubset(_ATTRIBUTES[name][0].split()) for name in content & _ATTRIBUTES.keys())
+    return is_attribute or (before == {"is"} and _is_same_kind(mine.words[-1], theirs.words[-1]))
 
 
-def _subject_nouns(tokens: tuple[str, ...]) -> frozenset[str]:
-    subject = tokens[: tokens.index(_VERB)] if _VERB in tokens else ()
-    return frozenset(token for token in subject if not token.startswith(_ENTITY) and token not in _PREPOSITIONS)
+def _is_name(value: _Value) -> bool:
+    """Whether a number belongs to a name ("table 56"): it follows a noun, and does not count the last words."""
+    is_after_noun = not any(token in _GLUE or token.startswith(_ENTITY) for token in value.before[-2:])
+    return value.words[-1].isdigit() and is_after_noun and (len(value.after) not in (1, 2) or value.after[0] in _GLUE)
+
+
+@lru_cache(maxsize=4096)
+def _synonyms(word: str) -> frozenset[str]:
+    return frozenset([word, *(other for other, closeness in related_words(word).items() if closeness > _MIN_SAME)])
+
+
+def _is_same_kind(word: str, other: str) -> bool:
+    """Whether two words are opposites or of one class: not the same, but related, or related to the same words."""
+    first, second = related_words(word), related_words(other)
+    closeness = max(first.get(other, 0), second.get(word, 0))
+    return closeness < _MIN_SAME and (closeness > 0 or len(first.keys() & second.keys()) >= _MIN_COMMON)
+
+
+def _subject_nouns(value: _Value) -> frozenset[str]:
+    """The nouns in "the … of X is"; in a sentence without a name the first one is X."""
+    tokens = value.before + value.words + value.after
+    subject = [token for token in tokens[: tokens.index("is")] if token not in _GLUE] if "is" in tokens else []
+    nouns = [token for token in subject if not token.startswith(_ENTITY)]
+    return frozenset(nouns[1:] if nouns == subject else nouns)
 
 
 def _candidate_pairs(claims: dict[int, FactClaim]) -> Iterator[tuple[int, int]]:
-    """Pairs of facts that share an entity and another word, each once, the newest first."""
-    groups: dict[tuple[int, str], list[int]] = {}
+    """Pairs of facts that share a subject and the beginning of another word, each once, the newest first."""
+    groups: dict[tuple[str, str], list[int]] = {}
     for fact_id in sorted(claims, reverse=True):
-        claim = claims[fact_id]
-        words = dict.fromkeys(token for token in claim.tokens if not token.startswith(_ENTITY))
-        for key in ((entity, word) for entity in sorted(claim.entities) for word in words):
+        tokens = claims[fact_id].tokens
+        subjects = dict.fromkeys(token for token in tokens if token.startswith(_ENTITY) or token == tokens[0])
+        words = dict.fromkeys(token[:5] for token in tokens if not token.startswith(_ENTITY))
+        for key in ((subject, word) for subject in subjects for word in words):
             group = groups.setdefault(key, [])
             if len(group) < _MAX_GROUP:
                 group.append(fact_id)
     seen: set[tuple[int, int]] = set()
-    for group in groups.values():
-        for pair in combinations(group, 2):
-            if pair not in seen:
-                seen.add(pair)
-                yield pair
+    for pair in (pair for group in groups.values() for pair in combinations(group, 2)):
+        if pair not in seen:
+            seen.add(pair)
+            yield pair
         if len(seen) >= _MAX_PAIRS:
             return
 
 
-def _contradiction(
-    a: Fact, b: Fact, links_a: list[KnownEntity], links_b: list[KnownEntity], score: float
-) -> Contradiction:
+def _contradiction(a: Fact, b: Fact, links: dict[int, list[KnownEntity]], score: float) -> Contradiction:
     newer, older = (a, b) if (a.updated_at, a.fact_id) >= (b.updated_at, b.fact_id) else (b, a)
-    shared = [known for known in links_a if known in links_b]
-    overlap = len(shared) / max(1, len({*links_a, *links_b}))
+    first, second = links.get(a.fact_id, []), links.get(b.fact_id, [])
+    shared = [known for known in first if known in second]
+    overlap = len(shared) / max(1, len({*first, *second}))
     return Contradiction(newer, older, tuple(known.name for known in shared), overlap, score)
