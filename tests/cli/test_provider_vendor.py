@@ -153,6 +153,9 @@ def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, doubl
     double.fail("down")
     say(terminal.home, "one")
     double.fail(None)
+    assert "1 waiting delivery will be dropped." in terminal.ok("provider", "forget", "--dry-run")
+    assert terminal.json("provider", "forget", "--dry-run", "--session", "another")["waiting"] == 0
+    assert terminal.json("provider", "forget", "--dry-run")["waiting"] == 1
     assert terminal.json("provider", "forget", "--yes")["dropped"] == 1
     outbox = Outbox(terminal.home)
     assert not outbox.backlog("acme")

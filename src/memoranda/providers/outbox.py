@@ -268,12 +268,19 @@ class Outbox:
         if not self._exists() and not self.has_spooled(provider, scope):
             return 0
         self.load_spooled(provider, scope)
-        condition, values = _condition(provider, scope)
-        if session_ids is not None:
-            condition += " AND session_id IN (SELECT value FROM json_each(?))"
-            values = (*values, json.dumps(list(session_ids)))
+        condition, values = _condition(provider, scope, session_ids)
         with self._db().writing() as connection:
             return connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
+
+    def count(self, provider: str, scope: str, session_ids: Collection[str] | None = None) -> int:
+        """How many jobs `drop` would remove; spooled ones only count if their session does not matter."""
+        spooled = len(self._spool.files(provider, scope)) if session_ids is None else 0
+        if not self._exists():
+            return spooled
+        condition, values = _condition(provider, scope, session_ids)
+        with self._db().reading() as connection:
+            (stored,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()
+        return int(stored) + spooled
 
     def seconds_until_due(self, provider: str, scope: str = "") -> float | None:
         """Seconds until a job can be delivered; None when none is waiting."""
@@ -367,7 +374,15 @@ class Outbox:
             return self._database
 
 
-def _condition(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:
+def _condition(
+    provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
+) -> tuple[str, tuple[str, ...]]:
     filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
     condition = " AND ".join(f"{name} = ?" for name, _ in filters)
-    return condition or "1", tuple(value for _, value in filters)
+    values = tuple(value for _, value in filters)
+    if session_ids is None:
+        return condition or "1", values
+    return f"{condition or '1'} AND session_id IN (SELECT value FROM json_each(?))", (
+        *values,
+        json.dumps([*session_ids]),
+    )

@@ -65,15 +65,20 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
     with closing(_sent_record(home, name, user)) as record:
         items = record.of_sessions(session_ids or None)
         others = [_user_of(scope) for scope in record.scopes() if scope != record.scope]
+    with closing(Outbox(home.root)) as outbox:
+        waiting = outbox.count(name, user, session_ids or None)
     counts = Counter(item.kind for item in items)
     of_whom = f"user {user}" if user else "the owner of the home"
     if items:
         text = f"{name} has received {', '.join(describe_items(items))} for {of_whom}."
     else:
         text = f"This home has no record of what {name} has received for {of_whom}; it is asked to delete what it has."
+    if waiting:
+        text += f" {_count_deliveries(waiting)} will be dropped."
     if others:
         text += f" It also has data of {', '.join(others)}; --user selects a user."
-    data = {"success": True, "dry_run": True, "provider": name, "received": dict(counts), "other_users": others}
+    data: dict[str, Any] = {"success": True, "dry_run": True, "provider": name, "received": dict(counts)}
+    data |= {"waiting": waiting, "other_users": others}
     return PlannedChange(
         terminal_line(text),
         data,
@@ -96,12 +101,12 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
         with start_provider(home, name, provider, user) as started:
             report: Any = started.call("forget", {"session_ids": session_ids}, _FORGET_SECONDS)
     except ProviderError as error:
-        done = f" {dropped} waiting deliveries were dropped." if dropped else ""
+        done = f" Dropped: {_count_deliveries(dropped)}." if dropped else ""
         raise ProviderError(f"{error}{done} The command can be repeated.") from error
     deleted, remaining = ([str(line) for line in report.get(key) or ()] for key in ("deleted", "remaining"))
     lines = [f"Deleted at {name}: {', '.join(deleted) or 'nothing'}."]
     if dropped:
-        lines.append(f"Dropped: {dropped} waiting deliveries.")
+        lines.append(f"Dropped: {_count_deliveries(dropped)}.")
     lines += [f"Remains at {name}: {line}." for line in remaining]
     data = {"success": True, "provider": name, "deleted": deleted, "remaining": remaining, "dropped": dropped}
     return CommandOutput("\n".join(terminal_line(line) for line in lines), data)
@@ -110,6 +115,10 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
 def _drop_waiting(home: Home, name: str, user: str, session_ids: list[str] | None) -> int:
     with closing(Outbox(home.root)) as outbox:
         return outbox.drop(name, user, session_ids)
+
+
+def _count_deliveries(number: int) -> str:
+    return f"{number} waiting {'delivery' if number == 1 else 'deliveries'}"
 
 
 def _user_of(scope: str) -> str:
