@@ -141,6 +141,15 @@ def test_a_call_that_cannot_be_made_is_refused(terminal: Terminal, arguments: tu
     assert terminal.run("provider", *arguments).exit_code == 1
 
 
+def test_a_person_waits_longer_for_recall_than_a_turn(terminal: Terminal) -> None:
+    """A command starts the provider from nothing, so it would miss the deadline of a turn every time."""
+    slow = "def prefetch(self, query, **facts):\n    time.sleep(0.2)\n    return f'{query}: green'"
+    add_plugin(terminal.home, "slow", plain("slow", slow))
+    terminal.ok("provider", "use", "slow")
+    terminal.ok("config", "set", "provider.recall_seconds", "0.01")
+    assert terminal.ok("provider", "ask", "tea") == "tea: green\n"
+
+
 def test_nothing_can_be_asked_without_a_provider(terminal: Terminal) -> None:
     """And the home is not created."""
     assert terminal.run("provider", "ask", "zebra").exit_code == 1

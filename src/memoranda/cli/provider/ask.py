@@ -3,16 +3,21 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from memoranda.app import Session, open_memory
+from memoranda import config
+from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.provider.output import CommandOutput, provider_command
 from memoranda.cli.terminal_text import bold
 from memoranda.errors import ProviderError
 from memoranda.safety.withheld_passages import WithheldPassage
+
+# A library that runs in this process takes up to half a minute to load on a busy machine.
+_ASK_SECONDS = 60.0
 
 _provider_option = click.option("--provider", "provider_name", default="", help="Only this provider.")
 _withheld_option = click.option(
@@ -27,7 +32,7 @@ _withheld_option = click.option(
 @memory_options
 @provider_command
 def ask(invocation: Invocation, words: tuple[str, ...], provider_name: str, show_withheld: bool) -> CommandOutput:
-    """Ask the providers in use what they recall about a question, as before a turn."""
+    """Ask the providers in use what they recall about a question, as before a turn, but wait up to a minute."""
     with _session(invocation, provider_name) as session:
         recalled = session.external.recall_for_person(" ".join(words), session.id, provider_name)
     data = {"success": True, "recalled": recalled.value}
@@ -58,7 +63,9 @@ def call(invocation: Invocation, tool: str, arguments: str, provider_name: str, 
 @contextmanager
 def _session(invocation: Invocation, provider: str) -> Iterator[Session]:
     """Start the providers for a session that is never recorded."""
-    with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+    home = config.locate_home(invocation.home, invocation.profile)
+    home.refuse_if_foreign()
+    with Memory(home, _wait_longer(config.load(home)), invocation.user) as memory:
         in_use = memory.config.providers
         if not in_use:
             raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
@@ -69,6 +76,17 @@ def _session(invocation: Invocation, provider: str) -> Iterator[Session]:
             yield session
         finally:
             session.external.close()
+
+
+def _wait_longer(settings: config.Config) -> config.Config:
+    """The configuration with more time than a turn has: a person wants the answer, also while a library is loading."""
+    external = settings.external
+    external = replace(
+        external,
+        recall_seconds=max(external.recall_seconds, _ASK_SECONDS),
+        begin_seconds=max(external.begin_seconds, external.start_seconds),
+    )
+    return replace(settings, external=external)
 
 
 def _output(
