@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.errors import SessionError
 from memoranda.sessions.message_rows import dump_json
 from memoranda.sessions.store_part import StorePart
 
@@ -31,7 +32,8 @@ class Todos(StorePart):
         return None if todos is None else dump_json(todos)
 
     def save_conversation_todos(self, session_id: str, todos: str) -> None:
-        """Save the list of tasks of this conversation, given as JSON."""
+        """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
+        saved = _parse_list(todos)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -41,7 +43,7 @@ class Todos(StorePart):
                 " ORDER BY id DESC LIMIT 1",
                 (session_id,),
             ).fetchone()
-            add_version(connection, session_id, json.loads(todos), after=last[0] if last else 0)
+            add_version(connection, session_id, saved, after=last[0] if last else 0)
 
 
 def read_todos(connection: Connection, session_id: str) -> list[Any] | None:
@@ -97,6 +99,16 @@ def _read_versions(connection: Connection, conversation: str) -> list[Version]:
         return [{"after": 0, "todos": stored}] if stored else []
     versions = stored.get("versions") if isinstance(stored, dict) else None
     return [version for version in versions if _is_version(version)] if isinstance(versions, list) else []
+
+
+def _parse_list(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        raise SessionError("The tasks of a conversation must be a JSON list.")
+    return found
 
 
 def _is_version(value: object) -> bool:

@@ -64,3 +64,12 @@ class TodoContract:
             bob.todos.conversation_todos("a")
         with expect_refusal("no session"):
             bob.todos.save_conversation_todos("a", "[]")
+
+    def test_what_is_not_a_list_is_refused(self, store: SessionStore) -> None:
+        """It could not be read back, so saving it must not look like a success."""
+        begin(store, "a", "1")
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        for text in ('{"todos": []}', '"later"', "null", "[broken"):
+            with expect_refusal("JSON list"):
+                store.todos.save_conversation_todos("a", text)
+        assert _todos(store, "a") == _FIRST
