@@ -9,7 +9,7 @@ from memoranda.providers.vendors.sent_record import SentRecord
 from memoranda.providers.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
 
-_CHARS_PER_TOKEN = 4
+CHARS_PER_TOKEN = 4
 _MAX_EXCERPT_CHARS = 1_200
 _MAX_LISTED = 50
 _PEER: JsonObject = {
@@ -100,7 +100,7 @@ class HonchoTools:
     def _search(self, args: JsonObject, session_id: str) -> JsonObject:
         observed = self._view(args)[1]
         authors = self._names.both if observed == self._names.user else (observed,)
-        left = args["max_tokens"] * _CHARS_PER_TOKEN
+        left = args["max_tokens"] * CHARS_PER_TOKEN
         results = []
         for row in self._client.search_messages(args["query"], authors, 20):
             text = shorten_end(str(row.get("content") or ""), min(_MAX_EXCERPT_CHARS, left))

@@ -10,7 +10,7 @@ from memoranda.providers.vendors.honcho.client import MAX_CONCLUSION_CHARS, MAX_
 from memoranda.providers.vendors.honcho.names import HonchoNames
 from memoranda.providers.vendors.honcho.recall import HonchoRecall
 from memoranda.providers.vendors.honcho.settings import CLOUD, FIELDS
-from memoranda.providers.vendors.honcho.tools import HonchoTools
+from memoranda.providers.vendors.honcho.tools import CHARS_PER_TOKEN, HonchoTools
 from memoranda.providers.vendors.honcho.turn_messages import build_messages, missing_messages
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
@@ -21,8 +21,6 @@ from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
 from memoranda.support.shorten import shorten_end
-
-_CHARS_PER_TOKEN = 4
 
 
 class HonchoVendor(Vendor):
@@ -152,7 +150,7 @@ class HonchoProvider(VendorProvider):
 
     def limits(self) -> Mapping[str, Any]:
         tokens = self._open_vendor().settings["contextTokens"]
-        return {**super().limits()} | ({"recall_chars": tokens * _CHARS_PER_TOKEN} if tokens else {})
+        return {**super().limits()} | ({"recall_chars": tokens * CHARS_PER_TOKEN} if tokens else {})
 
 
 def _conclusion_text(text: str) -> str:

@@ -210,5 +210,5 @@ def _vector_store(settings: Mapping[str, Any], home: Path, dimensions: int) -> d
         return {"provider": "qdrant", "config": {**common, "url": url, "api_key": settings["oss_vector_key"]}}
     # Mem0 accepts an address without a key only in two parts.
     parts = urlsplit(url)
-    place = {"host": parts.hostname, "port": parts.port or 6333, "https": parts.scheme == "https"}
-    return {"provider": "qdrant", "config": {**common, **place}}
+    server = {"host": parts.hostname, "port": parts.port or 6333, "https": parts.scheme == "https"}
+    return {"provider": "qdrant", "config": {**common, **server}}

@@ -37,10 +37,10 @@ def _is_past(time: object) -> bool:
     if not isinstance(time, str) or not time:
         return False
     try:
-        moment = datetime.fromisoformat(time)
+        timestamp = datetime.fromisoformat(time)
     except ValueError:
         return False
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) <= datetime.now(UTC)
+    return (timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)) <= datetime.now(UTC)
 
 
 def _number(value: object) -> float | None:

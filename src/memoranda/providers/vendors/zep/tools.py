@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memoranda.providers.vendors.sent_record import SentRecord
+from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
 from memoranda.providers.vendors.zep.client import MAX_EPISODE_CHARS, Row, ZepClient
 from memoranda.providers.vendors.zep.directory import SOURCE, ZepDirectory
@@ -75,7 +76,7 @@ class ZepTools:
         return {"context": self._client.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
 
     def _remember(self, args: JsonObject, session_id: str) -> JsonObject:
-        content = args["content"].replace("\x00", "").strip()
+        content = clean_text(args["content"])
         if len(content) > MAX_EPISODE_CHARS:
             raise ToolArgumentError(f"content has at most {MAX_EPISODE_CHARS:,} characters.")
         key = str(uuid.uuid4())

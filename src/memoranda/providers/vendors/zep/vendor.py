@@ -9,6 +9,7 @@ from memoranda.providers.remote import RemoteClient
 from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
+from memoranda.providers.vendors.text_parts import clean_text
 from memoranda.providers.vendors.vendor import Vendor
 from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_guidance import build_guidance
@@ -112,7 +113,7 @@ class ZepVendor(Vendor):
         """Mirror an entry as an episode of the graph; a replaced or removed one is deleted there."""
         if write.action in ("replace", "remove") and write.old_text:
             self._delete_entry(write.old_entry_id)
-        content = write.content.replace("\x00", "").strip()
+        content = clean_text(write.content)
         if write.action == "remove" or not content:
             return None
         known = self.sent.find("entry", write.entry_id)
