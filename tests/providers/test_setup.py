@@ -56,7 +56,7 @@ def test_values_become_what_they_should_be() -> None:
     ("given", "reason"),
     [
         ({"mode": "moon"}, "one of local, cloud"),
-        ({"extract": "perhaps"}, "extract must be"),
+        ({"extract": "perhaps"}, "extract must be yes or no, not"),
         ({"limit": "many"}, "limit must be"),
         ({"mode": "cloud"}, "api_key is required"),
         ({"nonsense": "x"}, "cannot be set"),

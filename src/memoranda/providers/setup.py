@@ -90,7 +90,9 @@ class ConfigField:
         try:
             value = self._convert(text)
         except (ValueError, TypeError, OverflowError):
-            raise self._invalid(text, f"a value like {self.default!r}") from None
+            raise self._invalid(
+                text, "yes or no" if isinstance(self.default, bool) else f"a value like {self.default!r}"
+            ) from None
         low, high = self.minimum, self.maximum
         if isinstance(value, int | float) and not (low is None or value >= low):
             raise self._invalid(text, f"at least {low:g}")
