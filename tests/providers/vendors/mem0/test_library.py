@@ -1,5 +1,6 @@
 """Mem0's library in this process: loaded late, in the background, once, and without its side effects."""
 
+import logging
 import subprocess
 import sys
 import threading
@@ -105,6 +106,17 @@ def test_it_neither_reports_usage_nor_writes_to_the_home_directory(
     provider.test_connection()
     seen = sys.modules["mem0"].VARIABLES_AT_IMPORT
     assert seen == {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(tmp_path / "mem0")}
+
+
+def test_it_does_not_warn_of_its_optional_packages(
+    start: Start, library: LibraryDouble, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every command would show these warnings; others of the same modules are shown."""
+    start(library).prefetch("My cat is called", session_id="s1")
+    log = logging.getLogger("mem0.utils.spacy_models")
+    log.warning("Failed to load spaCy full model: spaCy is not installed. Install it with: pip install mem0ai[nlp]")
+    log.warning("The model is broken.")
+    assert [record.getMessage() for record in caplog.records if record.name == log.name] == ["The model is broken."]
 
 
 def test_sessions_of_one_process_share_it(start: Start, library: LibraryDouble) -> None:

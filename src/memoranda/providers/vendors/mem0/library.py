@@ -11,6 +11,7 @@ import atexit
 import importlib
 import importlib.util
 import json
+import logging
 import sys
 import threading
 import warnings
@@ -28,6 +29,8 @@ _loading_threads: set[threading.Thread] = set()
 _process_ends = threading.Event()
 # One extension may take this long to import on a busy machine.
 _EXIT_SECONDS = 30.0
+# In every process these warn of packages that are optional to the library; the documentation names them instead.
+_LOGGERS_OF_EXTRAS = ("mem0.utils.spacy_models", "mem0.vector_stores.qdrant")
 
 
 class StillLoadingError(TemporaryProviderError):
@@ -156,6 +159,8 @@ def _import_memory(directory: Path) -> Any:
     # Both are read when the package is imported.
     set_default_variable("MEM0_TELEMETRY", "False")
     set_default_variable("MEM0_DIR", str(directory))
+    for name in _LOGGERS_OF_EXTRAS:
+        logging.getLogger(name).addFilter(_is_not_about_an_extra)
     try:
         with warnings.catch_warnings():
             return importlib.import_module("mem0").Memory
@@ -163,6 +168,10 @@ def _import_memory(directory: Path) -> Any:
         raise ProviderError(
             f"Mem0's library is not installed ({error}). Install it with: pip install 'memoranda[mem0]'"
         ) from error
+
+
+def _is_not_about_an_extra(record: logging.LogRecord) -> bool:
+    return "not installed" not in record.getMessage()
 
 
 def _check_dimensions(memory: Any, config: Mapping[str, Any]) -> None:
