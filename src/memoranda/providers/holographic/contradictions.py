@@ -9,7 +9,7 @@ the past, the objects of other verbs ("likes", "uses"), and facts with more than
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import Any, NamedTuple
 
 from memoranda.index.related_words import related_words
@@ -125,8 +125,8 @@ def read_claim(content: str, names: dict[int, list[str]]) -> FactClaim:
     if _PAST.search(text):
         return FactClaim((), False)
     # Only the verb: a report is not a manager.
-    text = text.replace("reports to", "manager to")
-    stems = [stem(word) if word.isalpha() else word for word in _TOKEN.findall(text)]
+    words = _TOKEN.findall(text.replace("reports to", "manager to"))
+    stems = [stem(word) if word.isalpha() else word for word in words]
     tokens = tuple(_ATTRIBUTE_OF.get(word, word) for word in stems if word not in _SKIPPED)
     return FactClaim(tokens, not _DENIALS.isdisjoint(stems))
 
@@ -196,8 +196,9 @@ def _has_one_value(mine: _Value, theirs: _Value, shared: frozenset[str]) -> bool
 
 def _is_name(value: _Value) -> bool:
     """Whether a number belongs to a name ("table 56"): it follows a noun, and does not count the last words."""
-    is_after_noun = not any(token in _GLUE or token.startswith(_ENTITY) for token in value.before[-2:])
-    return value.words[-1].isdigit() and is_after_noun and (len(value.after) not in (1, 2) or value.after[0] in _GLUE)
+    nouns = list(takewhile(lambda token: token not in _GLUE and not token.startswith(_ENTITY), value.before[::-1]))
+    counts = len(value.after) in (1, 2) and value.after[0] not in _GLUE and (len(nouns) < 3 or value.after[0] == "time")
+    return value.words[-1].isdigit() and len(nouns) >= 2 and not counts
 
 
 @lru_cache(maxsize=4096)
