@@ -18,6 +18,8 @@ from benchmarks.vendors.quality_result import (
 )
 from benchmarks.vendors.quality_sample import NOTED, Sample, SampleQuestion, SampleTurn, load_sample, pair_messages
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
+from tests.providers.vendors.acme import AcmeDouble, AcmeProvider
+from tests.providers.vendors.test_scenario import RunningAcme, bundle
 
 EVIDENCE = "I finally bought the green Brompton bicycle from the shop near the harbour."
 
@@ -147,6 +149,24 @@ def test_our_search_is_asked_as_a_model_asks_it(tmp_path: Path) -> None:
     assert [answer.found for answer in following.answers] == [frozenset()] * 2
     assert [answer.found for answer in messages.answers] == [frozenset({0})] * 2
     assert messages.texts[1] == "- The zebra in the zoo is called Otto. (memoranda, 1970-01-01)"
+
+
+def test_a_vendor_gets_every_turn_and_is_asked_every_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turns arrive through the provider, and what it recalls is compared with the evidence."""
+    bundle(monkeypatch, AcmeProvider)
+    zebra = "The zebra in the zoo is called Otto."
+    turns = (SampleTurn("session-1", 1_000.0, EVIDENCE, NOTED), SampleTurn("session-2", 2_000.0, zebra, NOTED))
+    asked = (
+        SampleQuestion("q1", "locomo", "kind", "Which bicycle was bought?", (EVIDENCE,), frozenset({"session-1"})),
+        SampleQuestion("q2", "locomo", "kind", "What is the zebra called?", (zebra,), frozenset({"session-2"})),
+    )
+    with AcmeDouble.start() as double:
+        result = measure_vendor(RunningAcme(tmp_path / "cache", double), Sample(turns, asked), tmp_path / "home")
+        stored = "\n".join(double.stored_texts())
+    assert (result.reason, result.failures) == ("", 0)
+    assert EVIDENCE in stored
+    assert zebra in stored
+    assert [answer.found for answer in result.answers] == [frozenset({0})] * 2
 
 
 class AbsentVendor(RealVendor):
