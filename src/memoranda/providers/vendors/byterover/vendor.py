@@ -8,16 +8,15 @@ the end of a session, and before messages are compressed, the model that is conn
 import logging
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, StorageError
 from memoranda.providers.message_text import plain_text
 from memoranda.providers.provider import Message
-from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.byterover.brv_program import INSTALL, BrvProgram, NoModelError, find_program
 from memoranda.providers.vendors.byterover.context_tree import CONVERSATIONS, MEMORY, ContextTree, parse_file
+from memoranda.providers.vendors.byterover.settings import FIELDS
 from memoranda.providers.vendors.byterover.tools import ByteRoverTools
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
@@ -26,7 +25,6 @@ from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrit
 from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
-from memoranda.providers.vendors.vendor_settings import MODE, RECALL_LIMIT, TIMEOUT
 from memoranda.providers.vendors.vendor_tool import VendorTool
 from memoranda.support.shorten import shorten_end
 
@@ -49,16 +47,7 @@ class ByteRoverVendor(Vendor):
     label = "ByteRover"
     # A command takes longer than a turn waits.
     live_recall = False
-    fields = (
-        ConfigField("program", "Path of brv; empty to look in PATH and where its installers put it", default=""),
-        ConfigField("project", "Directory of the brv project; empty for byterover in the home", default=""),
-        ConfigField(
-            "auto_extract", "Have the model of brv extract knowledge from a session that has ended", default=True
-        ),
-        MODE,
-        RECALL_LIMIT,
-        replace(TIMEOUT, description="Seconds that recall or a tool waits for brv", default=50.0),
-    )
+    fields = FIELDS
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:

@@ -7,13 +7,12 @@ of a session its messages are committed as well, so that the server extracts mem
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.openviking.client import OpenVikingClient
 from memoranda.providers.vendors.openviking.session_archive import archive_session, delete_archive
+from memoranda.providers.vendors.openviking.settings import FIELDS
 from memoranda.providers.vendors.openviking.tools import OpenVikingTools
 from memoranda.providers.vendors.openviking.turn_file import format_delegation, format_turn, recalled_items
 from memoranda.providers.vendors.openviking.uris import SHARED_RESOURCES, OpenVikingUris
@@ -25,7 +24,6 @@ from memoranda.providers.vendors.vendor_deliveries import Delegation, MemoryWrit
 from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
-from memoranda.providers.vendors.vendor_settings import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
 from memoranda.providers.vendors.vendor_tool import VendorTool
 
 _ABOUT = (
@@ -37,8 +35,6 @@ _TOOLS = (
     "viking_search searches all of it, viking_read reads an address, viking_browse lists one, and viking_remember "
     "stores a memory."
 )
-# The server maps a cosine of 0, which means unrelated, to 0.5.
-_MIN_SCORE = 0.6
 # Files of other users and directories do not count against the limit.
 _EXTRA_HITS = 3
 
@@ -48,51 +44,7 @@ class OpenVikingVendor(Vendor):
 
     name = "openviking"
     label = "OpenViking"
-    fields = (
-        ConfigField(
-            "endpoint", "Address of the server", default="http://127.0.0.1:1933", env_var="OPENVIKING_ENDPOINT"
-        ),
-        ConfigField(
-            "api_key",
-            "Key of an OpenViking user; a server in the mode dev needs none",
-            secret=True,
-            env_var="OPENVIKING_API_KEY",
-        ),
-        ConfigField("account", "Account at the server", default="default", env_var="OPENVIKING_ACCOUNT"),
-        ConfigField(
-            "user",
-            "User at the server; with a user's key, the key decides",
-            default="default",
-            env_var="OPENVIKING_USER",
-        ),
-        ConfigField(
-            "agent",
-            "Peer of the server's user that has the memories of this home; 'hermes' continues those of Hermes",
-            default="",
-            env_var="OPENVIKING_AGENT",
-        ),
-        ConfigField(
-            "commit_sessions", "Have the server's model extract memories from a session that has ended", default=True
-        ),
-        ConfigField(
-            "score_threshold",
-            "Hits with a lower score are not recalled; unrelated ones have about 0.5",
-            default=_MIN_SCORE,
-            env_var="OPENVIKING_RECALL_SCORE_THRESHOLD",
-            minimum=0,
-            maximum=1,
-        ),
-        ConfigField(
-            "recall_resources",
-            "Recall documents before a turn, not only memories",
-            default=False,
-            env_var="OPENVIKING_RECALL_RESOURCES",
-        ),
-        ALLOW_HTTP,
-        MODE,
-        replace(RECALL_LIMIT, env_var="OPENVIKING_RECALL_LIMIT"),
-        TIMEOUT,
-    )
+    fields = FIELDS
 
     def open(self) -> None:
         self._peer = peer_of(self.scope, self.settings)

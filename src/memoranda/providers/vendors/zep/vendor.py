@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.remote import RemoteClient
-from memoranda.providers.setup import ConfigField
 from memoranda.providers.vendors.recalled_item import RecalledItem
 from memoranda.providers.vendors.sent_record import SentItem
 from memoranda.providers.vendors.text_parts import clean_text
@@ -15,16 +14,15 @@ from memoranda.providers.vendors.vendor_deliveries import MemoryWrite, Turn
 from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
-from memoranda.providers.vendors.vendor_settings import COMMON_FIELDS
 from memoranda.providers.vendors.vendor_tool import VendorTool
 from memoranda.providers.vendors.zep.client import MAX_EPISODE_CHARS, ZepClient
 from memoranda.providers.vendors.zep.directory import IDS, SOURCE, ZepDirectory
 from memoranda.providers.vendors.zep.found_items import context_items, fact_items
+from memoranda.providers.vendors.zep.settings import FIELDS
 from memoranda.providers.vendors.zep.tools import ZepTools
 from memoranda.providers.vendors.zep.turn_messages import batches, build_messages, idempotency_key, missing_messages
 from memoranda.support.shorten import shorten_end
 
-CLOUD = "https://api.getzep.com/api/v4"
 _ABOUT = "Zep keeps a graph of facts about this user, with the time at which each was true."
 _RECALL = "Facts that fit a message are added to it."
 _TOOLS = (
@@ -42,19 +40,7 @@ class ZepVendor(Vendor):
 
     name = "zep"
     label = "Zep"
-    fields: ClassVar[tuple[ConfigField, ...]] = (
-        ConfigField("url", "Address of the service", default=CLOUD, env_var="ZEP_API_URL"),
-        ConfigField(
-            "api_key",
-            "API key of a project",
-            secret=True,
-            required=True,
-            url="https://app.getzep.com",
-            env_var="ZEP_API_KEY",
-        ),
-        ConfigField("user_prefix", "How the ids of users begin at Zep", default="memoranda"),
-        *COMMON_FIELDS,
-    )
+    fields = FIELDS
     recall_ahead = "always"
 
     @classmethod
