@@ -178,8 +178,8 @@ def test_facts_on_this_machine_are_forgotten_too(terminal: Terminal) -> None:
         with memoranda.open(terminal.home) as memory, memory.session() as session:
             session.call("fact_store", {"action": "add", "content": f"The zebra number {text} is called Otto."})
     assert "no record" in terminal.ok("provider", "forget", "--dry-run")
-    assert terminal.json("provider", "forget", "--session", session.id or "", "--yes")["deleted"] == ["1 facts"]
-    assert terminal.json("provider", "forget", "--yes")["deleted"] == ["1 facts"]
+    assert terminal.json("provider", "forget", "--session", session.id or "", "--yes")["deleted"] == ["1 fact"]
+    assert terminal.json("provider", "forget", "--yes")["deleted"] == ["1 fact"]
     assert terminal.json("provider", "forget", "--yes")["deleted"] == []
 
 

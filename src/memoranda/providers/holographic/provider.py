@@ -140,7 +140,7 @@ class HolographicProvider(MemoryProvider):
         ]
         for fact in found:
             store.remove(fact.fact_id)
-        return {"deleted": [f"{len(found)} facts"] if found else [], "remaining": []}
+        return {"deleted": ["1 fact" if len(found) == 1 else f"{len(found)} facts"] if found else [], "remaining": []}
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [dict(field) for field in settings_module.SCHEMA]
