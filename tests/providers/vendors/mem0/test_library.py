@@ -119,6 +119,21 @@ def test_it_does_not_warn_of_its_optional_packages(
     assert [record.getMessage() for record in caplog.records if record.name == log.name] == ["The model is broken."]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "shapes (0,256) and (1536,) not aligned: 256 (dim 1) != 1536 (dim 0)",
+        "Wrong input: Vector dimension error: expected dim: 256, got 1536 for vector ''",
+    ],
+)
+def test_vectors_of_another_length_are_explained(start: Start, library: LibraryDouble, error: str) -> None:
+    """What the local store raises names neither the embedder nor the setting."""
+    provider = start(library)
+    library.library.fault = ValueError(error)
+    with pytest.raises(PermanentProviderError, match="not as long as oss_embedder_dims says"):
+        provider.test_connection()
+
+
 def test_sessions_of_one_process_share_it(start: Start, library: LibraryDouble) -> None:
     """Its folder can only be opened once; the last session closes it."""
     first, second = start(library), start(library, session_id="s2")

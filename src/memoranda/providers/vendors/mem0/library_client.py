@@ -132,6 +132,8 @@ def _provider_error(error: BaseException) -> ProviderError:
     text = f"Mem0: {type(error).__name__}: {error}"
     if cause is None:
         # Mem0 checks arguments itself; whatever else fails (no connection, a locked file) may work later.
+        if isinstance(error, ValueError) and ("not aligned" in str(error) or "dimension error" in str(error)):
+            text += ". The embedder's vectors are not as long as oss_embedder_dims says. Set it to their length."
         refused = type(error) is ValueError or type(error).__name__ == "ValidationError"
         return PermanentProviderError(text) if refused else TemporaryProviderError(text)
     status: int = cause.status_code  # type: ignore[attr-defined]
