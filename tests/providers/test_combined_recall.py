@@ -77,3 +77,9 @@ def test_a_long_part_is_cut_at_a_line_and_a_long_line_is_shortened() -> None:
     first, *_, last = text.splitlines()
     assert first == "Fact number 0. (facts)" and last.startswith("xxx") and last.endswith("…")
     assert len(text) <= 100
+
+
+def test_a_label_with_the_name_of_the_product_names_the_provider() -> None:
+    """Mem0 is mem0: an item is not labelled with both."""
+    parts = [RecalledPart("mem0", "- The cat is called Minka. (Mem0, score 0.86)"), RecalledPart("b", "- A dog barks.")]
+    assert combine_recall(parts, 500).text == "- The cat is called Minka. (Mem0, score 0.86)\n- A dog barks. (b)"

@@ -35,7 +35,8 @@ class _Item:
     def labelled(self) -> str:
         """The line with its provider, unless the provider has put its name there itself."""
         label = _LABEL.search(self.line)
-        names = [] if label is not None and self.provider in re.split(r"[\s,()\[\]]+", label[0]) else [self.provider]
+        words = re.split(r"[\s,()\[\]]+", label[0].casefold()) if label is not None else []
+        names = [] if self.provider.casefold() in words else [self.provider]
         names += [f"also {provider}" for provider in self.also]
         return f"{self.line} ({', '.join(names)})" if names else self.line
 
