@@ -47,13 +47,25 @@ def in_use(terminal: Terminal) -> list[str]:
     return names
 
 
+def test_a_provider_that_cannot_start_replaces_none_that_works(terminal: Terminal) -> None:
+    """Its setup is refused with the reason, and nothing is changed."""
+    terminal.ok("provider", "use", "alpha", "beta")
+    result = terminal.run("provider", "setup", "hindsight")
+    assert result.exit_code == 1
+    assert "api_key (HINDSIGHT_API_KEY) is not set" in result.output
+    assert in_use(terminal) == ["alpha", "beta"]
+    assert not (terminal.home / "providers" / "hindsight.json").exists()
+
+
 def test_providers_are_used_together_and_switched_off_one_by_one(terminal: Terminal) -> None:
     """Each command says what is in use afterwards."""
     told = terminal.json("provider", "use", "alpha", "beta", "alpha")
     assert (told["in_use"], told["provider"]) == (["alpha", "beta"], "alpha")
     assert in_use(terminal) == ["alpha", "beta"]
     assert [each["name"] for each in terminal.json("provider", "list")["providers"] if each["active"]] == told["in_use"]
-    assert "beta is used from the next session on, instead of alpha" in terminal.ok("provider", "off", "alpha")
+    assert terminal.ok("provider", "off", "alpha") == (
+        "alpha is no longer used. beta is used from the next session on.\n"
+    )
     assert terminal.run("provider", "off", "alpha").exit_code == 1
     assert in_use(terminal) == ["beta"]
     terminal.ok("provider", "use", "alpha", "beta")
@@ -77,7 +89,7 @@ def test_setup_replaces_unless_it_adds(terminal: Terminal) -> None:
     assert in_use(terminal) == ["alpha", "beta"]
     told = terminal.run("provider", "setup", "gamma")
     assert "gamma is used from the next session on, instead of alpha and beta" in told.output
-    assert "--add would keep both" in told.output
+    assert "--add would keep them as well" in told.output
     assert in_use(terminal) == ["gamma"]
 
 

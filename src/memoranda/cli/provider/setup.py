@@ -81,8 +81,10 @@ def off(invocation: Invocation, name: str | None) -> CommandOutput:
     if not rest:
         return _use_built_in_only(home)
     use_providers(home, rest)
-    text, data = describe_use(rest, (name,))
-    return CommandOutput(f"{text}.", {"success": True, "provider": rest[0]} | data)
+    text, data = describe_use(rest)
+    return CommandOutput(
+        f"{name} is no longer used. {text}.", {"success": True, "provider": rest[0]} | data | {"replaced": [name]}
+    )
 
 
 @click.command()
@@ -125,7 +127,7 @@ def setup(
     saved |= _plain_values_in_env(home, inspection)
     answers = ask_fields(inspection.fields, saved, present) if interactive else _parse_pairs(assignments)
     values = resolve_values(inspection.fields, answers, saved, present)
-    output = _save_and_use(home, name, inspection, values, in_use)
+    output = _save_and_use(home, found, inspection, values, in_use)
     return output if no_test else _with_test_call(output, home, found, variables_of(inspection.fields, values, stored))
 
 
@@ -148,19 +150,21 @@ def _use(home: Home, name: str, in_use: Sequence[str]) -> tuple[str, dict[str, A
 
 
 def _save_and_use(
-    home: Home, name: str, inspection: Inspection, values: Mapping[str, Any], in_use: Sequence[str]
+    home: Home, found: DiscoveredProvider, inspection: Inspection, values: Mapping[str, Any], in_use: Sequence[str]
 ) -> CommandOutput:
     """Save all values and use the provider, or change nothing."""
+    name = found.name
     variables = variables_of(inspection.fields, values, config.read_secrets(home))
     secret = {field.key: field.env_var for field in inspection.fields if field.secret}
     with restored_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
         for variable, value in variables.items():
             config.set_secret(home, variable, value)
-        text, data = _use(home, name, in_use)
         try:
             save_values(inspection.provider, name, inspection.fields, values, home.root)
+            _refuse_to_replace_with_unready(home, found, in_use)
         except ProviderError as error:
             raise ProviderError(f"{error} Nothing was changed.") from error
+        text, data = _use(home, name, in_use)
     plain = {key: value for key, value in values.items() if key not in secret}
     # Vendors have twenty settings; a person wants to see what is special here.
     defaults = {field.key: field.default_for(values) for field in inspection.fields}
@@ -168,12 +172,24 @@ def _save_and_use(
     listed = ", ".join(changed) or "with default settings"
     text = f"{text} ({terminal_line(listed)})." if len(in_use) == 1 else f"{name}: {terminal_line(listed)}. {text}."
     if "replaced" in data:
-        text += " --add would keep both."
+        text += " --add would keep both." if len(data["replaced"]) == 1 else " --add would keep them as well."
     data |= {"settings": plain, "secrets": sorted(secret[key] for key in values if key in secret)}
     if retried := _retry_parked(home, name):
         text += f" {retried} parked deliveries are retried then."
         data["retried"] = retried
     return CommandOutput(text, data)
+
+
+def _refuse_to_replace_with_unready(home: Home, found: DiscoveredProvider, in_use: Sequence[str]) -> None:
+    """Raise if a provider that works would be replaced by one that cannot start."""
+    replaced = [each for each in providers_in_use(home) if each not in in_use]
+    if not replaced:
+        return
+    inspection = inspect_in_home(home, found, read_settings(home.root, found.name))
+    readiness = check_ready(inspection.provider, config.load(home).external)
+    if not readiness.ready:
+        reason = readiness.reason or "It needs more settings."
+        raise ProviderError(f"{found.name} is not ready, so it does not replace {', '.join(replaced)}. {reason}")
 
 
 def _with_test_call(
