@@ -8,6 +8,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from memoranda.cli.log_redirect import send_log
 from memoranda.support.durable_files import make_private_directory
 
 _MAX_BYTES = 1_000_000
@@ -38,15 +39,8 @@ def open_log_file(path: Path) -> logging.Handler:
 def log_to_file(path: Path) -> Iterator[logging.Handler]:
     """Sends what Memoranda logs to a file and nowhere else while the block runs."""
     handler = open_log_file(path)
-    logger = logging.getLogger("memoranda")
-    level, propagates = logger.level, logger.propagate
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
     try:
-        yield handler
+        with send_log("memoranda", handler):
+            yield handler
     finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = propagates
         handler.close()
