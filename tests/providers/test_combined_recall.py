@@ -44,7 +44,7 @@ def test_items_that_differ_in_one_word_both_stay() -> None:
 
 
 def test_what_one_provider_does_not_need_is_passed_on() -> None:
-    """In both directions, whoever comes first."""
+    """In both directions, and in either order."""
     assert share_budget([10, 500], 100) == [10, 90]
     assert share_budget([500, 10], 100) == [90, 10]
     assert share_budget([500, 500], 100) == [50, 50]

@@ -80,7 +80,7 @@ class ServerClient:
             yield from new
 
     def get(self, memory_id: str) -> Mem0Memory | None:
-        answer = self._http.get(f"/memories/{memory_id}")
+        answer = answer_or_none(lambda: self._http.get(f"/memories/{memory_id}"))
         return None if answer is None else read_memory(answer)
 
     def update(self, memory_id: str, text: str) -> None:
