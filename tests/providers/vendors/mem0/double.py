@@ -140,6 +140,8 @@ class PlatformDouble(Mem0Double):
     recorded = RECORDED / "platform"
     store_path = r"^POST /v3/memories/add/$"
     key_header = ("Authorization", f"Token {SECRET}")
+    stalled = False
+    """Whether queued additions stay queued."""
 
     def route(self, exchange: Exchange, path: list[str], query: Any, body: Any) -> None:
         if path == ["v1", "ping"]:
@@ -161,7 +163,7 @@ class PlatformDouble(Mem0Double):
             self.one_memory(exchange, path[2], body, dict)
 
     def finish(self, event: dict[str, Any]) -> None:
-        if event["status"] != "PENDING":
+        if event["status"] != "PENDING" or self.stalled:
             return
         body = event["payload"]
         new = self.add(body, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(body["timestamp"])))

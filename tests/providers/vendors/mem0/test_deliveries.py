@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.providers.vendors.mem0 import Mem0Provider
+from memoranda.providers.vendors.mem0 import Mem0Provider, platform_client
 from tests.providers.vendors.mem0.conftest import Start, settings_for
 from tests.providers.vendors.mem0.double import Mem0Double, PlatformDouble, ServerDouble
 from tests.providers.vendors.mem0.library_double import LibraryDouble
@@ -44,6 +44,21 @@ def test_a_lost_answer_repeats_nothing(infer: bool, double: Double, start: Start
         turn(provider, "My cat is called Minka.", "k1")
     turn(provider, "My cat is called Minka.", "k1", attempt=2)
     assert double.stored_texts() == ["My cat is called Minka."] + ([] if infer else ["Noted."])
+
+
+def test_a_turn_that_stays_queued_is_not_called_stored(
+    platform: PlatformDouble, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outbox keeps it: the platform may still fail. The next attempt waits for the same event, and adds nothing."""
+    monkeypatch.setattr(platform_client, "_EVENT_SECONDS", 0.3)
+    provider = start(platform)
+    platform.stalled = True
+    for attempt in (1, 2):
+        with pytest.raises(TemporaryProviderError, match="still processing"):
+            turn(provider, "My cat is called Minka.", "k1", attempt=attempt)
+    platform.stalled = False
+    turn(provider, "My cat is called Minka.", "k1", attempt=3)
+    assert platform.stored_texts() == ["My cat is called Minka."] and len(platform.additions) == 1
 
 
 def test_a_processed_turn_without_facts_is_not_processed_again(platform: PlatformDouble, start: Start) -> None:

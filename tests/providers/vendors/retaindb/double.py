@@ -117,6 +117,7 @@ class ServerDouble(LocalDouble):
         super().__init__()
         self.jobs: dict[str, dict[str, Any]] = {}
         self.failing_jobs = 0
+        self.stalled = False
         self.answers: dict[str, tuple[bytes, Any]] = {}
         self.files: dict[str, dict[str, Any]] = {}
 
@@ -153,6 +154,8 @@ class ServerDouble(LocalDouble):
         exchange.answer(202, answer)
 
     def finish(self, job: dict[str, Any]) -> None:
+        if self.stalled:
+            return
         if job["status"] == "PENDING" and self.failing_jobs:
             self.failing_jobs -= 1
             job["status"] = "FAILED"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.providers.vendors.retaindb import RetainDBProvider
+from memoranda.providers.vendors.retaindb import RetainDBProvider, client
 from tests.providers.vendors.retaindb.conftest import Start, settings_for
 from tests.providers.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.providers.vendors.vendor_service import read_recording
@@ -31,6 +31,22 @@ def test_an_attempt_that_is_being_processed_is_found(server: ServerDouble, start
     with pytest.raises(TemporaryProviderError):
         turn(provider, "My cat is called Minka.", "k1")
     turn(provider, "My cat is called Minka.", "k1", attempt=2)
+    assert len(server.jobs) == 1
+    assert server.stored_texts() == ["My cat is called Minka."]
+
+
+def test_a_turn_that_stays_queued_is_not_called_stored(
+    server: ServerDouble, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outbox keeps it: the job may still fail. The next attempt waits for the same job, and adds nothing."""
+    monkeypatch.setattr(client, "_JOB_SECONDS", 0.3)
+    provider = start(server)
+    server.stalled = True
+    for attempt in (1, 2):
+        with pytest.raises(TemporaryProviderError, match="still processing"):
+            turn(provider, "My cat is called Minka.", "k1", attempt=attempt)
+    server.stalled = False
+    turn(provider, "My cat is called Minka.", "k1", attempt=3)
     assert len(server.jobs) == 1
     assert server.stored_texts() == ["My cat is called Minka."]
 

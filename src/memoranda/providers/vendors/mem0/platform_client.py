@@ -22,8 +22,10 @@ from memoranda.providers.vendors.mem0.client import (
 )
 
 _PAGE = 100
-# How long a delivery waits for the end of its event. One that is still queued then counts as stored.
+# How long a delivery waits for the end of its event. The outbox keeps one that is still queued then, and asks again.
 _EVENT_SECONDS = 20.0
+_QUEUED_PAUSE = 60.0
+_UNFINISHED = ("PENDING", "RUNNING")
 _EVENT_PAUSE = 0.1
 
 
@@ -32,10 +34,9 @@ class PlatformClient:
 
     remains = "The platform keeps events and backups as its retention policy says."
 
-    def __init__(self, http: RemoteClient, app_id: str, event_seconds: float = _EVENT_SECONDS) -> None:
+    def __init__(self, http: RemoteClient, app_id: str) -> None:
         self._http = http
         self._app_id = app_id
-        self._event_seconds = event_seconds
 
     def test(self) -> str:
         answer = self._http.get("/v1/ping/")
@@ -59,8 +60,11 @@ class PlatformClient:
         return [read_memory(entry).id for entry in results] if isinstance(results, list) else []
 
     def find_attempt(self, addition: Addition) -> EarlierAttempt:
+        event = self._find_event(addition.key)
+        if event is not None and event.get("status") != "FAILED":
+            self._finished(event)
         found = self.find_by_metadata(addition.user_id, KEY, addition.key, addition.query)
-        return EarlierAttempt(found, accepted=not found and self._has_event(addition.key))
+        return EarlierAttempt(found, accepted=not found and event is not None and event.get("status") != "FAILED")
 
     def find_by_metadata(self, user_id: str, name: str, value: str, query: str) -> list[Mem0Memory]:
         return read_memories(self._list_page(user_id, 1, {"metadata": {name: value}}))
@@ -122,26 +126,31 @@ class PlatformClient:
         return answer if isinstance(answer, Mapping) else {}
 
     def _finished(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Wait until an event has ended; raises TemporaryProviderError when it failed."""
-        deadline = time.monotonic() + self._event_seconds
-        event_id = event.get("event_id")
+        """Wait until an event has ended; raises TemporaryProviderError when it failed or takes too long."""
+        deadline = time.monotonic() + _EVENT_SECONDS
+        event_id = event.get("event_id") or event.get("id")
         pause = _EVENT_PAUSE
-        while event.get("status") in ("PENDING", "RUNNING") and time.monotonic() + pause < deadline:
+        while event.get("status") in _UNFINISHED and time.monotonic() + pause < deadline:
             time.sleep(pause)
             pause = min(2 * pause, 4.0)
             answer = self._http.get(f"/v1/event/{event_id}/")
             event = answer if isinstance(answer, Mapping) else {}
         if event.get("status") == "FAILED":
             raise TemporaryProviderError(f"The Mem0 platform could not process the messages: {event.get('error')}.")
+        if event.get("status") in _UNFINISHED:
+            raise TemporaryProviderError("The Mem0 platform is still processing the messages.", _QUEUED_PAUSE)
         return event
 
-    def _has_event(self, key: str) -> bool:
-        """Whether one of the latest events is an earlier attempt that has not failed."""
+    def _find_event(self, key: str) -> Mapping[str, Any] | None:
+        """The event of an earlier attempt, if the platform lists one; one that has not failed is preferred."""
         answer = self._http.get("/v1/events/")
         events = answer.get("results") if isinstance(answer, Mapping) else None
-        for event in events if isinstance(events, list) else []:
-            payload = event.get("payload") if isinstance(event, Mapping) else None
-            metadata = payload.get("metadata") if isinstance(payload, Mapping) else None
-            if isinstance(metadata, Mapping) and metadata.get(KEY) == key and event.get("status") != "FAILED":
-                return True
-        return False
+        own = [event for event in events if _key_of(event) == key] if isinstance(events, list) else []
+        return next((event for event in own if event.get("status") != "FAILED"), own[0] if own else None)
+
+
+def _key_of(event: Any) -> Any:
+    """The key of the delivery that an event belongs to."""
+    payload = event.get("payload") if isinstance(event, Mapping) else None
+    metadata = payload.get("metadata") if isinstance(payload, Mapping) else None
+    return metadata.get(KEY) if isinstance(metadata, Mapping) else None

@@ -18,10 +18,12 @@ from memoranda.errors import TemporaryProviderError
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.vendors.http_answers import unless_refused
 
-# How long a delivery waits for the end of its job. One that is still queued then counts as stored.
+# How long a delivery waits for the end of its job. The outbox keeps one that is still queued then, and asks again.
 _JOB_SECONDS = 15.0
 _JOB_PAUSE = 0.05
 _MAX_LISTED = 1_000
+# When to ask again for a job that takes long.
+_QUEUED_PAUSE = 60.0
 _UNFINISHED = ("pending", "queued", "processing", "running")
 
 
@@ -40,19 +42,17 @@ class RetainedMemory:
     user_id: str = ""
     said_at: str = ""
     pending: bool = False
+    job_id: str = ""
 
 
 class RetainDBClient:
     """Raises a subclass of ProviderError unless a call succeeds."""
 
-    def __init__(
-        self, http: RemoteClient, project: str, user_id: str, agent_id: str, job_seconds: float = _JOB_SECONDS
-    ) -> None:
+    def __init__(self, http: RemoteClient, project: str, user_id: str, agent_id: str) -> None:
         self._http = http
         self._project = project
         self._user_id = user_id
         self._agent_id = agent_id
-        self._job_seconds = job_seconds
 
     def test(self) -> str:
         self.profile()
@@ -157,24 +157,27 @@ class RetainDBClient:
         return [memory for memory in found if memory.user_id in ("", self._user_id)]
 
     def _finished(self, answer: Any) -> Mapping[str, Any]:
-        """The answer of a write, after the job that it may have queued; raises TemporaryProviderError if it failed."""
+        """The answer of a write, after the job that it may have queued; raises TemporaryProviderError."""
         if not isinstance(answer, Mapping) or answer.get("success") is not True:
             raise TemporaryProviderError("RetainDB did not say whether it accepted the memory.")
-        job_id = answer.get("job_id")
-        if not job_id:
-            return answer
-        deadline, pause = time.monotonic() + self._job_seconds, _JOB_PAUSE
+        if job_id := answer.get("job_id"):
+            self.wait_for_job(str(job_id))
+        return answer
+
+    def wait_for_job(self, job_id: str) -> None:
+        """Wait until a job has ended; raises TemporaryProviderError if it failed or takes too long."""
+        deadline, pause = time.monotonic() + _JOB_SECONDS, _JOB_PAUSE
         while time.monotonic() + pause < deadline:
             time.sleep(pause)
             pause = min(2 * pause, 3.0)
-            found = self._http.get(f"/v1/memory/jobs/{quote(str(job_id), safe='')}")
+            found = self._http.get(f"/v1/memory/jobs/{quote(job_id, safe='')}")
             job = found.get("job") if isinstance(found, Mapping) else None
             status = str(job.get("status", "")).lower() if isinstance(job, Mapping) else ""
             if "fail" in status:
                 raise TemporaryProviderError("RetainDB could not process what it had accepted.")
             if status not in _UNFINISHED:
-                break
-        return answer
+                return
+        raise TemporaryProviderError("RetainDB is still processing what it has accepted.", _QUEUED_PAUSE)
 
 
 def _read_list(entries: list[Any]) -> list[RetainedMemory]:
@@ -201,6 +204,7 @@ def _read(entry: Any) -> RetainedMemory:
         str(memory.get("user_id") or ""),
         str(metadata.get("timestamp") or "") if isinstance(metadata, Mapping) else "",
         pending=memory.get("pending") is True or memory_id.startswith("pending:"),
+        job_id=str(memory.get("job_id") or ""),
     )
 
 

@@ -141,6 +141,9 @@ class RetainDBVendor(Vendor):
         if delivery.may_be_stored:
             listed = self._client.session(delivery.session_id)
             if earlier := [memory for memory in listed if _is_attempt(memory, delivery, messages[0][1])]:
+                for memory in earlier:
+                    if memory.pending:
+                        self._client.wait_for_job(memory.job_id)
                 return " ".join(memory.id for memory in earlier if not memory.pending)
         return " ".join(self._client.ingest(messages, delivery.session_id, delivery.time))
 
