@@ -157,6 +157,28 @@ def test_a_home_may_be_named_by_its_database(tmp_path: Path) -> None:
     assert home_of(tmp_path / "state.db") == tmp_path == home_of(tmp_path)
 
 
+def test_an_entry_whose_write_was_killed_is_new(place: TwoHomes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the journal but not in the file, and nothing but the staged file says that it was never removed."""
+    place.memories("Uses pytest")
+    place.memory.add("memory", "Port 8080", PERSON)
+    with monkeypatch.context() as patched:
+        for step in ("publish", "_recover"):
+            patched.setattr(f"memoranda.support.journaled_writer.{step}", _die)
+        with pytest.raises(_KilledError):
+            place.take()
+    assert outcomes(place.plan()) == [("memory", "Uses pytest", "new")]
+    place.take()
+    assert place.memory.entries("memory") == ("Port 8080", "Uses pytest")
+
+
+class _KilledError(BaseException):
+    """Stands for a kill: nothing in the process handles it."""
+
+
+def _die(*arguments: object) -> None:
+    raise _KilledError
+
+
 _TAKING = """
 import sys
 from pathlib import Path

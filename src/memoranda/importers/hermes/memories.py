@@ -33,6 +33,8 @@ def omitted_entries_file(root: Path, target: Target) -> Path:
 
 def plan_entries(home: Path, store: MemoryStore, *, rescan: bool = False) -> list[MigrationOutcome]:
     """Plan every entry; those that were removed here are restored only by `rescan`."""
+    # A writer that was killed before it changed the file leaves a journal line that would look like a removed entry.
+    store.settle()
     found: list[MigrationOutcome] = []
     for target in TARGETS:
         state = read_text(home / "memories" / FILE_NAMES[target])
