@@ -6,10 +6,26 @@ token, and its `Host` and `Origin` headers must name this machine: that stops pa
 
 import hmac
 import re
+from collections.abc import Iterable
 
 ADDRESS = "127.0.0.1"
 _OWN_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?")
 _OWN_ORIGIN = re.compile(rf"https?://{_OWN_HOST.pattern}")
+
+# Two programs that read the same request may each follow another one of two equal headers.
+_SINGLE_HEADERS = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
+
+
+def check_header_names(names: Iterable[str]) -> tuple[int, str] | None:
+    """Refuses a request that repeats a header which must be single, or whose body has no length of its own."""
+    seen: set[str] = set()
+    for name in map(str.lower, names):
+        if name in seen and name in _SINGLE_HEADERS:
+            return 400, f"The request has two headers {name!r}."
+        if name == "transfer-encoding":
+            return 411, "Send the body whole, with a Content-Length header."
+        seen.add(name)
+    return None
 
 
 def check_request(

@@ -1,8 +1,11 @@
 """The server on the loopback address answers clients that have the token, and no others."""
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -36,7 +39,7 @@ def _ask(
     port: int, message: Any = PING, *, method: str = "POST", path: str = "/mcp", **headers: str | None
 ) -> tuple[HTTPResponse, bytes]:
     """The response to one message; headers by name, None leaves one out."""
-    connection = HTTPConnection(ADDRESS, port, timeout=10)
+    connection = HTTPConnection(ADDRESS, port, timeout=GIVE_UP)
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
     sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Host": f"127.0.0.1:{port}"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}  # type: ignore[misc]
@@ -91,6 +94,30 @@ def test_without_the_token_nothing_is_answered(port: int, given: str | None) -> 
 def test_a_request_that_looks_wrong_is_refused(port: int, headers: dict[str, str | None], status: int) -> None:
     """Above all one from a browser page that reached the server under another name."""
     assert _ask(port, **headers)[0].status == status  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("repeated", "status"),
+    [
+        ("Host: localhost", 400),
+        ("Origin: http://localhost\r\nOrigin: https://evil.example", 400),
+        (f"Authorization: Bearer {TOKEN}", 400),
+        ("content-length: 1", 400),
+        ("Content-Type: text/plain", 400),
+        ("Transfer-Encoding: chunked", 411),
+    ],
+)
+def test_a_request_with_contradicting_headers_is_refused(port: int, repeated: str, status: int) -> None:
+    """Another program on the way could have followed the other one."""
+    body = json.dumps(PING)
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{repeated}\r\n\r\n"
+    )
+    with socket.create_connection((ADDRESS, port), GIVE_UP) as connection:
+        connection.sendall(f"{head}{body}".encode())
+        answer = connection.makefile("rb").readline()
+    assert answer.split()[1] == str(status).encode()
 
 
 @pytest.mark.parametrize(
@@ -166,6 +193,19 @@ def test_an_unknown_method_is_not_found_in_the_new_version(port: int) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "nonsense", "params": MODERN}
     response, _ = _ask(port, message, MCP_Protocol_Version="2026-07-28", Mcp_Method="nonsense")
     assert response.status == 404
+
+
+def test_connections_have_a_limit_that_frees_itself(port: int) -> None:
+    """What is above it is refused at once, and what leaves makes room."""
+    assert McpHttpServer.request_queue_size >= 128
+    with ExitStack() as stack:
+        for _ in range(128):
+            stack.enter_context(socket.create_connection((ADDRESS, port), GIVE_UP))
+        refused = stack.enter_context(socket.create_connection((ADDRESS, port), GIVE_UP))
+        assert refused.makefile("rb").readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
+    # A freed thread may need a moment; a server that never frees one would hang the test here.
+    while _ask(port)[0].status != 200:
+        time.sleep(0.01)
 
 
 def test_many_hosts_at_once_all_get_their_answers(port: int) -> None:

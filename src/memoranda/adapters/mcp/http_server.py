@@ -6,10 +6,12 @@ Each request is independent and gets one JSON body: no sessions and no streams, 
 import base64
 import logging
 import re
+import socket
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from memoranda.adapters.loopback import ADDRESS, check_request
+from memoranda.adapters.loopback import ADDRESS, check_header_names, check_request
 from memoranda.adapters.mcp.json_rpc import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -29,6 +31,10 @@ _log = logging.getLogger(__name__)
 PATH = "/mcp"
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 _IDLE_TIMEOUT = 120
+# A client that connects and sends nothing gets less time, because every connection takes a thread.
+_FIRST_REQUEST_TIMEOUT = 10
+_MAX_CONNECTIONS = 128
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 # The encoding that MCP prescribes for names that a header cannot contain.
 _BASE64_VALUE = re.compile(r"=\?base64\?(.*)\?=")
 # Which parameter of a method the header Mcp-Name repeats.
@@ -40,15 +46,36 @@ class McpHttpServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    # With Python's default of 5, clients that connect at once wait for seconds.
+    request_queue_size = _MAX_CONNECTIONS
 
     def __init__(self, server: McpServer, token: str, port: int) -> None:
         self.mcp = server
         self.token = token
+        self._connections = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__((ADDRESS, port), _McpHandler)
 
     @property
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.server_address[1]}{PATH}"
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread of the connection; a connection above the limit is refused at once."""
+        if self._connections.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        request.settimeout(1)
+        try:
+            request.sendall(_BUSY)
+        except OSError as error:
+            _log.debug("%s left before it was refused: %s", client_address, error)
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._connections.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Logs a failed connection; other connections are not affected."""
@@ -59,7 +86,8 @@ class _McpHandler(BaseHTTPRequestHandler):
     server: McpHttpServer
     protocol_version = "HTTP/1.1"
     server_version = f"memoranda/{SERVER_INFO['version']}"
-    timeout = _IDLE_TIMEOUT
+    connection: socket.socket
+    timeout = _FIRST_REQUEST_TIMEOUT
     # Head and body leave in one packet, so that the client does not wait for a second one.
     wbufsize = -1
     disable_nagle_algorithm = True
@@ -86,7 +114,7 @@ class _McpHandler(BaseHTTPRequestHandler):
 
     def _check_request(self) -> tuple[int, str] | None:
         """Returns the status and the reason to refuse this request; None when it may be answered."""
-        refusal = check_request(
+        refusal = check_header_names(self.headers.keys()) or check_request(
             host=self.headers.get("Host"),
             origin=self.headers.get("Origin"),
             authorization=self.headers.get("Authorization"),
@@ -157,6 +185,7 @@ class _McpHandler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
         self.wfile.flush()
+        self.connection.settimeout(_IDLE_TIMEOUT)
 
 
 def _try_to_read(message: Any) -> RpcRequest | None:
