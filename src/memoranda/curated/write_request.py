@@ -37,6 +37,10 @@ class WriteRequest:
     note: str = ""
 
 
+# An entry this many times over the limit is refused without being read.
+_HOPELESS = 20
+
+
 def validate_request(
     request: WriteRequest, entries: Sequence[str], scanner: EntryScanner, limit: int
 ) -> EntryPlan | MemoryRefusal:
@@ -47,13 +51,17 @@ def validate_request(
     if isinstance(planned, MemoryRefusal) or not planned.edits:
         return planned
     written = {edit.after for edit in planned.edits if edit.after is not None}
+    new = {text for text in written - request.restores if text not in entries}
+    after = size(planned.entries)
+    over_budget = bool(new) and after > limit and after > size(entries)
+    if over_budget and after > _HOPELESS * limit:
+        # Reading so much for attacks would take minutes, and it is refused in any case.
+        return refusals.over_budget(request.target, after, limit)
     # The existing entries read back as themselves, so only the new ones need the check.
     if not all(map(reads_back_as_itself, written)):
         return refusals.delimiter_in_text(request.target)
-    new = {text for text in written - request.restores if text not in entries}
     if found := scanner.findings_in(planned.entries, new) - request.allow:
         return refusals.blocked(request.target, tuple(sorted(found)))
-    after = size(planned.entries)
-    if new and after > limit and after > size(entries):
+    if over_budget:
         return refusals.over_budget(request.target, after, limit)
     return planned

@@ -96,3 +96,18 @@ def test_an_export_is_only_read(tmp_path: Path) -> None:
     assert file.read_bytes() == before
     assert file.stat().st_mtime == 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gpt.zip", "home"]
+
+
+def test_an_archive_that_expands_beyond_all_exports_is_refused(tmp_path: Path) -> None:
+    """Before it is unpacked, with both sizes; an unpacked file of that size is read."""
+    file = tmp_path / "bomb.zip"
+    with (
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("conversations.json", "w", force_zip64=True) as member,
+    ):
+        member.write(b'[{"mapping": "')
+        for _ in range(40):
+            member.write(b" " * 1024 * 1024)
+    summary = Home(tmp_path / "home").take(ChatGPT(), file)
+    [problem] = map(str, summary.kept_problems)
+    assert "would expand from" in problem and "to 41,943,054 bytes" in problem

@@ -16,6 +16,9 @@ _CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)
 _ZIP = b"PK\x03\x04"
 _CHECKED_BYTES = 1024 * 1024
 _ENCRYPTED = 1
+# Exports shrink to a tenth. What shrinks a hundred times is made to fill memory and disk.
+_MAX_RATIO = 100
+_HARMLESS_BYTES = 32 * 1024 * 1024
 _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
@@ -54,6 +57,11 @@ def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
         raise OSError(f"the archive has no {item.label}")
     if found.flag_bits & _ENCRYPTED or found.compress_type not in _SUPPORTED:
         raise OSError(f"{item.label} is encrypted, or compressed in an unsupported way")
+    if found.file_size > max(_HARMLESS_BYTES, _MAX_RATIO * found.compress_size):
+        raise OSError(
+            f"{item.label} would expand from {found.compress_size:,} to {found.file_size:,} bytes, as no export does; "
+            "unpack it yourself if you trust it"
+        )
     return found
 
 
