@@ -90,9 +90,9 @@ class Worker:
 
 
 @contextmanager
-def start_worker(python: Path, module: str, home: Path) -> Iterator[Worker]:
+def start_worker(python: Path, module: str, home: Path, *arguments: str) -> Iterator[Worker]:
     """Start a worker in the environment of `python`, with a temporary home."""
-    command = [str(python), "-m", f"benchmarks.{module}"]
+    command = [str(python), "-m", f"benchmarks.{module}", *arguments]
     process = subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(home), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

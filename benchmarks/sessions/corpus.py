@@ -62,7 +62,7 @@ def corpus(messages: int, seed: int = SEED) -> list[Session]:
     sessions: list[Session] = []
     missing = messages
     while missing > 0:
-        session = _session(len(sessions), seed)
+        session = make_session(len(sessions), seed)
         del session.messages[missing:]
         sessions.append(session)
         missing -= len(session.messages)
@@ -115,7 +115,8 @@ _PHRASE_WEIGHTS = list(accumulate(1 / (rank + 10) for rank in range(len(PHRASES)
 _CHINESE_PHRASE_WEIGHTS = list(accumulate(1 / (rank + 10) for rank in range(len(CHINESE_PHRASES))))
 
 
-def _session(number: int, seed: int) -> Session:
+def make_session(number: int, seed: int = SEED) -> Session:
+    """Generate the session with this number; it does not depend on the others."""
     rng = random.Random(f"{seed}/{number}")
     chinese = number % 10 == 7
     writer = _Chinese(rng) if chinese else _English(rng)

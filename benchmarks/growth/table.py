@@ -1,0 +1,37 @@
+"""Prints the figures as tables, one per corpus and program, with the growth from the smallest to the largest size."""
+
+from typing import Any
+
+
+def as_tables(result: dict[str, Any]) -> str:
+    """Return all tables as Markdown."""
+    tables = [
+        _table(
+            f"{corpus}, {program}", {size: programs[program] for size, programs in sizes.items() if program in programs}
+        )
+        for corpus, sizes in result["figures"].items()
+        for program in dict.fromkeys(name for programs in sizes.values() for name in programs)
+    ]
+    skipped = [f"{name} is skipped: {reason}." for name, reason in result["missing"].items()]
+    return "\n\n".join([*tables, *skipped])
+
+
+def _table(title: str, figures: dict[str, dict[str, float]]) -> str:
+    sizes = list(figures)
+    lines = [f"| {title} | {' | '.join(f'{int(size):,}' for size in sizes)} | growth |"]
+    lines.append("|---|" + "---:|" * (len(sizes) + 1))
+    for measure in dict.fromkeys(name for values in figures.values() for name in values):
+        values = [figures[size].get(measure) for size in sizes]
+        cells = ["–" if value is None else _number(value, measure) for value in values]
+        first, last = values[0], values[-1]
+        growth = f"{last / first:.2f}" if first and last is not None and len(sizes) > 1 else ""
+        lines.append(f"| {measure} | {' | '.join(cells)} | {growth} |")
+    return "\n".join(lines)
+
+
+def _number(value: float, measure: str) -> str:
+    if measure.startswith("hit"):
+        return f"{value:.2f}"
+    if "per message" in measure:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
