@@ -21,6 +21,10 @@ _REPORT_EVERY = 5.0
 _WRITTEN_AT_ONCE = 200
 
 
+# One session every half hour: a million messages take two and a half years, and none is in the future.
+_START, _SESSION_EVERY = 1_700_000_000.0, 1_800.0
+
+
 def _mixed(number: int) -> Conversation:
     session = make_session(number)
     return Conversation(
@@ -29,6 +33,15 @@ def _mixed(number: int) -> Conversation:
 
 
 GENERATORS: dict[str, Callable[[int], Conversation]] = {"mixed": _mixed, "tools": make_tool_session}
+
+
+def generate(name: str, number: int) -> Conversation:
+    """Generate one conversation of a corpus, with its middling words, at its place in time."""
+    conversation = sprinkle(GENERATORS[name](number), number)
+    started_at = _START + number * _SESSION_EVERY
+    later = started_at - conversation.started_at
+    messages = [replace(message, timestamp=message.timestamp + later) for message in conversation.messages]
+    return replace(conversation, started_at=started_at, messages=messages)
 
 
 class LineHeader(NamedTuple):
@@ -61,7 +74,7 @@ class Corpus:
         while there < messages:
             lines: list[str] = []
             while there < messages and len(lines) < _WRITTEN_AT_ONCE:
-                made = sprinkle(GENERATORS[self.name](number), number)
+                made = generate(self.name, number)
                 lines.append(f"{len(made.messages)}\t{made.source}\t{int(made.chinese)}\t{made.as_json()}\n")
                 there, number = there + len(made.messages), number + 1
             with self.path.open("ab") as file:

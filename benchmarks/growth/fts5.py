@@ -58,6 +58,9 @@ class Fts5Store:
                 )
                 self._db.execute("INSERT INTO words (rowid, content) VALUES (?, ?)", (added.lastrowid, message.content))
 
+    def end(self, conversation: Conversation) -> None:
+        """Nothing: sessions do not end here."""
+
     def settle(self) -> None:
         """Nothing to wait for: a commit includes the index."""
 

@@ -34,6 +34,9 @@ class MemorandaStore:
     def append_all(self, conversation: Conversation) -> None:
         self.sessions.append_messages(conversation.id, [as_dict(message) for message in conversation.messages])
 
+    def end(self, conversation: Conversation) -> None:
+        self.sessions.end_session(conversation.id, "done")
+
     def settle(self) -> None:
         """Wait for the background index; checking its state now and then costs almost nothing."""
         while not self.sessions.index.state().complete:

@@ -52,6 +52,9 @@ class TantivyStore:
             document.add_text("text", self._prepare(message.content))
             self._writer.add_document(document)
 
+    def end(self, conversation: Conversation) -> None:
+        """Nothing: sessions do not end here."""
+
     def settle(self) -> None:
         self._writer.commit()
         self._index.reload()

@@ -32,6 +32,10 @@ class Store(Protocol):
         """Append all messages, durable on return if the program is able to."""
         ...
 
+    def end(self, conversation: Conversation) -> None:
+        """End the session, if the program knows such a thing."""
+        ...
+
     def settle(self) -> None:
         """Wait until everything appended can be found, and is on the disk."""
         ...
@@ -115,6 +119,7 @@ def _load_part(store: Store, part: list[Conversation], figures: dict[str, Any]) 
             continue
         create += _thread_cpu(store.create, conversation)
         append += _thread_cpu(store.append_all, conversation)
+        create += _thread_cpu(store.end, conversation)
     settle = _thread_cpu(store.settle)
     whole = start.passed()
     figures["create"] += create

@@ -15,8 +15,6 @@ from benchmarks.sessions.corpus import Message
 from benchmarks.sessions.words import CHINESE, CHINESE_GLUE, COMMON, EXTENSIONS, GLUE, RARE
 
 SEED = 31
-_START = 1_700_000_000.0
-_SESSION_EVERY = 7_200.0
 _SESSIONS_PER_DAY = 12
 _SOURCES = ["cli", "telegram", "cron", "api"]
 _TOOLS = ["bash", "read", "grep", "edit", "glob", "fetch", "test"]
@@ -31,21 +29,20 @@ _LEVELS = ["INFO", "INFO", "INFO", "DEBUG", "WARN", "ERROR"]
 
 
 def make_tool_session(number: int) -> Conversation:
-    """Generate the session with this number; it does not depend on the others."""
+    """Generate the session with this number; it does not depend on the others, and starts at time 0."""
     rng = random.Random(f"{SEED}/{number}")
     chinese = number % 12 == 5
-    started = _START + number * _SESSION_EVERY
     writer = _Writer(rng, chinese)
     wanted = min(120, max(4, round(rng.lognormvariate(2.9, 0.7))))
     messages: list[Message] = []
     while len(messages) < wanted:
-        messages += _turn(rng, writer, started + 30 * len(messages))
+        messages += _turn(rng, writer, 30.0 * len(messages))
     return Conversation(
         id=f"t{number:06}",
         title=f"{writer.sentence(4)} {number}",
         source=rng.choices(_SOURCES, weights=[60, 15, 10, 15])[0],
         chinese=chinese,
-        started_at=started,
+        started_at=0.0,
         system_prompt=_system_prompt(number // _SESSIONS_PER_DAY),
         messages=messages[:wanted],
     )
