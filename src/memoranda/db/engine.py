@@ -38,6 +38,11 @@ class Dialect(Protocol):
     def add_row(self, connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
         """Execute an INSERT into a table with an id; return the id, or None if the row conflicts with another."""
 
+    def add_rows(
+        self, connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]], minimum: str
+    ) -> list[int]:
+        """Insert rows with these columns, none of which can conflict, in order; return their ids, as `next_id` says."""
+
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
         """Insert a row unless it violates a constraint of the table; return how many rows were added."""
 

@@ -17,10 +17,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.db import fork_safety
+from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
 from memoranda.db.orphaned_wal import refuse_missing_main_file, replaced_error
 from memoranda.db.vacuum import rewrite_file
-from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal, prepare_connection
+from memoranda.db.write_ahead_log import choose_journal, prepare_connection
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import create_private_file
 
@@ -79,7 +80,8 @@ class Database:
         if self.read_only:
             raise StorageError(f"{self.path} is open read-only. {self._reason}")
         thread, deadline = threading.get_ident(), time.monotonic() + self._wait
-        self._abandon()
+        if self._writing_thread == thread:
+            self._abandon()
         try:
             # Acquiring with a timeout costs more than trying, and the lock is usually free.
             if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
@@ -195,7 +197,6 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last process to close checkpoints the log."""
-        self._checkpoints.wait()
         self._closed = True
         with self._lock:
             self._close_connections()
@@ -239,7 +240,7 @@ class Database:
             self.journal = choose_journal(connection, self.path, time.monotonic() + self._wait)
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
-            connection.execute(f"PRAGMA journal_size_limit={LARGE_LOG}")
+            connection.execute(f"PRAGMA journal_size_limit={LOG_KEPT}")
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
@@ -308,6 +309,7 @@ class Database:
 
     def _close_connections(self) -> None:
         """Close all connections. If the file was replaced, SQLite does not change the log of the new file."""
+        self._checkpoints.close()
         connections = [*self._readers, *([self._writer] if self._writer else [])]
         self._readers, self._writer = [], None
         for connection in connections:
@@ -338,8 +340,8 @@ class Database:
     def reset_in_child(self) -> None:
         """After a fork the connections belong to the parent process: the child never uses or closes them."""
         _parent_connections.extend([*self._readers, *([self._writer] if self._writer else [])])
+        _parent_connections.extend(self._checkpoints.reset_in_child())
         self._readers, self._writer = [], None
-        self._checkpoints.reset_in_child()
         self._lock, self._nested, self._writing_thread, self._control_cursor = (
             threading.RLock(),
             threading.local(),
@@ -365,9 +367,12 @@ class Database:
 
 def file_identity(path: Path | str) -> tuple[int, int] | None:
     """The device and inode of the file at a path; None if it does not exist."""
-    with suppress(OSError):
-        return (found := os.stat(path)).st_dev, found.st_ino
-    return None
+    # Not `suppress`: this is a part of every append.
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class _Transaction:

@@ -27,6 +27,18 @@ class SqliteDialect:
         added = connection.execute(statement, values)
         return added.lastrowid if added.rowcount == 1 else None  # type: ignore[attr-defined]
 
+    def add_rows(
+        self, connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]], minimum: str
+    ) -> list[int]:
+        # No other transaction can write now, so the ids are known before the rows are inserted.
+        (first,) = connection.execute(f"SELECT {self.next_id(table, minimum)}").fetchone()
+        ids = list(range(first, first + len(rows)))
+        connection.executemany(
+            f"INSERT INTO {table} (id, {', '.join(names)}) VALUES (?{', ?' * len(names)})",
+            [(number, *row) for number, row in zip(ids, rows, strict=True)],
+        )
+        return ids
+
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
         filled = {name: value for name, value in row.items() if value is not None}
         return connection.execute(

@@ -1,21 +1,15 @@
-"""Chooses SQLite's write-ahead log where the file system supports it, and checkpoints it in a background thread."""
+"""Chooses SQLite's write-ahead log where the file system supports it."""
 
 import logging
-import os
 import sqlite3
-import threading
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
-from memoranda.db import fork_safety
 from memoranda.db.error_mapping import retry
 
 _log = logging.getLogger(__name__)
 
-LARGE_LOG = 4_000_000
-_CHECK_EVERY = 64
-_RESTART_TIMEOUT_MS = 5
 _NO_SHARED_MEMORY = {
     sqlite3.SQLITE_IOERR_SHMOPEN,
     sqlite3.SQLITE_IOERR_SHMSIZE,
@@ -24,49 +18,6 @@ _NO_SHARED_MEMORY = {
 }
 # Paths for which the warning was logged.
 _warned: set[Path] = set()
-
-
-class WalCheckpointer:
-    """Counts commits, and checks after every `_CHECK_EVERY` of them whether the log has become large."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._commits = 0
-        self._thread: threading.Thread | None = None
-
-    def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        """Count a commit; `connect` opens a connection for the checkpoint."""
-        self._commits += 1
-        if self._commits % _CHECK_EVERY or (self._thread is not None and self._thread.is_alive()):
-            return
-        # Without a log there is nothing to checkpoint.
-        with suppress(FileNotFoundError):
-            if os.stat(f"{self._path}-wal").st_size > LARGE_LOG:
-                self._thread = threading.Thread(
-                    target=self._checkpoint, args=(connect,), name="memoranda-checkpoint", daemon=True
-                )
-                self._thread.start()
-
-    def wait(self) -> None:
-        """Wait until a running checkpoint has ended."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def reset_in_child(self) -> None:
-        self._thread = None
-
-    def _checkpoint(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        """Checkpoint most of the log while others write; then the rest, so that the log restarts from its beginning.
-
-        Without the second step, a process that writes all the time would make it grow without limit.
-        """
-        try:
-            with fork_safety.gate, closing(connect()) as connection:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
-                connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-        except sqlite3.Error as error:
-            _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
 
 
 def prepare_connection(

@@ -1,0 +1,124 @@
+"""Checkpoints SQLite's write-ahead log in a background thread, so that no writer waits for it."""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from memoranda.db import fork_safety
+from memoranda.db.orphaned_wal import wal_path
+
+_log = logging.getLogger(__name__)
+
+LARGE_LOG = 4_000_000
+# What remains of the log after a checkpoint: more than a large log, so that the next writes need no new disk space.
+LOG_KEPT = 2 * LARGE_LOG
+_CHECK_EVERY = 64
+_RESTART_TIMEOUT_MS = 5
+_IDLE_SECONDS = 5.0
+
+
+class WalCheckpointer:
+    """Counts commits, and checks after every `_CHECK_EVERY` of them whether the log has become large.
+
+    The thread and its connection stay for the next checkpoint, because starting them costs as much as some appends, and
+    end after a few idle seconds. A thread never uses the connection of another one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log_file = wal_path(path)
+        self._commits = 0
+        self._worker: _Worker | None = None
+
+    def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        """Count a commit; `connect` opens a connection for the checkpoint."""
+        self._commits += 1
+        if self._commits % _CHECK_EVERY:
+            return
+        try:
+            size = os.stat(self._log_file).st_size
+        except FileNotFoundError:
+            # Without a log there is nothing to checkpoint.
+            return
+        if size > LARGE_LOG and (self._worker is None or not self._worker.request()):
+            self._worker = _Worker(self._path, connect)
+            self._worker.request()
+
+    def close(self) -> None:
+        """Wait until a running checkpoint has ended, and close its connection."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+    def reset_in_child(self) -> list[sqlite3.Connection]:
+        """Forget the thread, which exists only in the parent; returns its connection, which the child must not use."""
+        worker, self._worker = self._worker, None
+        return [worker.connection] if worker is not None and worker.connection is not None else []
+
+
+class _Worker:
+    """A thread that checkpoints on request until nothing has been requested for a while."""
+
+    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+        self.connection: sqlite3.Connection | None = None
+        self._path = path
+        self._connect = connect
+        self._requests = threading.Condition()
+        self._requested = False
+        self._ended = False
+        self._thread = threading.Thread(target=self._run, name="memoranda-checkpoint", daemon=True)
+        self._thread.start()
+
+    def request(self) -> bool:
+        """Ask for a checkpoint; False if the thread has ended."""
+        with self._requests:
+            self._requested = True
+            self._requests.notify()
+            return not self._ended
+
+    def stop(self) -> None:
+        with self._requests:
+            self._ended = True
+            self._requests.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while self._wait():
+            try:
+                with fork_safety.gate:
+                    self._checkpoint()
+            except sqlite3.Error as error:
+                _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
+                self._close()
+        self._close()
+
+    def _wait(self) -> bool:
+        """Wait for a request; False if there is none for a while, or if the thread must stop."""
+        with self._requests:
+            if not self._requested and not self._ended:
+                self._requests.wait(_IDLE_SECONDS)
+            self._ended = self._ended or not self._requested
+            self._requested = False
+            return not self._ended
+
+    def _checkpoint(self) -> None:
+        """Checkpoint most of the log while others write; then the rest, so that the log restarts from its beginning.
+
+        Without the second step, a process that writes all the time would make it grow without limit.
+        """
+        if self.connection is None:
+            self.connection = self._connect()
+        self.connection.execute("PRAGMA busy_timeout=0")
+        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self.connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
+        self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+
+    def _close(self) -> None:
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            with fork_safety.gate:
+                connection.close()
