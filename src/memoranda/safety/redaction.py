@@ -25,6 +25,9 @@ _MAX_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 _PRIVATE_KEY = "[redacted:private_key]"
 _LISTS = (list, tuple)
+# Between two texts that are searched together: no credential's format allows that many spaces, so none spans two texts
+# and none hides in the end of the text before it.
+_BETWEEN_TEXTS = "\n\n\n\n"
 _FLAT = frozenset({str, int, float, bool, type(None)})
 
 
@@ -60,12 +63,17 @@ class Redactor:
 
         All its text is searched in one pass; the value is only copied when that finds something.
         """
+        return (value, 0) if self.is_clean(value) else self._replace(value)
+
+    def is_clean(self, value: Any) -> bool:
+        """Whether no string in a JSON-like value contains a credential; for many values, pass a list of them.
+
+        False may be wrong, and `value` then finds nothing; True is never wrong.
+        """
         texts: list[str] = []
         _collect_texts(value, texts)
-        joined = "\n".join(texts)
-        if find_secrets(joined) or (self._known and contains_any(self._known_forms(joined), joined)):
-            return self._replace(value)
-        return value, 0
+        joined = _BETWEEN_TEXTS.join(texts)
+        return not find_secrets(joined) and not (self._known and contains_any(self._known_forms(joined), joined))
 
     def _known_forms(self, text: str) -> tuple[str, ...]:
         """The forms in which a known value can occur in this text: escaped ones only if it has a backslash."""
@@ -135,7 +143,7 @@ def _redact_split_keys(items: list[Any]) -> tuple[list[Any], int]:
 
 
 def _collect_texts(value: Any, texts: list[str]) -> None:
-    """Append every text in a value to `texts`, keys included."""
+    """Append every text in a value that is long enough for a credential to `texts`, keys included."""
     unvisited = [value]
     seen = 0
     while unvisited:
@@ -145,7 +153,8 @@ def _collect_texts(value: Any, texts: list[str]) -> None:
             raise RecursionError("A value has too many parts, or contains itself.")
         for part in parts:
             if type(part) is str:
-                texts.append(part)
+                if len(part) >= _MIN_VALUE_CHARS:
+                    texts.append(part)
             elif type(part) not in _FLAT:
                 unvisited.append(part)
 

@@ -30,9 +30,8 @@ _RUN = b"a" * 20
 # After it, the first letter of a run is part of an escape.
 _BACKSLASH = ord("\\")
 _AS_RUNS = bytes(97 if byte < 128 and (chr(byte).isalnum() or chr(byte) in "_-") else 32 for byte in range(256))
-# The marks: two are searched for when a text mentions a key, one when it has the sign; both checks are cheap.
-_MARKS_OF_KEYS = (KEY_MARK, "AccountKey=")
-_MARK_WITH_SIGN, _SIGN = "whsec_", "_"
+# The marks, each with a rare character of it.
+_MARKS = (("K", KEY_MARK), ("K", "AccountKey="), ("_", "whsec_"))
 # A prefix may end with a sign that is not part of the run; then this much of the text before the run counts too.
 _SIGNS_BEFORE = b"./:~"
 _BEFORE_RUN = 80
@@ -90,6 +89,7 @@ _ASSIGNMENT = (
     r"|(?:client|signing)[_ -]?secret)|secret|token|password|passwd|passphrase|pwd)"
     rf"{_SIGN_OF_VALUE}\s{{0,3}}{_QUOTE}"
 )
+_MATCH_NAME_END = re.compile(_NAME_END).match
 _VALUE = r"[^\s\"'`,;<>{}()\[\]]{6,256}"
 # Where it ends in a JSON string: at an escaped quote, or at an escaped break before another name or line.
 _ESCAPED_END = r"\\+(?:$|[nrt](?=[A-Za-z_][\w.-]{0,60}[=:]|[\\#-]|$))"
@@ -113,12 +113,9 @@ def find_secrets(text: str) -> list[FoundSecret]:
     stored = text.encode("utf-8", "replace")
     lower = text.lower() if text.isascii() else stored.lower().decode("latin-1")
     found: list[FoundSecret] = []
-    named = [hint for hint in _ASSIGNMENT_HINTS if hint in lower]
     suspects = _find_suspects(stored)
-    if _SIGN in text and _MARK_WITH_SIGN in text:
-        suspects.append(_MARK_WITH_SIGN)
-    if "key" in named:
-        suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
+    # Each mark contains a capital or an underscore, which most texts do not.
+    suspects += [mark for sign, mark in _MARKS if sign in text and mark in text]
     if suspects and contains_any(_ISSUER_HINTS, joined := " ".join(suspects)):
         found += _find_formatted(_blank_escapes(text), joined)
         if contains_any(KEY_MARKS, joined):
@@ -126,8 +123,10 @@ def find_secrets(text: str) -> list[FoundSecret]:
     for rare, common, kind, pattern in _WITH_VALUE:
         if rare in lower and common in lower:
             found += _find_with_value(kind, pattern, _blank_escapes(text))
-    if named:
-        found += _find_assigned(text, named)
+    if not text.isascii():
+        lower = _lower_same_length(text) if contains_any(_ASSIGNMENT_HINTS, lower) else ""
+    if names := _find_names(lower):
+        found += _find_assigned(text, lower, names)
     return _drop_overlaps(found) if found else found
 
 
@@ -217,10 +216,10 @@ def _lower_same_length(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _find_assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
-    lower = _lower_same_length(text)
+def _find_assigned(text: str, lower: str, names: list[int]) -> Iterator[FoundSecret]:
+    """The values assigned to the names at these positions; `lower` is the text in lower case with the same offsets."""
     assignment, position = _compiled(_ASSIGNMENT), 0
-    for name_at in sorted(name_at for hint in named for name_at in _find_names(lower, hint)):
+    for name_at in sorted(names):
         end = name_at + 2 * _NAME_AND_SIGN
         match = assignment.search(lower, max(position, name_at - _BEFORE_HINT), end)
         if match and match.end() <= name_at:
@@ -234,13 +233,16 @@ def _find_assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
                 yield FoundSecret("assigned_secret", found.start(), found.start() + len(value))
 
 
-def _find_names(lower: str, hint: str) -> Iterator[int]:
+def _find_names(lower: str) -> list[int]:
     """The positions of words that name secrets and are followed by a sign that assigns a value."""
-    name_end, found = _compiled(_NAME_END), lower.find(hint)
-    while found >= 0:
-        if name_end.match(lower, found):
-            yield found
-        found = lower.find(hint, found + len(hint))
+    names = []
+    for hint in _ASSIGNMENT_HINTS:
+        found = lower.find(hint)
+        while found >= 0:
+            if _MATCH_NAME_END(lower, found):
+                names.append(found)
+            found = lower.find(hint, found + len(hint))
+    return names
 
 
 def _looks_random(token: str) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
@@ -28,6 +30,8 @@ _COPY_OF = WRITTEN.index("copy_of")
 _IS_SUMMARY = WRITTEN.index("is_summary")
 _NO_LIMIT = 2**62
 _BATCH_SIZE = 500
+# How many messages are searched for credentials at once; if there is one, each of them is searched again.
+_SEARCHED_TOGETHER = 32
 # These fields identify messages; they contain no prose and are never redacted.
 _IDENTIFYING = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
@@ -75,16 +79,14 @@ class Messages(StorePart):
         which names the continuation.
         """
         encoded = self.encode_all(messages)
-        ids, added = [], []
         with self._engine.writing() as connection:
             if fail_if_continued:
                 self._engine.lock_session(connection, session_id)
                 refuse_continued(connection, session_id)
-            for message in encoded:
-                message_id, is_new = self.insert(connection, session_id, message.row)
-                ids.append(message_id)
-                if is_new:
-                    added.append(message)
+            if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
+                ids, added = self._insert_together(connection, session_id, encoded), encoded
+            else:
+                ids, added = self._insert_each(connection, session_id, encoded)
             self._count(connection, session_id, added)
             count_redactions(connection, sum([message.secrets for message in added]))
         self.notify_appended()
@@ -210,15 +212,26 @@ class Messages(StorePart):
 
     def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Redact messages and turn them into rows."""
-        rows = []
-        for message in messages:
-            if type(message) is not dict and not isinstance(message, Mapping):
-                raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
-            clean, count = self.redact_fields(message)
-            row = encode(clean)
-            calls = 0 if row[_TOOL_CALLS] is None else count_tool_calls(clean["tool_calls"])
-            rows.append(EncodedMessage(row, count, calls))
-        return rows
+        encoded = []
+        for message, count in self.redact_all(messages):
+            row = encode(message)
+            calls = 0 if row[_TOOL_CALLS] is None else count_tool_calls(message["tool_calls"])
+            encoded.append(EncodedMessage(row, count, calls))
+        return encoded
+
+    def redact_all(self, messages: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+        """Redact messages as `redact_fields` does; searches several of them together, as nearly all are clean."""
+        redacted: list[tuple[Mapping[str, Any], int]] = []
+        unread = iter(messages)
+        while group := list(islice(unread, _SEARCHED_TOGETHER)):
+            for message in group:
+                if type(message) is not dict and not isinstance(message, Mapping):
+                    raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
+            if self._is_clean(group):
+                redacted += [(message, 0) for message in group]
+            else:
+                redacted += [self.redact_fields(message) for message in group]
+        return redacted
 
     def redact_fields(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
         """Redact a message except for the fields that identify it; also return how many secrets were removed."""
@@ -229,6 +242,37 @@ class Messages(StorePart):
         clean, count = self._redact({key: value for key, value in message.items() if key not in identifying})
         return {**clean, **identifying}, count
 
+    def _insert_together(
+        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+    ) -> list[int]:
+        """Insert messages with one statement, and return their ids."""
+        rows = [message.row for message in messages]
+        columns = zip(*rows, strict=True)
+        filled = [index for index, column in enumerate(columns) if column.count(None) < len(rows)]
+        select, names = itemgetter(*filled), [WRITTEN[index] for index in filled]
+        try:
+            return self._dialect.add_rows(
+                connection,
+                "messages",
+                ("session_id", *names),
+                [(session_id, *select(row)) for row in rows],
+                _LAST_DELETED,
+            )
+        except self._dialect.row_refused as error:
+            raise unknown_session(session_id) from error
+
+    def _insert_each(
+        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+    ) -> tuple[list[int], list[EncodedMessage]]:
+        """Insert messages one by one; return the ids of all, and those messages that are new."""
+        ids, added = [], []
+        for message in messages:
+            message_id, is_new = self.insert(connection, session_id, message.row)
+            ids.append(message_id)
+            if is_new:
+                added.append(message)
+        return ids, added
+
     def insert(self, connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
         """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
         if row[_COPY_OF] is not None:
@@ -238,7 +282,7 @@ class Messages(StorePart):
             message_id = self._dialect.add_row(
                 connection,
                 _insert_statement(self._dialect, filled),
-                (session_id, *[value for value in row if value is not None]),
+                [session_id, *[value for value in row if value is not None]],
             )
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
@@ -281,6 +325,11 @@ class Messages(StorePart):
         if len(counted) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
             # A copy of a message that does not exist counts as an original.
             recount(connection, session_id)
+
+
+def _cannot_conflict(message: EncodedMessage) -> bool:
+    """Whether a message is certainly new, and no copy of another."""
+    return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
 
 
 def refuse_continued(connection: Connection, session_id: str) -> None:

@@ -1,5 +1,6 @@
 """The base of all parts of the session store: the engine, the scope that it may see, and the redactor."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memoranda.db.connection import Connection
@@ -45,6 +46,14 @@ class StorePart:
             return (value, 0) if self._redactor is None else self._redactor.value(value)
         except RecursionError:
             raise SessionError("The value to be stored is nested too deeply, or contains itself.") from None
+
+    def _is_clean(self, values: Sequence[Any]) -> bool:
+        """Whether none of the values contains a secret; False if they must be redacted one by one."""
+        try:
+            return self._redactor is None or self._redactor.is_clean(values)
+        except RecursionError:
+            # One of them cannot be stored; `_redact` says why.
+            return False
 
 
 def unknown_session(session_id: str) -> SessionError:

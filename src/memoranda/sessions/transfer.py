@@ -191,8 +191,8 @@ class Transfer(StorePart):
         )
         clean |= identifying
         rows = []
-        for message in session["messages"]:
-            clean_message, count = self._messages.redact_fields(message)
+        messages = session["messages"]
+        for message, (clean_message, count) in zip(messages, self._messages.redact_all(messages), strict=True):
             redacted += count
             rows.append((message.get("id"), clean_message))
         with self._engine.writing() as connection:
