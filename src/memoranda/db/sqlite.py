@@ -19,7 +19,7 @@ from urllib.parse import quote
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
-from memoranda.db.orphaned_wal import refuse_missing_main_file, replaced_error
+from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.db.vacuum import rewrite_file
 from memoranda.db.write_ahead_log import choose_journal, prepare_connection
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
@@ -363,16 +363,6 @@ class Database:
             raise storage_error(error, self.path, self._wait) from error
         except UnicodeEncodeError as error:
             raise encoding_error(error) from error
-
-
-def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None if it does not exist."""
-    # Not `suppress`: this is a part of every append.
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class _Transaction:

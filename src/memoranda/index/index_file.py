@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from memoranda.db.orphaned_wal import file_identity
 from memoranda.db.position import Position
-from memoranda.db.sqlite import file_identity
 from memoranda.index import generations
 from memoranda.index.sqlite_errors import is_damage
 from memoranda.index.tables import create
