@@ -18,11 +18,12 @@ from typing import Any
 from benchmarks.curated import report
 from benchmarks.growth.corpora import GENERATORS, Corpus
 from benchmarks.growth.plan import Plan, make_plan
-from benchmarks.growth.programs import PROGRAMS, Installed, interpreter_of, why_missing
+from benchmarks.growth.programs import OURS, PROGRAMS, Installed, interpreter_of, why_missing
 from benchmarks.growth.searches import Figures, measure_searches
 from benchmarks.growth.table import as_tables
+from benchmarks.growth.upkeep import measure_reads, measure_writes
 
-_LOAD, _SEARCH = "load", "search"
+_LOAD, _SEARCH, _READ, _WRITE = PARTS = ("load", "search", "read", "write")
 
 
 def prepare(base: Path, name: str, messages: int) -> tuple[Path, Plan]:
@@ -81,6 +82,12 @@ def run(arguments: argparse.Namespace, save: Callable[[dict[str, Any]], None]) -
                 measured = measure_load(program, name, messages, plan_file)
                 if _SEARCH in arguments.parts:
                     measured |= measure_searches(program, name, messages, plan, arguments.rounds)
+                home, corpus = program.home(name, messages), Corpus(name, base / "corpora")
+                if program.name == OURS and _READ in arguments.parts:
+                    measured |= measure_reads(program, home, plan)
+                if program.name == OURS and _WRITE in arguments.parts:
+                    seconds = arguments.load_seconds
+                    measured |= measure_writes(program, home, plan_file, corpus, messages, seconds)
                 figures.setdefault(name, {}).setdefault(str(messages), {})[program.name] = measured
                 save(result)
     return result
@@ -92,11 +99,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--sizes", type=_integers, default=[10_000, 100_000], help="messages, separated by commas")
     parser.add_argument("--corpora", type=_names(GENERATORS), default=list(GENERATORS), help="mixed, tools")
     parser.add_argument("--programs", type=_names(PROGRAMS), default=list(PROGRAMS), help=", ".join(PROGRAMS))
-    parser.add_argument("--parts", type=_names([_LOAD, _SEARCH]), default=[_LOAD, _SEARCH], help="what to measure")
+    parser.add_argument("--parts", type=_names(PARTS), default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument(
         "--python", type=_interpreter, action="append", default=[], metavar="NAME=PATH", help="a peer's interpreter"
     )
     parser.add_argument("--rounds", type=int, default=3, help="how often each search is asked")
+    parser.add_argument("--load-seconds", type=float, default=70.0, help="how long the index is put under load")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     return parser.parse_args(arguments)
 

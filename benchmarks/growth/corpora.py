@@ -33,6 +33,7 @@ def _mixed(number: int) -> Conversation:
 
 
 GENERATORS: dict[str, Callable[[int], Conversation]] = {"mixed": _mixed, "tools": make_tool_session}
+_PREFIXES = {"mixed": "s", "tools": "t"}
 
 
 def generate(name: str, number: int) -> Conversation:
@@ -63,6 +64,10 @@ class Corpus:
     @property
     def path(self) -> Path:
         return self.directory / f"{self.name}.jsonl"
+
+    def session_id(self, number: int) -> str:
+        """Return the id of the conversation with this number."""
+        return f"{_PREFIXES[self.name]}{number:06}"
 
     def grow(self, messages: int, report: Report) -> None:
         """Generate conversations until there are this many messages; continues where an earlier run stopped."""

@@ -107,13 +107,12 @@ def make_plan(corpus: Corpus, messages: int) -> Plan:
     others = _pick_evenly([header.number for header in headers if header.source != "cron"], NOTES - CRON_NOTES)
     rng = random.Random(_SEED)
     words = _words_by_frequency(sample, MIDDLING, 0.004, 0.02)
-    prefix = sample[0].id[0]
     notes = []
     for index, number in enumerate(sorted([*cron, *others])):
         chosen = rng.sample(words, 5)
         text = _NOTE_FORMS[index % len(_NOTE_FORMS)].format(*chosen)
         role = "user" if index % 2 else "assistant"
-        notes.append(Note(number, f"{prefix}{number:06}", role, number in cron, text, chosen))
+        notes.append(Note(number, corpus.session_id(number), role, number in cron, text, chosen))
     return Plan(notes, [*_note_searches(notes, rng), *_other_searches(sample, notes, rng)])
 
 
