@@ -64,7 +64,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		pyproject.toml --extra models -o requirements/models.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		pyproject.toml --extra models --extra zstd --group dev -o requirements/dev.lock
+		pyproject.toml --extra models --extra zstd --extra onnx --group dev -o requirements/dev.lock
 
 bench: $(READY)
 	$(BIN)/python benchmarks/curated.py

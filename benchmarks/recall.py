@@ -18,6 +18,9 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from memoranda.recall.rescorer import Rescorer
+from memoranda.recall.semantic.embedders import make_embedder
+from memoranda.recall.semantic.meaning_rescorer import MeaningRescorer
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.session_db import SessionDB
 
@@ -70,11 +73,14 @@ def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
 
 
 @contextmanager
-def open_home(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
+def open_home(data: dict[str, Any], store: dict[str, Any], semantic: str = "") -> Iterator[Ask]:
     """Open a home with the sessions of one store; yields a function from a question to session ids."""
     with TemporaryDirectory(prefix="memoranda-recall-") as home, SessionDB(Path(home, "state.db")) as sessions:
         names = fill_store(sessions, data["name"], store)
         sessions.index.catch_up()
+        if semantic:
+            rescorers = load_rescorers(semantic)
+            sessions.rescore_with(lambda: rescorers)
         tool = SessionSearchTool(lambda: sessions)
 
         def ask(question: str) -> list[str]:
@@ -106,11 +112,17 @@ def fill_store(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dic
     return names
 
 
-def measure(data: dict[str, Any]) -> Figures:
+def load_rescorers(semantic: str) -> list[Rescorer]:
+    """The embedders that `search.semantic_model` would name, without a deadline."""
+    embedders = [make_embedder(model) for model in semantic.split(",")]
+    return [MeaningRescorer(lambda: embedders, seconds=3_600.0)]
+
+
+def measure(data: dict[str, Any], semantic: str = "") -> Figures:
     """Ask every question of a set."""
     figures = Figures(data["name"])
     for store in data["stores"]:
-        with open_home(data, store) as ask:
+        with open_home(data, store, semantic) as ask:
             for question in data["queries"]:
                 if question["store"] == store["id"]:
                     start = time.process_time()
@@ -145,6 +157,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory with *.json.gz sets")
     parser.add_argument("--set", action="append", dest="sets", help="only this set; can be given several times")
+    parser.add_argument("--semantic", default="", help="rerank by meaning: wordllama, onnx:DIRECTORY, or both: A,B")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     rows = []
@@ -152,7 +165,7 @@ def main() -> int:
         if arguments.sets and path.name.split(".")[0] not in arguments.sets:
             continue
         with gzip.open(path) as stream:
-            figures = measure(json.load(stream))
+            figures = measure(json.load(stream), arguments.semantic)
         rows.append(figures.as_data())
         print(f"{figures.name}: recall@5 {figures.mean('recall@5'):.4f}", file=sys.stderr, flush=True)
     print(table(rows))

@@ -51,7 +51,9 @@ OTHER_VALUES = {
     "sessions.auto_prune": True, "sessions.retention_days": 10, "sessions.min_interval_hours": 5,
     "sessions.vacuum_after_prune": False,
     "sessions.turn_wait": 2.5, "agent.keep_interrupted": False, "search.summarize": True,
-    "search.summary_model": "small",
+    "search.summary_model": "small", "search.semantic": True, "search.semantic_model": ("onnx:/m", "wordllama"),
+    "search.semantic_url": "http://localhost:1/v1", "search.semantic_api_key_env": "KEY",
+    "search.semantic_seconds": 0.4,
 }  # fmt: skip
 
 

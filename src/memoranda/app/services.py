@@ -26,6 +26,7 @@ from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.app.semantic_search import SemanticSearch
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.recall.summaries import Summarize
     from memoranda.recall.summary_writer import SummaryWriter
@@ -52,6 +53,7 @@ class HomeServices:
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
         self._ledger: Ledger | None = None
+        self._semantic: SemanticSearch | None = None
         self._redactor: Redactor | None = None
         self._closed = False
 
@@ -84,6 +86,7 @@ class HomeServices:
             if view is None:
                 if self._db is None:
                     self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
+                    self._rank_by_meaning(self._db)
                 if len(self._views) >= _MAX_VIEWS:
                     self._views.clear()
                 view = self._views[user] = self._db.scoped(Scope.of(user))
@@ -207,10 +210,19 @@ class HomeServices:
             external.close()
         with self._opening:
             self._closed = True
+            if self._semantic is not None:
+                self._semantic.close()
             if self._db is not None:
                 self._db.close()
                 self._db = None
                 self._views.clear()
+
+    def _rank_by_meaning(self, db: "SessionDB") -> None:
+        if self.config.recall.semantic:
+            from memoranda.app.semantic_search import SemanticSearch
+
+            self._semantic = SemanticSearch(self.config.recall, lambda: config.credentials(self.home), self._get_ledger)
+            db.rescore_with(self._semantic.rescorers)
 
     def _configured_summarizer(
         self, user: str | None, session_id: str, chat_model: "ChatModel | None"

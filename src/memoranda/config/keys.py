@@ -234,6 +234,17 @@ KEYS = (
         "Let a model summarize each conversation that a search finds, within the budget of background work."),
     Key("search.summary_model", "a model's name, or nothing", _parse_name,
         "The model that writes these summaries, at the same service as model.name; if empty, the model that answers."),
+    Key("search.semantic", "true or false", _parse_flag,
+        "Rank search results by meaning as well as by words; needs memoranda[semantic]."),
+    Key("search.semantic_model", "wordllama, onnx:DIRECTORY or endpoint:MODEL, or several of them", _parse_names,
+        "What compares meanings: the vectors in the package wordllama, an ONNX model with its tokenizer.json, or a "
+        "model behind an OpenAI-compatible /embeddings."),
+    Key("search.semantic_url", "an address, or nothing", _parse_name,
+        "The address of that service, without /embeddings."),
+    Key("search.semantic_api_key_env", "a variable's name, or nothing", _parse_name,
+        "The variable that contains the key of that service, in .env or in the environment."),
+    Key("search.semantic_seconds", "seconds, more than 0", _parse_seconds,
+        "The longest that a search waits for meanings before it ranks by words only."),
 )  # fmt: skip
 
 

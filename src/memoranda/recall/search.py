@@ -19,6 +19,7 @@ from memoranda.recall.legs.leg import Candidate, Candidates, MakeLeg, SearchCont
 from memoranda.recall.legs.words import WordLeg
 from memoranda.recall.query import Query, Term, parse
 from memoranda.recall.ranking import Sort
+from memoranda.recall.rescorer import Rescorers, RescoringContext, no_rescorers
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."
@@ -80,8 +81,19 @@ class MessageMatches:
 class Search:
     """Searches one index through its legs."""
 
-    def __init__(self, index: SearchIndex, legs: Sequence[MakeLeg] = LEGS, *, follower: Follower | None = None) -> None:
-        """`follower` updates or checks the index after a search that found it behind, or found nothing."""
+    def __init__(
+        self,
+        index: SearchIndex,
+        legs: Sequence[MakeLeg] = LEGS,
+        *,
+        follower: Follower | None = None,
+        rescorers: Rescorers = no_rescorers,
+    ) -> None:
+        """`follower` updates or checks the index after a search that found it behind, or found nothing.
+
+        `rescorers` change the order of the candidates of searches by relevance.
+        """
+        self._rescorers = rescorers
         self._index = index
         self._legs = legs
         self._follower = follower
@@ -102,22 +114,34 @@ class Search:
         """
         query = parse(text)
         found = SearchResult(query, (), NOTHING_TYPED)
+        notes: list[str] = []
         if query.parts:
-            found = self._find(query, filters, limit, sort, time.time() if now is None else now, explain)
+            found = self._find(query, filters, limit, sort, time.time() if now is None else now, explain, notes)
         if self._follower is not None and (found.note or found.missing or not found.hits):
             # A message that is not found may be missing from the index.
             self._follower.nudge(hurry=True, doubtful=not found.note)
-        return found
+        return replace(found, note=" ".join(dict.fromkeys(filter(None, [found.note, *notes])))) if notes else found
 
     def _find(
-        self, query: Query, filters: Filters, limit: int, sort: Sort | None, now: float, explain: bool
+        self,
+        query: Query,
+        filters: Filters,
+        limit: int,
+        sort: Sort | None,
+        now: float,
+        explain: bool,
+        notes: list[str],
     ) -> SearchResult:
+        """`notes` receives what rescorers say to the user."""
         with self._index.reading() as reader:
             legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
             hits: list[Hit] = []
             passes: list[Candidates] = []
             for filters_of_pass in _passes(reader, filters, sort):
                 fused = fuse([leg.candidates(query, filters_of_pass, limit) for leg in legs], sort)
+                for rescorer in self._rescorers() if sort is None else ():
+                    fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters_of_pass, limit))
+                    notes += [note] if note else []
                 if not hits:
                     passes.clear()
                 passes.append(fused)
@@ -126,6 +150,7 @@ class Search:
                 if len(hits) >= limit:
                     break
             first = passes[0]
+            note = reader.note or (NOT_ALL if first.truncated else None)
             return SearchResult(
                 query,
                 tuple(hits[: max(0, limit)]),
@@ -133,7 +158,7 @@ class Search:
                 tuple(dict.fromkeys(term.text for term in query.terms)),
                 _missing_everywhere(reader, filters, first.missing),
                 max(candidates.sessions for candidates in passes),
-                reader.note or (NOT_ALL if first.truncated else None),
+                note,
                 any(_count_sessions(candidates) < candidates.sessions for candidates in passes),
                 first.asked,
             )

@@ -4,7 +4,7 @@ An append needs neither the index nor its code. The first search, or the thread 
 a program that only records starts quickly.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +19,7 @@ from memoranda.support.lazy_attribute import lazy_attribute
 
 if TYPE_CHECKING:
     from memoranda.index.search_index import SearchIndex
+    from memoranda.recall.rescorer import Rescorer
     from memoranda.recall.search import Search, SearchResult
 
 
@@ -30,6 +31,8 @@ class StoreIndex:
         self._engine = engine
         self._opened: dict[str, SearchIndex] = {}
         self.follower = Follower(self.open)
+        self.rescorers: Callable[[], Sequence[Rescorer]] = tuple
+        """What changes the order of results, such as their meaning; the caller that opens the store sets it."""
 
     def open(self) -> "SearchIndex":
         """The index; the first caller creates it."""
@@ -41,6 +44,9 @@ class StoreIndex:
             # Two threads may get here at once: one index is kept, and creating the other opened no file.
             self._opened.setdefault("index", SearchIndex(self._path, Feed(self._engine, Scope.everyone(), None)))
         return self._opened["index"]
+
+    def current_rescorers(self) -> "Sequence[Rescorer]":
+        return self.rescorers()
 
     def close(self) -> None:
         self.follower.close()
@@ -61,6 +67,10 @@ class SearchableStore(SessionStore):
     def index(self) -> "SearchIndex":
         return self._store_index.open()
 
+    def rescore_with(self, rescorers: "Callable[[], Sequence[Rescorer]]") -> None:
+        """Let these change the order of results, in the views of all scopes."""
+        self._store_index.rescorers = rescorers
+
     @lazy_attribute
     def find(self) -> "Callable[..., SearchResult]":
         """The conversations that match best: `Search.find`."""
@@ -71,7 +81,8 @@ class SearchableStore(SessionStore):
         with fork_safety.gate:
             from memoranda.recall.search import Search
 
-        return Search(self.index, follower=self._store_index.follower)
+        shared = self._store_index
+        return Search(self.index, follower=shared.follower, rescorers=shared.current_rescorers)
 
     def search_messages(
         self,

@@ -1,4 +1,4 @@
-"""Settings of search: the size of answers, hidden sources, and summaries."""
+"""Settings of search: the size of answers, hidden sources, summaries, and search by meaning."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,10 @@ class RecallSettings:
 
     `summary_model` is the name of the model that writes summaries; if empty, the model of the conversation does, or
     outside of one the configured model.
+
+    `semantic_model` are the embedders of search by meaning: `wordllama`, `onnx:DIRECTORY`, `endpoint:MODEL`. The last
+    needs `semantic_url`, and its key is in the variable `semantic_api_key_env`. `semantic_seconds` limits how long a
+    search waits for them.
     """
 
     answer_chars: int = 16_000
@@ -17,3 +21,8 @@ class RecallSettings:
     summary_model: str = ""
     summary_workers: int = 3
     summary_deadline: float = 90.0
+    semantic: bool = False
+    semantic_model: tuple[str, ...] = ("wordllama",)
+    semantic_url: str = ""
+    semantic_api_key_env: str = "OPENAI_API_KEY"
+    semantic_seconds: float = 2.0

@@ -16,6 +16,7 @@ from memoranda.errors import ConfigError, StorageError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.spending.budget import BackgroundSpending, Budget, background_spending
 from memoranda.spending.call_record import CallRecord
+from memoranda.spending.embedding_meter import EmbeddingMeter
 from memoranda.spending.ledger_writer import LedgerWriter, store_calls
 from memoranda.spending.metering import LedgerAccess, MeteredModel
 from memoranda.spending.prices import Price, Prices
@@ -60,6 +61,11 @@ class Ledger:
         """
         access = LedgerAccess(self.price, self._record, self._budget.reserve, self._settle, self._clock)
         return MeteredModel(model, access, CallRecord(purpose, 0.0, background, user_id=user_id), session_id)
+
+    def embedding_meter(self, provider: str, model: str) -> EmbeddingMeter:
+        """Records the requests for embeddings of one model; background requests start only within the budget."""
+        access = LedgerAccess(self.price, self._record, self._budget.reserve, self._settle, self._clock)
+        return EmbeddingMeter(access, provider, model)
 
     def price(self, provider: str, model: str) -> Price | None:
         """The price of a model, None if unknown; raises ConfigError if prices.yaml is invalid."""

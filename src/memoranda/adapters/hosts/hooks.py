@@ -5,6 +5,7 @@ waits for its hooks, so this module loads quickly and each event imports what it
 """
 
 import json
+from functools import partial
 
 from memoranda.adapters.hosts.hook_events import EVENT_NAMES, USER_PROMPT
 from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
@@ -151,7 +152,14 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
 
     hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
-    found = find_evidence(config.home.state_db, user, prompt, host, payload.session_id, hidden)
+    find = partial(find_evidence, config.home.state_db, user, prompt, host, payload.session_id, hidden)
+    if loaded is not None and loaded.recall.semantic:
+        from memoranda.app.semantic_search import open_semantic_search  # noqa: PLC0415
+
+        with open_semantic_search(config.home, loaded) as semantic:
+            found = find(semantic.rescorers)
+    else:
+        found = find()
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
 
 

@@ -8,6 +8,7 @@ from memoranda.adapters.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_T
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
+from memoranda.recall.rescorer import Rescorers, no_rescorers
 from memoranda.recall.search import Hit
 from memoranda.sessions.scope import Scope
 
@@ -34,13 +35,19 @@ class PromptEvidence(NamedTuple):
 
 
 def find_evidence(
-    state_db: Path, user: str | None, prompt: str, host: str, session_id: str, hidden_sources: frozenset[str]
+    state_db: Path,
+    user: str | None,
+    prompt: str,
+    host: str,
+    session_id: str,
+    hidden_sources: frozenset[str],
+    rescorers: Rescorers = no_rescorers,
 ) -> PromptEvidence:
     """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
 
     The host's own session `session_id` is omitted, because its model already has it in context.
     """
-    with PromptStore(state_db, Scope.of(user)) as store:
+    with PromptStore(state_db, Scope.of(user), rescorers) as store:
         filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
         judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS)
         hits = judged.hits

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from memoranda.index.search_index import SearchIndex
+from memoranda.recall.rescorer import Rescorers, no_rescorers
 from memoranda.recall.search import Search
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.feed import Feed, FeedSession
@@ -19,13 +20,13 @@ from memoranda.support.home import index_path
 class PromptStore:
     """One user's conversations, and search over them."""
 
-    def __init__(self, state_db: Path, scope: Scope) -> None:
+    def __init__(self, state_db: Path, scope: Scope, rescorers: Rescorers = no_rescorers) -> None:
         self.scope = scope
         self._engine = open_record(state_db)
         self._feed = Feed(self._engine, Scope.everyone(), None)
         self.conversations = Conversations(self._engine, scope, None)
         self.index = SearchIndex(index_path(state_db), self._feed)
-        self.find = Search(self.index).find
+        self.find = Search(self.index, rescorers=rescorers).find
 
     def session(self, session_id: str) -> FeedSession | None:
         """Returns the session of a hit; the search has already limited hits to the scope."""

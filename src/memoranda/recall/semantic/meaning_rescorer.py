@@ -1,0 +1,163 @@
+"""Reranks the sessions that the words found by what their messages mean.
+
+The score of a session is its score by words plus its likeness to the query, in units of the best score by words. The
+likeness is the dot product of unit vectors: the mean of the best message's and of the three best messages', each of
+these counting half of the one before. Several embedders count equally. The weights were chosen on development
+questions of three kinds of conversation at once: see docs/explanation/how-search-was-measured.md.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, log
+from typing import TYPE_CHECKING
+
+from memoranda.errors import MemorandaError
+from memoranda.index.tokenizer import tokenize
+from memoranda.recall.legs.leg import Candidate, Candidates
+from memoranda.recall.query import Query
+from memoranda.recall.rescorer import Rescored, RescoringContext
+from memoranda.recall.semantic.embedder import Embedder, EmbedderError, Rarity, understands
+from memoranda.recall.semantic.session_texts import MessageText, read_best, read_session
+
+if TYPE_CHECKING:
+    from memoranda.recall.semantic.embedder import Vectors
+
+_log = logging.getLogger(__name__)
+
+SIGNAL = "semantic"
+WEIGHT = 1.0
+_MAX_CANDIDATES = 50
+_MIN_TERMS = 2
+_SHARES = (1.0, 0.5, 0.25)
+_MAX_REMEMBERED = 20_000
+
+LoadEmbedders = Callable[[], Sequence[Embedder]]
+
+
+class MeaningRescorer:
+    """Adds the signal `semantic` to the candidates of a search and orders them by both."""
+
+    def __init__(self, load: LoadEmbedders, *, seconds: float) -> None:
+        """`load` may raise EmbedderError; `seconds` is the deadline of one search."""
+        self._load = load
+        self._seconds = seconds
+        self._remembered: dict[str, OrderedDict[tuple[int, int], Vectors]] = {}
+
+    def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored:
+        first = list(found.found[:_MAX_CANDIDATES])
+        if query.exact or len(query.terms) < _MIN_TERMS or len(first) < 2:
+            return Rescored(found)
+        search = _MeaningSearch(query, context, time.monotonic() + self._seconds)
+        try:
+            embedders = [embedder for embedder in self._load() if understands(embedder, query.text)]
+            likeness = [self._likeness(embedder, search, first) for embedder in embedders]
+        except MemorandaError as error:
+            _log.warning("Meaning was not considered: %s", error)
+            return Rescored(found, f"Ranked by words only: {error}")
+        if not likeness:
+            return Rescored(found)
+        return Rescored(replace(found, found=[*_rank(first, likeness), *found.found[_MAX_CANDIDATES:]]))
+
+    def _likeness(self, embedder: Embedder, search: "_MeaningSearch", candidates: list[Candidate]) -> dict[str, float]:
+        """How alike the query and each session are."""
+        wanted = embedder.embed_query(search.query.text, search.rarity, timeout=search.time_left(), user=search.user)
+        texts = search.texts(candidates, whole=embedder.is_fast)
+        vectors = self._vectors(embedder, search, [text for some in texts.values() for text in some])
+        return {
+            session_id: session_likeness([float(vectors[text.id] @ wanted[0]) for text in some])
+            for session_id, some in texts.items()
+        }
+
+    def _vectors(
+        self, embedder: Embedder, search: "_MeaningSearch", texts: Sequence[MessageText]
+    ) -> "Mapping[int, Vectors]":
+        """The vectors of messages, by their ids; those of earlier searches are remembered."""
+        remembered = self._remembered.setdefault(embedder.name, OrderedDict())
+        keys = [(text.id, hash(text.text)) for text in texts]
+        found = {key[0]: remembered[key] for key in keys if key in remembered}
+        missing = [number for number, key in enumerate(keys) if key[0] not in found]
+        if missing:
+            new = embedder.embed(
+                [texts[number].text for number in missing], timeout=search.time_left(), user=search.user
+            )
+            for row, number in enumerate(missing):
+                found[texts[number].id] = remembered[keys[number]] = new[row]
+        while len(remembered) > _MAX_REMEMBERED:
+            remembered.popitem(last=False)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _MeaningSearch:
+    """One query, what it may see, and when it must end."""
+
+    query: Query
+    context: RescoringContext
+    deadline: float
+
+    @property
+    def user(self) -> str:
+        return self.context.filters.scope.user or ""
+
+    def time_left(self) -> float:
+        seconds = self.deadline - time.monotonic()
+        if seconds <= 0:
+            raise EmbedderError("comparing meanings took too long.")
+        return seconds
+
+    @property
+    def rarity(self) -> Rarity:
+        """The inverse document frequency of the query's terms; other words are common everywhere."""
+        reader, terms = self.context.reader, {term.token: term.pattern for term in self.query.terms}
+        messages = reader.size().messages
+
+        def measure(word: str) -> float:
+            pattern = next((terms[token] for token in tokenize(word) if token in terms), None)
+            if pattern is None:
+                return inf
+            frequency = reader.frequency(pattern)
+            return log(1 + (max(messages - frequency, 0) + 0.5) / (frequency + 0.5))
+
+        return measure
+
+    def texts(self, candidates: list[Candidate], *, whole: bool) -> dict[str, list[MessageText]]:
+        """The messages to compare, by session: all of them, or the best one if embedding takes long."""
+        reader, filters = self.context.reader, self.context.filters
+        asked = " ".join(self.query.text.casefold().split())
+        found: dict[str, list[MessageText]] = {}
+        best = {} if whole else read_best(reader, candidates, filters)
+        for candidate in candidates:
+            self.time_left()
+            if candidate.asked:
+                # It only repeats the question, so nothing is more alike, and nothing says less.
+                continue
+            texts: Iterable[MessageText] = (
+                read_session(reader, candidate, filters)
+                if whole
+                else filter(None, [best.get(candidate.message_id or 0)])
+            )
+            found[candidate.session_id] = [text for text in texts if " ".join(text.text.casefold().split()) != asked]
+        return found
+
+
+def session_likeness(values: Sequence[float]) -> float:
+    """The likeness of a session from that of its messages."""
+    if not values:
+        return 0.0
+    best = sorted(values, reverse=True)[: len(_SHARES)]
+    several = sum(value * share for value, share in zip(best, _SHARES, strict=False)) / sum(_SHARES)
+    return (best[0] + several) / 2
+
+
+def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, float]]) -> list[Candidate]:
+    unit = max(candidate.score for candidate in candidates)
+    ranked = []
+    for candidate in candidates:
+        alike = sum(values.get(candidate.session_id, 0.0) for values in likeness) / len(likeness)
+        score = candidate.score + WEIGHT * unit * alike
+        ranked.append(candidate._replace(score=score, signals={**candidate.signals, SIGNAL: alike}))
+    ranked.sort(key=lambda candidate: -candidate.score)
+    return ranked
