@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,26 +179,61 @@ def _steps(path: Path, do: Callable[[SessionStore], Any]) -> int:
     return count[0]
 
 
+def _list(**filters: Any) -> Callable[[SessionStore], Any]:
+    """A list of the home's own user, by activity, as the command prints it."""
+    return lambda store: store.scoped(Scope.of(None)).listing.list_sessions_rich(order_by_last_active=True, **filters)
+
+
+LISTS = {
+    "of all users": lambda store: store.listing.list_sessions_rich(),
+    "of all users by activity": lambda store: store.listing.list_sessions_rich(order_by_last_active=True),
+    "by start": lambda store: store.scoped(Scope.of(None)).listing.list_sessions_rich(),
+    "by activity": _list(),
+    "without some sources": _list(exclude_sources=["cron", "tool"]),
+    "of a common source": _list(source="cli"),
+    "of two sources": _list(source=["cli", "rare"]),
+    "of a rare source": _list(source="rare"),
+    "of no source": _list(source=["none", "nothing"]),
+    "of a common project": _list(projects=["often"]),
+    "of a rare project": _list(projects=["seldom"]),
+    "since always": _list(since=0.0),
+    "since lately": _list(since=1e12),
+    "until once": _list(until=25 * 3600.0),
+    "from a start on": _list(started_after=100.0),
+    "with messages": _list(min_message_count=0, max_messages=5),
+}
+
+
 def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
-    """And so do an append, a list of twenty and a look at the head, where sessions are an hour apart."""
+    """And so do an append, every list of twenty, a title and a prune that finds nothing; sessions are an hour apart."""
     operations: dict[str, Callable[[SessionStore], Any]] = {
         "open": lambda store: None,
         "append": lambda store: store.messages.append_message("s1", "user", "x"),
-        "list": lambda store: store.listing.list_sessions_rich(limit=20),
-        "by activity": lambda store: store.listing.list_sessions_rich(limit=20, order_by_last_active=True),
         "head": lambda store: store.feed.head(),
+        "by title": lambda store: store.scoped(Scope.of(None)).titles.resolve_session_by_title("7 is the title"),
+        "next title": lambda store: store.scoped(Scope.of(None)).titles.get_next_title_in_lineage("Another"),
+        "prune": lambda store: store.deletion.list_prune_candidates(time.time() / 86_400 - 0.001),
+        **{f"list {name}": do for name, do in LISTS.items()},
     }
     costs: dict[str, list[int]] = {name: [] for name in operations}
-    for size in (30, 1500):
+    for size in (250, 1500):
         path = tmp_path / f"{size}.db"
         with open_store(path) as store:
-            exported = [
-                {"id": f"s{number}", "source": "cli", "started_at": number * 3600.0, "messages": []}
+            exported: list[dict[str, Any]] = [
+                {
+                    "id": f"s{number}",
+                    "source": "rare" if number == 3 else "cli",
+                    "project": "seldom" if number == 4 else "often",
+                    "title": f"{number} is the title",
+                    "started_at": number * 3600.0,
+                    "ended_at": number * 3600.0 + 1,
+                    "messages": [],
+                }
                 for number in range(size)
             ]
             _hurry(store)
             store.transfer.import_sessions(exported)
-            store.messages.append_messages("s1", [{"role": "user", "content": "x" * 200}] * size * 4)
+            store.messages.append_messages("s1", [{"role": "user", "content": "x" * 200}] * size)
         for name, do in operations.items():
             costs[name].append(_steps(path, do))
     for name, (small, large) in costs.items():

@@ -55,6 +55,12 @@ class Dialect(Protocol):
     def like(self, column: str) -> str:
         """A condition with one `?`: the column matches a LIKE pattern, with `\\` as escape, ignoring ASCII case."""
 
+    def starts_with(self, column: str, prefix: str) -> Condition:
+        """The text of the column starts with a prefix, exactly as written; an index on the column is used."""
+
+    def unindexed(self, column: str) -> str:
+        """The column for a condition that should not decide which index is used."""
+
     def one_of(self, column: str, values: Collection[Any]) -> Condition:
         """The column has one of the values; with no values, never."""
 

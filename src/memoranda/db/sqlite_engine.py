@@ -56,6 +56,12 @@ class SqliteDialect:
     def like(self, column: str) -> str:
         return f"{column} LIKE ? ESCAPE '\\'"
 
+    def starts_with(self, column: str, prefix: str) -> Condition:
+        return Condition(f"{column} >= ? AND {column} < ?", (prefix, f"{prefix}\U0010ffff"))
+
+    def unindexed(self, column: str) -> str:
+        return f"+{column}"
+
     def one_of(self, column: str, values: Collection[Any]) -> Condition:
         return Condition(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))
 

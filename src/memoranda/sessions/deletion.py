@@ -9,6 +9,7 @@ from memoranda.sessions.copies import promote_copies
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import delete_messages, recount
 from memoranda.sessions.rotation import drop_compression_state
+from memoranda.sessions.schema import hour_of
 from memoranda.sessions.session_filter import SessionFilter
 from memoranda.sessions.store_part import StorePart
 
@@ -191,8 +192,10 @@ class Deletion(StorePart):
         return found
 
     def _old_condition(self, days: float, source: str | None) -> tuple[str, list[Any]]:
-        condition = f"{self._in_scope} AND ended_at IS NOT NULL AND last_active < ?"
-        values: list[Any] = [*self._scope.values, time.time() - days * _DAY]
+        cutoff = time.time() - days * _DAY
+        # The hour has an index, so that only sessions that may be old are read.
+        condition = f"{self._in_scope} AND active_hour <= ? AND ended_at IS NOT NULL AND last_active < ?"
+        values: list[Any] = [*self._scope.values, hour_of(cutoff), cutoff]
         if source is not None:
             condition += " AND source = ?"
             values.append(source)
@@ -201,7 +204,7 @@ class Deletion(StorePart):
             " AND NOT EXISTS (SELECT 1 FROM sessions later WHERE later.conversation_id = sessions.conversation_id"
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
         )
-        return condition, [*values, values[len(self._scope.values)]]
+        return condition, [*values, cutoff]
 
 
 def _delete(connection: Connection, session_id: str) -> None:

@@ -7,7 +7,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, Table
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 8
+VERSION = 9
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -302,6 +302,7 @@ SCHEMA = Schema(
         # Not on last_active, which changes with every message: a page of the index would be written each time.
         "CREATE INDEX IF NOT EXISTS idx_sessions_hour ON sessions(active_hour)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_user_hour ON sessions(user_id, active_hour)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_user_started ON sessions(user_id, started_at)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_project ON sessions(project) WHERE project IS NOT NULL",
         # Titles are unique per user: a collision must not reveal another user's title.

@@ -11,8 +11,8 @@ _COST = "COALESCE(sessions.actual_cost_usd, sessions.estimated_cost_usd, 0)"
 # The texts are found anywhere in the column, ignoring the case of ASCII letters.
 _CONTAINED = {"title": "title", "model": "model", "provider": "billing_provider"}
 _BOUNDS = {
-    "started_after": "sessions.started_at >= ?",
-    "started_before": "sessions.started_at <= ?",
+    "started_after": "{started_at} >= ?",
+    "started_before": "{started_at} <= ?",
     "min_messages": "sessions.own_message_count >= ?",
     "max_messages": "sessions.own_message_count <= ?",
     "min_tool_calls": "sessions.tool_call_count >= ?",
@@ -70,7 +70,8 @@ class SessionFilter:
                 values.append(f"%{escaped}%")
         for name, bound in _BOUNDS.items():
             if (value := getattr(self, name)) is not None:
-                parts.append(bound)
+                # Which index is used depends on the order of the list; most sessions meet a bound like this.
+                parts.append(bound.format(started_at=dialect.unindexed("sessions.started_at")))
                 values.append(value)
         if self.end_reason is not None:
             parts.append("sessions.end_reason = ?")

@@ -1,17 +1,21 @@
 """Lists sessions for people and models: one row per conversation, newest first."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.engine import Condition
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
 from memoranda.sessions.lineage import conversation_chain
 from memoranda.sessions.message_rows import decode_content, text_of
+from memoranda.sessions.schema import hour_of
 from memoranda.sessions.session_filter import SessionFilter
 from memoranda.sessions.store_part import StorePart
 
 _PREVIEW_CHARS = 60
+_FEW_SESSIONS = 200
 _OF_CONVERSATION = "(SELECT {} FROM sessions member WHERE member.conversation_id = sessions.conversation_id)"
 _FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
@@ -45,50 +49,109 @@ class SessionList(StorePart):
         `filters` are the fields of `SessionFilter`; those about a session mean the one that stands for the
         conversation.
         """
-        conditions: list[str] = [self._in_scope]
-        values: list[Any] = [*self._scope.values]
-        self._add_filters(conditions, values, source, exclude_sources, since, until)
-        if min_message_count:
-            conditions.append(f"{_OF_CONVERSATION.format('sum(member.own_message_count)')} >= ?")
-            values.append(min_message_count)
-        if projects is not None:
-            condition, names = self._dialect.one_of("sessions.project", projects)
-            conditions.append(condition)
-            values += names
         archived = True if archived_only else None if include_archived else False
-        narrowing = SessionFilter.of({"archived": archived, **filters}).condition(self._dialect)
-        conditions.append(narrowing.text)
-        values += narrowing.values
+        sources = [source] if isinstance(source, str) else source
+        conditions = [
+            SessionFilter.of({"archived": archived, **filters}).condition(self._dialect),
+            *self._within(since, until),
+        ]
+        for column, values in (("sessions.source", sources), ("sessions.project", projects)):
+            if values is not None:
+                conditions.append(self._dialect.one_of(self._dialect.unindexed(column), values))
+        if exclude_sources:
+            excluded = self._dialect.one_of(self._dialect.unindexed("sessions.source"), exclude_sources)
+            conditions.append(Condition(f"NOT ({excluded.text})", excluded.values))
+        if min_message_count:
+            count = _OF_CONVERSATION.format("sum(member.own_message_count)")
+            conditions.append(Condition(f"{count} >= ?", (min_message_count,)))
         if not include_children:
-            conditions.append(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')")
-        # The database walks an index from its end, so it reads only a page of rows and those of the same hour.
+            conditions.append(Condition(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')", ()))
         if order_by_last_active:
-            conditions.append("sessions.successor_id IS NULL")
-            order = "sessions.active_hour DESC, sessions.last_active DESC, sessions.id DESC"
+            conditions.append(Condition("sessions.successor_id IS NULL", ()))
+            order: tuple[str, ...] = ("sessions.active_hour", "sessions.last_active", "sessions.id")
         else:
-            conditions.append("sessions.conversation_id = sessions.id")
-            order = "sessions.started_at DESC, sessions.id DESC"
+            conditions.append(Condition("sessions.conversation_id = sessions.id", ()))
+            order = ("sessions.started_at", "sessions.id")
         with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(conditions)}"
-                f" ORDER BY {order} LIMIT ? OFFSET ?",
-                (*values, limit, offset),
-            ).fetchall()
+            few = self._find_few(connection, sources, projects, since)
+            rows = self._select(connection, conditions, few, order, (limit, offset))
             return [self._as_conversation(connection, decode_session(row)) for row in rows]
+
+    def _select(
+        self,
+        connection: Connection,
+        conditions: list[Condition],
+        few: Condition | None,
+        order: Sequence[str],
+        page: tuple[int, int],
+    ) -> list[Any]:
+        """A page of the sessions that meet all conditions, in descending order.
+
+        The database walks the index of the order from its end, so it reads only a page of rows and those of the same
+        hour; or it reads the `few` sessions that can be in the list, and sorts them.
+        """
+        table = "sessions"
+        if few is not None:
+            table, order = self._dialect.unindexed(table), [self._dialect.unindexed(column) for column in order]
+            conditions = [few, *conditions]
+        conditions = [Condition(self._scope.condition(table), self._scope.values), *conditions]
+        return connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(each.text for each in conditions)}"
+            f" ORDER BY {', '.join(f'{column} DESC' for column in order)} LIMIT ? OFFSET ?",
+            (*chain.from_iterable(each.values for each in conditions), *page),
+        ).fetchall()
+
+    def _find_few(
+        self,
+        connection: Connection,
+        sources: Collection[str] | None,
+        projects: Collection[str] | None,
+        since: float | None,
+    ) -> Condition | None:
+        """The sessions that can be in a list, where an index finds them and they are few; None if they are many.
+
+        Many are best found in the order of the list: its first page soon contains enough of them.
+        """
+        searches = [
+            ("id", self._dialect.one_of(column, names))
+            for column, names in (("source", sources), ("project", projects))
+            if names is not None
+        ]
+        if since is not None and (hour := hour_of(since)) is not None:
+            # A conversation was active since if any session of it was.
+            searches.append(("conversation_id", Condition("active_hour >= ?", (hour,))))
+        for column, condition in searches:
+            found = connection.execute(
+                f"SELECT {column} FROM sessions WHERE {condition.text} LIMIT ?", (*condition.values, _FEW_SESSIONS)
+            ).fetchall()
+            if len(found) < _FEW_SESSIONS:
+                return self._dialect.one_of(f"sessions.{column}", [name for (name,) in found])
+        return None
+
+    def _within(self, since: float | None, until: float | None) -> Iterator[Condition]:
+        """The conversations whose last activity is not before `since` and not after `until`."""
+        last_active = _OF_CONVERSATION.format("max(member.last_active)")
+        if until is not None:
+            yield Condition(f"{last_active} <= ?", (until,))
+            if (hour := hour_of(until)) is not None:
+                # The index on hours finds where to begin.
+                yield Condition("sessions.active_hour <= ?", (hour,))
+        if since is not None:
+            yield Condition(f"{last_active} >= ?", (since,))
 
     def _as_conversation(self, connection: Connection, row: Row) -> Row:
         """The row of a whole conversation: the start of its first session, the state of its last."""
-        chain = conversation_chain(connection, row["id"], self._scope) or [row["id"]]
+        members = conversation_chain(connection, row["id"], self._scope) or [row["id"]]
         first, last = (
             row if session_id == row["id"] else self._load(connection, session_id)
-            for session_id in (chain[0], chain[-1])
+            for session_id in (members[0], members[-1])
         )
         shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
-        members = [last] if len(chain) == 1 else [self._load(connection, session_id) for session_id in chain]
+        rows = [last] if len(members) == 1 else [self._load(connection, session_id) for session_id in members]
         # What compression repeats in a later session was said once.
-        shown["message_count"] = sum(member["own_message_count"] for member in members)
-        shown["tool_call_count"] = sum(member["tool_call_count"] for member in members)
-        if len(chain) > 1:
+        shown["message_count"] = sum(member["own_message_count"] for member in rows)
+        shown["tool_call_count"] = sum(member["tool_call_count"] for member in rows)
+        if len(members) > 1:
             shown["_lineage_root_id"] = first["id"]
             shown["title"] = last["title"] or first["title"]
         return shown
@@ -100,8 +163,8 @@ class SessionList(StorePart):
     def first_words(self, session_id: str) -> str:
         """The start of the first message of the user in the conversation of a session; empty if there is none."""
         with self._engine.reading() as connection:
-            chain = conversation_chain(connection, session_id, self._scope)
-            return preview(connection, chain[0]) if chain else ""
+            members = conversation_chain(connection, session_id, self._scope)
+            return preview(connection, members[0]) if members else ""
 
     def known_projects(self) -> dict[str, int]:
         """The projects of the sessions in scope and how many sessions each has, the last active one first."""
@@ -146,28 +209,6 @@ class SessionList(StorePart):
                 f"SELECT count(*) FROM sessions WHERE {condition} AND {narrowing.text}", (*values, *narrowing.values)
             ).fetchone()
         return int(row[0])
-
-    def _add_filters(
-        self,
-        conditions: list[str],
-        values: list[Any],
-        source: str | Collection[str] | None,
-        exclude_sources: Collection[str],
-        since: float | None,
-        until: float | None,
-    ) -> None:
-        if source is not None:
-            condition, names = self._dialect.one_of("sessions.source", [source] if isinstance(source, str) else source)
-            conditions.append(condition)
-            values += names
-        if exclude_sources:
-            condition, names = self._dialect.one_of("sessions.source", exclude_sources)
-            conditions.append(f"NOT ({condition})")
-            values += names
-        for bound, sign in ((since, ">="), (until, "<=")):
-            if bound is not None:
-                conditions.append(f"{_OF_CONVERSATION.format('max(member.last_active)')} {sign} ?")
-                values.append(bound)
 
 
 def preview(connection: Connection, session_id: str) -> str:

@@ -135,10 +135,12 @@ class Titles(StorePart):
 
     def _variants(self, connection: Connection, stem: str) -> list[TitledSession]:
         """The sessions titled `stem` (number 1) or `stem #n`; a long stem is shortened to make room."""
-        prefix = stem[:_NEVER_SHORTENED].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        condition, values = self._dialect.starts_with("title", stem[:_NEVER_SHORTENED])
+        # The index on titles finds the few sessions; by that on users, every session of a user would be read.
+        in_scope = self._scope.condition(self._dialect.unindexed("sessions"))
         rows = connection.execute(
-            f"SELECT title, started_at, id FROM sessions WHERE {self._dialect.like('title')} AND {self._in_scope}",
-            (f"{prefix}%", *self._scope.values),
+            f"SELECT title, started_at, id FROM sessions WHERE {condition} AND {in_scope}",
+            (*values, *self._scope.values),
         )
         found = []
         for name, started, session_id in rows:
