@@ -134,6 +134,9 @@ def test_whose_words_a_question_asks_for() -> None:
     assert find_perspective("Which restaurant did you recommend?") is Perspective.ASSISTANT
     assert find_perspective("Can you recommend a film for me?") is Perspective.USER
     assert find_perspective("What does Melanie paint?") is Perspective.ANYONE
+    assert find_perspective("I forgot it. Can you remind me which deli that was?") is Perspective.ASSISTANT
+    assert find_perspective("Can you remind me where I parked?") is Perspective.USER
+    assert find_perspective("Can you summarize how my garden plan developed?") is Perspective.SUMMARY
 
 
 def test_dates_are_read() -> None:

@@ -255,6 +255,23 @@ def test_messages_by_page_and_by_time(library: Library) -> None:
     assert list(library.search.messages("zebra zeppelin", everyone, limit=-1).ids) != []
 
 
+def test_a_question_finds_messages_that_have_only_some_of_its_words(library: Library) -> None:
+    """Even if one message has all of them, the others follow; keywords find only what has all of them."""
+    ids = library.add("one", "the zebra escaped from the zoo", "the zebra is back", "the zoo is closed")
+    assert (
+        list(library.search.messages("When did the zebra escape from the zoo?", library.everyone, limit=9).ids) == ids
+    )
+    assert list(library.search.messages("zebra zoo", library.everyone, limit=9).ids) == ids[:1]
+
+
+def test_what_a_sentence_quotes_is_meant_literally_among_messages_too(library: Library) -> None:
+    """The words around it need not all occur."""
+    ids = library.add("one", "the great zebra escaped", "a zebra that is great", "the great zebra sleeps")
+    found = library.search.messages('Where did the "great zebra" escape to yesterday?', library.everyone, limit=9)
+    assert list(found.ids) == [ids[0], ids[2]]
+    assert list(library.search.messages('"great zebra" yesterday', library.everyone, limit=9).ids) == []
+
+
 @pytest.mark.parametrize(
     ("typed", "found"),
     [

@@ -52,10 +52,14 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|我|私|僕|俺", re
 # The assistant's words: "you recommended", "did you say", "your suggestion". Not "can you recommend".
 _SECOND_PERSON = re.compile(
     r"\b(?:did|had|have) you\b"
-    r"|\byou(?:['’]ve|['’]d| had| have)? (?:\w+ed|said|told|gave|wrote|made|put|found|sent)\b"
+    r"|\byou(?:['’]ve|['’]d| had| have)? (?:(?!remembered)\w+ed|said|told|gave|wrote|made|put|found|sent)\b"
     r"|\byour (?:\w+ )?(?:suggestion|recommendation|advice|answer|reply|list|tip)s?\b",
     re.IGNORECASE,
 )
+# "Remind me which deli that was" asks for the assistant's words; "remind me where I parked" for the user's own.
+_REMIND = re.compile(r"\bremind me\b(?!.*\b(?:i|my|mine)\b)", re.IGNORECASE | re.DOTALL)
+# A summary is about what both said.
+_SUMMARY = re.compile(r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap)\b", re.IGNORECASE)
 FRAMING = tokens_of(_FRAMING_WORDS) - STOP_WORDS
 
 
@@ -305,11 +309,15 @@ class Perspective(Enum):
     ANYONE = "anyone"
     USER = "user"
     ASSISTANT = "assistant"
+    SUMMARY = "summary"
+    """Asks for a summary: what the user said leads to the sessions, and what both said in them answers."""
 
 
 def find_perspective(text: str) -> Perspective:
     """The speaker of the answer: "what did you recommend" the assistant, "how many books have I read" the user."""
-    if _SECOND_PERSON.search(text):
+    if _SUMMARY.search(text):
+        return Perspective.SUMMARY
+    if _SECOND_PERSON.search(text) or _REMIND.search(text):
         return Perspective.ASSISTANT
     return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYONE
 

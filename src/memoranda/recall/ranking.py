@@ -25,6 +25,9 @@ Sort = Literal["newest", "oldest"]
 
 SATURATION = 1.2
 LENGTH = 0.6
+# What people say about themselves is short; answers of an assistant are long, and so may be a message that is wanted
+# by itself. There length counts less.
+ANSWER_LENGTH = 0.4
 NEIGHBOUR = 0.4
 FURTHER_NEIGHBOUR = 0.1
 COVERAGE = 0.4
@@ -36,6 +39,8 @@ EVENNESS = 0.5
 SIDE_BY_SIDE = 0.7
 DATE = 0.5
 RECENCY = 0.1
+# How much of the score of its session a single message earns.
+SESSION_SHARE = 0.2
 
 # The shares of a session's best messages; further messages do not count.
 _SHARES = tuple(NEXT_BEST**number for number in range(3))
@@ -125,6 +130,13 @@ def rank_messages(
     matches: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
 ) -> list[Posting]:
     """The messages with any of the terms, best first."""
+    return [row for row, _ in score_messages(matches, pairs, size, context)]
+
+
+def score_messages(
+    matches: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
+) -> list[tuple[Posting, float]]:
+    """The messages with any of the terms and their scores, best first; a message of a good session is a better one."""
     return _Ranker(matches, pairs, size, context, max_sessions=None).messages()
 
 
@@ -171,7 +183,7 @@ class _Ranker:
         context: RankingContext,
         max_sessions: int | None = _MAX_SESSIONS,
     ) -> None:
-        self._context = context
+        self._context, self._size = context, size
         self._weights = [term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
         self._total = sum(self._weights) or 1.0
         self._counts = [Counter(map(_session_of, match.postings)) for match in matches]
@@ -203,10 +215,21 @@ class _Ranker:
         found.sort(key=lambda score: (-score.score, -score.best.time))
         return found
 
-    def messages(self) -> list[Posting]:
-        scored = [self._score(key, mask)[0] for key, mask in self._masks.items()]
-        scored.sort(key=lambda score: (-score.score * self._recency(score.row), -score.row.time))
-        return [score.row for score in scored]
+    def messages(self) -> list[tuple[Posting, float]]:
+        by_session: dict[int, list[_MessageScore]] = {}
+        for key, mask in self._masks.items():
+            scored, _ = self._score(key, mask)
+            by_session.setdefault(scored.row[1], []).append(scored)
+        weight_of = _LengthWeights(self._size, self._context.perspective, single=True)
+        found: list[tuple[Posting, float]] = []
+        for session, some in by_session.items():
+            share = SESSION_SHARE * self._score_session(session, some, 0).score
+            for scored in some:
+                row, own = scored.row, scored.own * weight_of[scored.row[3:5]] / scored.weight
+                score = scored.score * (own + scored.around) / (scored.own + scored.around)
+                found.append((row, score * self._recency(row) + share))
+        found.sort(key=lambda message: (-message[1], -message[0].time))
+        return found
 
     def _promising_sessions(self, limit: int | None) -> Collection[int]:
         """The sessions that have most of the terms; all sessions, if they are within the limit."""
@@ -351,19 +374,21 @@ class _TermNumbers(dict[int, tuple[int, ...]]):
 
 
 class _LengthWeights(dict[tuple[int, int], float]):
-    """The weight of a message by its role and length."""
+    """The weight of a message by its role and length, as part of its session or as a single one."""
 
-    def __init__(self, size: IndexSize, perspective: Perspective) -> None:
+    def __init__(self, size: IndexSize, perspective: Perspective, *, single: bool = False) -> None:
         super().__init__()
         self._average = max(1.0, size.tokens / max(1, size.messages))
+        may_be_long = perspective is Perspective.ASSISTANT or (single and perspective is not Perspective.USER)
+        self._length = ANSWER_LENGTH if may_be_long else LENGTH
         self._roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
-        if perspective is Perspective.USER:
+        if perspective is Perspective.USER or (perspective is Perspective.SUMMARY and not single):
             self._roles[ASSISTANT] = OTHER_ROLE
         elif perspective is Perspective.ASSISTANT:
             self._roles[USER] = OTHER_ROLE
 
     def __missing__(self, kind: tuple[int, int]) -> float:
         role, length = kind
-        by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average))
+        by_length = (SATURATION + 1) / (1 + SATURATION * (1 - self._length + self._length * length / self._average))
         self[kind] = worth = by_length * self._roles[role]
         return worth

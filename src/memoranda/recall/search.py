@@ -175,8 +175,8 @@ class Search:
     ) -> MessageMatches:
         """The messages with the words of the query, best first; a negative limit means all.
 
-        If no message has all of them, those with most of them match, unless the query has a phrase, a prefix or a
-        group: it means what it says.
+        For a question, and if no message has all of them, those with most of them match. A phrase, a prefix or a group
+        means what it says: it must match, and so must all words beside it, unless they form a sentence.
         """
         query = parse(text)
         if not query.parts:
@@ -184,12 +184,24 @@ class Search:
         size = _MAX_MESSAGES if limit < 0 else limit
         with self._index.reading() as reader:
             leg = WordLeg(SearchContext(reader, now, sort))
-            found = leg.messages(query, filters, offset + size, relax=False)
             how = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
-            if not found and not query.exact:
+            is_question = query.question and not query.exact and sort is None
+            found = [] if is_question else leg.messages(query, filters, offset + size, relax=False)
+            if not found and (exact := _exact_parts(query)) is not None:
+                # In a sentence, only what is quoted, starred or grouped is meant literally.
+                literal = set(leg.messages(exact, filters, _MAX_MESSAGES, relax=False)) if exact.parts else None
                 found = leg.messages(query, filters, offset + size, relax=True)
+                found = found if literal is None else [message for message in found if message in literal]
                 how = guidance.FEWER_WORDS
         return MessageMatches(tuple(found[offset : offset + size]), how)
+
+
+def _exact_parts(query: Query) -> Query | None:
+    """The query with only the parts that a relaxed search must match literally; None if it cannot be relaxed."""
+    exact = tuple(part for part in query.parts if part.exact)
+    if not query.exact:
+        return replace(query, parts=())
+    return replace(query, parts=exact) if query.question and exact else None
 
 
 def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:

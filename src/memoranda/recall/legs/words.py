@@ -18,6 +18,7 @@ from memoranda.recall.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.recall.query import Part, Query, Term, find_perspective
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.recall.repeated_questions import RepeatedQuestions
+from memoranda.recall.speakers import prefer_named_speakers
 
 _session_of = itemgetter(1)
 
@@ -116,7 +117,8 @@ class _WordSearch:
             return self._all_messages(limit)
         fetched, _ = self._fetcher.terms(self._query.terms)
         adjacent = self._fetcher.adjacent(list(fetched))
-        rows = ranking.rank_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
+        scored = ranking.score_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
+        rows = prefer_named_speakers(self._reader, self._query, scored)
         return rows if self._sort is None else ranking.sort_by_time(rows, self._sort)
 
     def _all_messages(self, limit: int) -> list[Posting]:
@@ -275,8 +277,7 @@ class _WordSearch:
         matches = [found[term] for term in kept]
         ranked = self._questions.rank(matches, adjacent, self._size, self._ranking, terms=kept, every=fetcher.thorough)
         sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
-        share = self._share(found.values(), absent)
-        texts = tuple(term.text for term in kept)
+        texts, share = tuple(term.text for term in kept), self._share(found.values(), absent)
         self._asked |= Counter(dict(zip(texts, ranked.asked, strict=False)))
         return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms))
 
