@@ -5,14 +5,24 @@ from pathlib import Path
 import pytest
 
 from memoranda.index import related_words as module
-from memoranda.index.related_words import related_words
+from memoranda.index.related_words import opposite_words, related_words
 from memoranda.index.tokenizer import tokenize
 
 _ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").splitlines()
 
 
 @pytest.mark.parametrize(
-    ("word", "related"), [("pets", "cats"), ("kids", "children"), ("beverage", "drinks"), ("restart", "reboot")]
+    ("word", "related"),
+    [
+        ("pets", "cats"),
+        ("kids", "children"),
+        ("beverage", "drinks"),
+        ("restart", "reboot"),
+        ("herbs", "coriander"),
+        ("language", "Kotlin"),
+        ("reports", "manager"),
+        ("repairs", "fixed"),
+    ],
 )
 def test_words_of_related_meaning_are_related(word: str, related: str) -> None:
     """A class and its members, synonyms and close words, in any inflection, and in both directions."""
@@ -25,7 +35,7 @@ def test_every_row_can_be_looked_up() -> None:
     """Also the first and the last row: the rows are in the order that the search in the file needs."""
     for row in [*_ROWS[:3], *_ROWS[::500], *_ROWS[-3:]]:
         own, *related = row.split()
-        assert list(related_words(own)) == [word[:-1] for word in related]
+        assert list(related_words(own)) == [word[:-1].rstrip("!") for word in related]
     assert sorted(_ROWS, key=lambda row: row.split()[0]) == _ROWS
 
 
@@ -35,11 +45,26 @@ def test_an_unknown_word_has_no_related_words() -> None:
         assert related_words(word) == {}
 
 
+@pytest.mark.parametrize(("word", "opposite"), [("enable", "disabled"), ("short", "long"), ("love", "hates")])
+def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
+    """In both directions; synonyms are not opposites."""
+    [own], [other] = tokenize(word), tokenize(opposite)
+    assert other in opposite_words(own)
+    assert own in opposite_words(other)
+    assert other in related_words(own)
+    assert "manag" not in opposite_words("boss")
+
+
+def test_names_of_people_are_not_related() -> None:
+    """A question about one person is not answered with a fact about another, whose name sounds alike."""
+    assert related_words("hanna") == related_words("adam") == {}
+
+
 def test_no_row_relates_a_word_to_itself_or_twice_to_another() -> None:
     """Closeness is the last digit of each entry."""
     for row in _ROWS:
         own, *related = row.split()
-        words = [word[:-1] for word in related]
+        words = [word[:-1].rstrip("!") for word in related]
         assert own not in words
         assert len(set(words)) == len(words)
         assert all(word[-1].isdigit() for word in related)

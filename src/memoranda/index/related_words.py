@@ -1,4 +1,4 @@
-"""Words that are related in meaning: synonyms, a class and its members, and words that are simply close.
+"""Words that are related in meaning: synonyms, a class and its members, opposites, and words that are simply close.
 
 They come from a sorted table in the package, which is searched in the file and never loaded. Both sides are stems, as
 the index has them; a relation counts in both directions. `benchmarks/related_words` builds the table.
@@ -14,13 +14,19 @@ _TABLE = Path(__file__).with_name("related_words.txt")
 @lru_cache(maxsize=4096)
 def related_words(token: str) -> dict[str, float]:
     """The tokens that are related to a token, with their closeness: above 0, below 1. Empty for an unknown token."""
-    if not token.isascii():
-        return {}
-    return {word[:-1]: (int(word[-1]) + 0.5) / 10 for word in _row(token).split()}
+    return {word[:-1].rstrip("!"): (int(word[-1]) + 0.5) / 10 for word in _row(token).split()}
+
+
+@lru_cache(maxsize=4096)
+def opposite_words(token: str) -> frozenset[str]:
+    """The related tokens with the opposite meaning."""
+    return frozenset(word[:-2] for word in _row(token).split() if word[-2] == "!")
 
 
 def _row(token: str) -> str:
     """The rest of the row that begins with a token."""
+    if not token.isascii():
+        return ""
     table = _table()
     wanted = token.encode()
     low, high = 0, len(table)

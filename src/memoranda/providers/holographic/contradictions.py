@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import combinations, takewhile
 from typing import Any, NamedTuple
 
-from memoranda.index.related_words import related_words
+from memoranda.index.related_words import opposite_words, related_words
 from memoranda.index.stemmer import stem
 from memoranda.providers.holographic.entity_links import KnownEntity, aliases_of, entities_of
 from memoranda.providers.holographic.fact import Fact
@@ -203,13 +203,16 @@ def _is_name(value: _Value) -> bool:
 
 @lru_cache(maxsize=4096)
 def _synonyms(word: str) -> frozenset[str]:
-    return frozenset([word, *(other for other, closeness in related_words(word).items() if closeness > _MIN_SAME)])
+    close = {other for other, closeness in related_words(word).items() if closeness > _MIN_SAME}
+    return frozenset({word, *close}) - opposite_words(word)
 
 
 def _is_same_kind(word: str, other: str) -> bool:
     """Whether two words are opposites or of one class: not the same, but related, or related to the same words."""
     first, second = related_words(word), related_words(other)
-    closeness = max(first.get(other, 0), second.get(word, 0))
+    closeness = first.get(other, 0)
+    if other in opposite_words(word):
+        return True
     return closeness < _MIN_SAME and (closeness > 0 or len(first.keys() & second.keys()) >= _MIN_COMMON)
 
 
