@@ -31,6 +31,9 @@ PROGRAMS = {
         Program(FTS5, "growth.fts5", "sqlite3"),
         Program(TANTIVY, "growth.tantivy_worker", "tantivy"),
         Program(TANTIVY_OURS, "growth.tantivy_worker", "tantivy", ("--our-tokens",)),
+        # More would take hours: their loads slow down as the store grows.
+        Program(HERMES, "growth.hermes", "hermes_state", max_messages=100_000),
+        Program(MEM0, "growth.mem0", "mem0", max_messages=10_000),
     )
 }
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from benchmarks.growth.bars import missed_bars
+
 
 def as_tables(result: dict[str, Any]) -> str:
     """Return all tables as Markdown."""
@@ -13,7 +15,9 @@ def as_tables(result: dict[str, Any]) -> str:
         for program in dict.fromkeys(name for programs in sizes.values() for name in programs)
     ]
     skipped = [f"{name} is skipped: {reason}." for name, reason in result["missing"].items()]
-    return "\n\n".join([*tables, *skipped])
+    missed = [f"- {line}" for line in missed_bars(result["figures"])]
+    verdict = "Bars that are missed:\n" + "\n".join(missed) if missed else "Every bar that was measured holds."
+    return "\n\n".join([*tables, *skipped, verdict])
 
 
 def _table(title: str, figures: dict[str, dict[str, float]]) -> str:
