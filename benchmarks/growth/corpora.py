@@ -72,9 +72,10 @@ class Corpus:
     def grow(self, messages: int, report: Report) -> None:
         """Generate conversations until there are this many messages; continues where an earlier run stopped."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._cut_incomplete_line()
         headers = list(self.headers())
         there, number = sum(header.messages for header in headers), len(headers)
+        if there < messages:
+            self._cut_incomplete_line()
         last = time.monotonic()
         while there < messages:
             lines: list[str] = []
@@ -112,7 +113,8 @@ class Corpus:
         seen = 0
         with self.path.open("rb") as file:
             for line in file:
-                if messages is not None and seen >= messages:
+                # What an interrupted run left at the end is not a line.
+                if (messages is not None and seen >= messages) or not line.endswith(b"\n"):
                     return
                 seen += int(line.split(b"\t", 1)[0])
                 yield line

@@ -7,7 +7,6 @@ and other colours where the reader prefers dark ones.
 """
 
 import argparse
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from benchmarks.growth.table import read_figures
+
 _PANELS = (
-    ("hit@3, question", "Notes found by a question, first three", "", False),
-    ("hit@3, words", "Notes found by five words, first three", "", False),
-    ("question, 8 to 12 words, p50, ms", "Question, CPU p50", "ms", True),
-    ("five plain words, p50, ms", "Five words, CPU p50", "ms", True),
-    ("list_sessions_rich(20), CPU, ms", "Latest 20 conversations, CPU", "ms", True),
+    ("hit@3, question", "Notes found by a question, hit@3", "", False),
+    ("hit@3, words", "Notes found by five words, hit@3", "", False),
+    ("question, 8 to 12 words, p50, ms", "Question, CPU p50, ms", "ms", True),
+    ("five plain words, p50, ms", "Five words, CPU p50, ms", "ms", True),
+    ("list_sessions_rich(20), CPU, ms", "Latest 20 conversations, CPU, ms", "ms", True),
     ("disk / text", "Disk / text", "×", False),
 )
 _COLORS = {
@@ -35,7 +36,7 @@ _NAMES = {"tantivy-ours": "tantivy, our tokens", "fts5": "SQLite FTS5", "hermes"
 _DASHES = {"mixed": "", "tools": "5 4"}
 _COLUMNS = 3
 _WIDTH, _HEIGHT = 290, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 34, 30
+_LEFT, _RIGHT, _TOP, _BOTTOM = 42, 22, 34, 30
 _MARGIN, _LEGEND = 14, 30
 _STYLE = """
 text{font:11px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#333}.h{font-weight:600;font-size:12px}
@@ -167,13 +168,13 @@ def with_before(figures: dict[str, Any], before: dict[str, Any]) -> dict[str, An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Draw the growth curves.")
-    parser.add_argument("figures", type=Path, help="what the benchmark wrote with --json")
+    parser.add_argument("figures", type=Path, nargs="+", help="what runs of the benchmark wrote with --json")
     parser.add_argument("--before", type=Path, help="the same of an earlier version")
     parser.add_argument("--output", type=Path, required=True)
     arguments = parser.parse_args()
-    figures = json.loads(arguments.figures.read_text("utf-8"))["figures"]
+    figures = read_figures(arguments.figures)["figures"]
     if arguments.before:
-        figures = with_before(figures, json.loads(arguments.before.read_text("utf-8"))["figures"])
+        figures = with_before(figures, read_figures([arguments.before])["figures"])
     arguments.output.write_text(draw(figures), "utf-8")
 
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 from statistics import median, quantiles
 
+from benchmarks.curated import report
 from benchmarks.growth.plan import KINDS, QUESTION, WORDS, Plan, SearchText
 from benchmarks.growth.programs import Installed
 
@@ -31,6 +32,9 @@ def measure_searches(program: Installed, corpus: str, messages: int, plan: Plan,
             for answer in result["answers"]:
                 costs[len(found)].append(answer["cpu"])
                 found.append(answer["found"])
+    empty = [search.kind for search, sessions in zip(searches, found, strict=True) if not sessions]
+    for kind in dict.fromkeys(empty):
+        report(f"{program.name} found nothing for {empty.count(kind)} searches of the kind {kind!r}.")
     return _hits(searches, found, plan) | _costs(searches, [median(calls) for calls in costs]) | {"rss, MB": rss}
 
 

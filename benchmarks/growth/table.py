@@ -1,5 +1,12 @@
-"""Prints the figures as tables, one per corpus and program, with the growth from the smallest to the largest size."""
+"""Prints the figures as tables, one per corpus and program, with the growth from the smallest to the largest size.
 
+python -m benchmarks.growth.table FIGURES.json ...      # of one run or several, later files replace earlier ones
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from benchmarks.growth.bars import missed_bars
@@ -39,3 +46,24 @@ def _number(value: float, measure: str) -> str:
     if "per message" in measure:
         return f"{value:.3f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def read_figures(files: Iterable[Path]) -> dict[str, Any]:
+    """Return the figures of several runs as one."""
+    figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    missing: dict[str, str] = {}
+    for file in files:
+        result = json.loads(file.read_text("utf-8"))
+        missing |= result["missing"]
+        for corpus, sizes in result["figures"].items():
+            for size, programs in sizes.items():
+                for program, measured in programs.items():
+                    place = figures.setdefault(corpus, {}).setdefault(size, {})
+                    place[program] = place.get(program, {}) | measured
+    for corpus, sizes in figures.items():
+        figures[corpus] = dict(sorted(sizes.items(), key=lambda item: int(item[0])))
+    return {"figures": figures, "missing": missing}
+
+
+if __name__ == "__main__":
+    print(as_tables(read_figures(Path(name) for name in sys.argv[1:])))
