@@ -110,7 +110,7 @@ def test_only_what_surely_is_a_number_of_a_message_is_renumber_references() -> N
     header = "It stands for messages 3 to 9."
     body = f"[4] user: row[4], port 4, 4 of 5, [40], from 3 to 5, message 7 and message 12, [8](x), [{'9' * 20}]"
     summary = {"role": "user", "content": f"{header} {body}", "is_summary": 1}
-    assert renumber_references(summary, new)["content"] == (
+    assert renumber_references(summary, new.get)["content"] == (
         "It stands for messages 1003 to 1009. [1004] user: row[4], port 4, 4 of 5, [40], from 3 to 5, message 1007 "
         f"and message 12, [8](x), [{'9' * 20}]"
     )
@@ -121,4 +121,4 @@ def test_only_what_surely_is_a_number_of_a_message_is_renumber_references() -> N
         {"role": "user", "content": None, "is_summary": 1},
         {"role": "user", "content": [1, {"text": None}], "copy_of": 4},
     ):
-        assert renumber_references(said_so, new) == said_so
+        assert renumber_references(said_so, new.get) == said_so

@@ -23,8 +23,8 @@ _NAMED = re.compile(
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def renumber_references(message: Mapping[str, Any], new_ids: Mapping[int, int]) -> Mapping[str, Any]:
-    """Change the ids in a message of another store to the ids of this store in `new_ids`."""
+def renumber_references(message: Mapping[str, Any], new_id: Callable[[int], int | None]) -> Mapping[str, Any]:
+    """Change the ids in a message of another store to those of this store; `new_id` returns None for unknown ones."""
     content, original = message.get("content"), message.get("copy_of")
     if message.get("is_summary") and isinstance(content, str) and (span := _RANGE.search(content)):
         renumbered = range(int(span[1]), int(span[2]) + 1)
@@ -32,7 +32,12 @@ def renumber_references(message: Mapping[str, Any], new_ids: Mapping[int, int]) 
         renumbered = range(original, original + 1)
     else:
         return message
-    return {**message, "content": _renumber(content, lambda old: new_ids.get(old, old) if old in renumbered else old)}
+
+    def renumber(old: int) -> int:
+        new = new_id(old) if old in renumbered else None
+        return old if new is None else new
+
+    return {**message, "content": _renumber(content, renumber)}
 
 
 def strip_references(stored: Any, *, is_summary: bool) -> Any:

@@ -1,6 +1,6 @@
 """Appends and reads messages."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from operator import itemgetter
@@ -29,6 +29,8 @@ _TIMESTAMP = WRITTEN.index("timestamp")
 _COPY_OF = WRITTEN.index("copy_of")
 _IS_SUMMARY = WRITTEN.index("is_summary")
 _NO_LIMIT = 2**62
+_PART_MESSAGES = 100
+_PART_CHARACTERS = 1_000_000
 _BATCH_SIZE = 500
 # How many messages are searched for credentials at once; if there is one, each of them is searched again.
 _SEARCHED_TOGETHER = 32
@@ -109,6 +111,30 @@ class Messages(StorePart):
             f"m.session_id = ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
             (session_id, _NO_LIMIT if limit is None else limit, offset),
         )
+
+    def iter_messages(self, session_id: str) -> Iterator[Message]:
+        """The messages of a session as `get_messages` returns them with `include_inactive`, read part by part."""
+        last_id = 0
+        while page := self._read_part(session_id, last_id):
+            yield from page
+            last_id = page[-1]["id"]
+
+    def _read_part(self, session_id: str, after_id: int) -> list[Message]:
+        """The next messages of a session: some dozens, or fewer if they are long."""
+        page, room = [], _PART_CHARACTERS
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+                f" WHERE {self._in_scope} AND m.session_id = ? AND m.id > ? AND (m.active = 1 OR m.compacted = 1)"
+                " ORDER BY m.id LIMIT ?",
+                (*self._scope.values, session_id, after_id, _PART_MESSAGES),
+            )
+            for row in rows:
+                page.append(decode(row))
+                room -= sum([len(value) for value in row if type(value) is str])
+                if room <= 0:
+                    break
+        return page
 
     def get_messages_as_conversation(
         self,

@@ -5,6 +5,7 @@ removed from the context but not rewound ones. The latest session of a conversat
 Importing the same session twice adds nothing; a session that has grown since then gets its new messages.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.feed import note_change
+from memoranda.sessions.imported_ids import ImportedIds
 from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Sessions, check_new, insert_session
 from memoranda.sessions.message_references import renumber_references, strip_references
 from memoranda.sessions.message_rows import (
@@ -66,7 +68,7 @@ class ImportReport:
     undated: list[str] = field(default_factory=list)
     messages: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
-    new_ids: dict[int, int] = field(default_factory=dict, repr=False)
+    new_ids: ImportedIds = field(default_factory=ImportedIds, repr=False)
     pending_copies: list[tuple[int, int]] = field(default_factory=list, repr=False)
     """Copies in this store, each with the id of its original in the other store, which was not imported yet."""
 
@@ -96,12 +98,39 @@ class Transfer(StorePart):
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:
         """A session and its messages as JSON values; None if it does not exist."""
-        session = self._sessions.get_session(session_id)
+        session = self._export_head(session_id)
         if session is None:
             return None
-        if session["successor_id"] is None:
-            session |= self._export_todos(session_id)
         return session | {"messages": self._messages.get_messages(session_id, include_inactive=True)}
+
+    def export_line(self, session_id: str) -> Iterator[str]:
+        """The same as one line of JSON, in parts that need little memory however long the session is."""
+        session = self._export_head(session_id)
+        if session is None:
+            return
+        yield f'{json.dumps(session, ensure_ascii=False)[:-1]}, "messages": ['
+        separator = ""
+        for message in self._messages.iter_messages(session_id):
+            yield separator + json.dumps(message, ensure_ascii=False)
+            separator = ", "
+        yield "]}\n"
+
+    def exported_ids(self, source: str | None = None) -> list[str]:
+        """The ids of the sessions that `iter_export` exports, in its order."""
+        condition, values = self._in_scope, [*self._scope.values]
+        if source is not None:
+            condition += " AND source = ?"
+            values.append(source)
+        with self._engine.reading() as connection:
+            rows = connection.execute(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
+            return [row[0] for row in rows]
+
+    def _export_head(self, session_id: str) -> dict[str, Any] | None:
+        """A session without its messages."""
+        session = self._sessions.get_session(session_id)
+        if session is not None and session["successor_id"] is None:
+            session |= self._export_todos(session_id)
+        return session
 
     def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
         """Every session in scope; use `iter_export` for stores that do not fit into memory."""
@@ -109,7 +138,7 @@ class Transfer(StorePart):
 
     def iter_export(self, source: str | None = None) -> Iterator[dict[str, Any]]:
         """Every session in scope, one at a time, parents before their children."""
-        for session_id in self._ids(source):
+        for session_id in self.exported_ids(source):
             exported = self.export_session(session_id)
             if exported is not None:
                 yield exported
@@ -147,7 +176,9 @@ class Transfer(StorePart):
     def _link_copies(self, report: ImportReport) -> None:
         """Set `copy_of` of copies that were imported before their originals."""
         late = [
-            (number, report.new_ids[copied]) for number, copied in report.pending_copies if copied in report.new_ids
+            (number, original)
+            for number, copied in report.pending_copies
+            if (original := report.new_ids.get(copied)) is not None
         ]
         if not late:
             return
@@ -159,15 +190,6 @@ class Transfer(StorePart):
                 ).fetchone()
                 recount(connection, session_id)
                 note_change(connection, session_id, number)
-
-    def _ids(self, source: str | None) -> list[str]:
-        condition, values = self._in_scope, [*self._scope.values]
-        if source is not None:
-            condition += " AND source = ?"
-            values.append(source)
-        with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
-            return [row[0] for row in rows]
 
     def _is_early(self, session: Any) -> bool:
         parent = session.get("parent_session_id") if isinstance(session, Mapping) else None
@@ -290,7 +312,7 @@ class Transfer(StorePart):
             copied = message.get("copy_of")
             # If the original was not imported, the copy is the only record of that message.
             original = new_ids.get(copied) if isinstance(copied, int) else None
-            row = encode({**renumber_references(message, new_ids), "copy_of": original}, started_at)
+            row = encode({**renumber_references(message, new_ids.get), "copy_of": original}, started_at)
             identity = _identity([row[index] for index in _IDENTITY_INDEXES])
             same = None
             if row[_EXTERNAL_ID] is None:

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,11 +80,16 @@ def discard_staged(target: Path) -> None:
 
 def stage(target: Path, content: bytes) -> None:
     """Write and sync the next content of `target` next to it; on any failure nothing is left behind."""
+    _stage_parts(target, (content,))
+
+
+def _stage_parts(target: Path, parts: Iterable[bytes]) -> None:
     path = staged_path(target)
     descriptor = _create(path)
     try:
         try:
-            _write_all(descriptor, content)
+            for part in parts:
+                _write_all(descriptor, part)
             sync(descriptor)
         finally:
             os.close(descriptor)
@@ -119,7 +125,15 @@ def publish(staged_for: Path, target: Path | None = None) -> None:
 
 def write_private(target: Path, content: bytes) -> None:
     """Replace a file atomically and durably. The caller holds the lock that guards it."""
-    stage(target, content)
+    write_private_parts(target, (content,))
+
+
+def write_private_parts(target: Path, parts: Iterable[bytes]) -> None:
+    """Like `write_private`, for content that is produced part by part and need not fit into memory.
+
+    If producing a part fails, or is interrupted, the file stays as it was.
+    """
+    _stage_parts(target, parts)
     try:
         publish(target)
     except BaseException:

@@ -16,10 +16,13 @@ def is_export(path: Path) -> bool:
 
 def run_export_import(invocation: Invocation, path: Path, options: ImportOptions) -> None:
     """Imports exported sessions after showing how many there are, like every other import."""
-    sessions = [session for session in read_sessions(path, []) if isinstance(session, dict)]
-    messages = sum(len(session.get("messages") or ()) for session in sessions)
-    text = f"{path} was exported from Memoranda: {len(sessions):,} sessions with {messages:,} messages."
-    data = {"success": True, "applied": False, "sessions": len(sessions), "messages": messages}
+    sessions = messages = 0
+    for session in read_sessions(path, []):
+        if isinstance(session, dict):
+            sessions += 1
+            messages += len(session.get("messages") or ())
+    text = f"{path} was exported from Memoranda: {sessions:,} sessions with {messages:,} messages."
+    data = {"success": True, "applied": False, "sessions": sessions, "messages": messages}
     planned = PlannedChange(text, data, "Import this?", "Nothing was written. Add --yes to import this.")
     confirm_and_run(
         invocation, planned, lambda: import_exported(invocation, path), dry_run=options.dry_run, yes=options.yes

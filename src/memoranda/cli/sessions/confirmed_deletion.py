@@ -1,6 +1,5 @@
 """Deletes sessions after showing them and asking; shared by `memoranda sessions delete` and `prune`."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,8 +37,7 @@ def confirm_and_delete(
         click.echo(describe_sessions(rows), err=True)
         click.confirm("Delete them for good?", abort=True, err=True)
     if export_to is not None:
-        exported = (db.export_session(row["id"]) for row in rows)
-        write_sessions(export_to, (json.dumps(session, ensure_ascii=False) for session in exported))
+        write_sessions(invocation, db, [row["id"] for row in rows], export_to)
     deleted = delete([row["id"] for row in rows])
     home, ids = db.path.parent, [row["id"] for row in rows]
     dropped, undropped = drop_deliveries(home, ids)

@@ -4,8 +4,7 @@ import codecs
 import json
 import os
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,10 +14,13 @@ from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_sessions
+from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.errors import StorageError
-from memoranda.support.durable_files import write_private
+from memoranda.session_db import SessionDB
+from memoranda.support.durable_files import write_private_parts
 
+_PART_SIZE = 100_000
 _SPACE = re.compile(r"\s*")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -51,30 +53,47 @@ def export(session: str | None, output: Path | None, source: str | None, all_use
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         if session is None:
-            sessions: Iterable[Any] = db.iter_export(source)
+            members = db.transfer.exported_ids(source)
         else:
             members = db.get_compression_lineage(find_session(invocation, db, session))
-            sessions = map(db.export_session, members)
-        lines = (json.dumps(exported, ensure_ascii=False) for exported in sessions)
         if output is None:
-            for line in lines:
+            for part in read_lines(db, members):
                 # As bytes, because text output would replace lone surrogates.
-                click.echo(line.encode("utf-8", "surrogatepass"))
+                click.echo(part, nl=False)
             return
-        count = write_sessions(output, lines)
+        write_sessions(invocation, db, members, output)
     invocation.respond(
-        f"Exported {count:,} sessions to {output}.", {"success": True, "sessions": count, "path": str(output)}
+        f"Exported {len(members):,} sessions to {output}.",
+        {"success": True, "sessions": len(members), "path": str(output)},
     )
 
 
-def write_sessions(path: Path, lines: Iterable[str]) -> int:
-    """Writes all lines to a private file, or none. Returns how many."""
-    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
+def read_lines(db: SessionDB, session_ids: Sequence[str], progress: ProgressLine | None = None) -> Iterator[bytes]:
+    """Reads sessions as lines of JSON, in parts of some thousand bytes, so that no session must fit into memory."""
+    parts: list[str] = []
+    size = 0
+    for count, session_id in enumerate(session_ids):
+        for part in db.transfer.export_line(session_id):
+            parts.append(part)
+            size += len(part)
+            if size >= _PART_SIZE:
+                yield "".join(parts).encode("utf-8", "surrogatepass")
+                parts, size = [], 0
+        if progress is not None and progress.is_due():
+            progress.show(f"{count + 1:,} of {len(session_ids):,} sessions written")
+    if parts:
+        yield "".join(parts).encode("utf-8", "surrogatepass")
+
+
+def write_sessions(invocation: Invocation, db: SessionDB, session_ids: Sequence[str], path: Path) -> None:
+    """Writes sessions to a private file; when that fails or is interrupted, there is no file."""
+    progress = ProgressLine(visible=not invocation.as_json)
     try:
-        write_private(path, b"".join(line + b"\n" for line in encoded))
+        write_private_parts(path, read_lines(db, session_ids, progress))
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
-    return len(encoded)
+    finally:
+        progress.clear()
 
 
 @click.command("import")
@@ -93,9 +112,16 @@ def import_file(file: Path, all_users: bool) -> None:
 def import_exported(invocation: Invocation, file: Path, *, all_users: bool = False) -> None:
     """Imports exported sessions and reports the result. Existing messages do not change."""
     broken: list[dict[str, Any]] = []
+    progress = ProgressLine(visible=not invocation.as_json)
+
+    def show(count: int) -> None:
+        if progress.is_due():
+            progress.show(f"{count:,} sessions read")
+
     with open_sessions(invocation, everyone=all_users, create=True) as db:
-        report = db.import_sessions(read_sessions(file, broken), progress=_progress(invocation))
+        report = db.import_sessions(read_sessions(file, broken), progress=show)
         db.index.catch_up()
+    progress.clear()
     data: dict[str, Any] = {
         "imported": report.imported,
         "updated": report.updated,
@@ -183,14 +209,3 @@ def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[Any]
             yield value
         else:
             broken.append({"line": number, "error": f"not a session but {json.dumps(value)[:60]}"})
-
-
-def _progress(invocation: Invocation) -> Any:
-    if invocation.as_json or not sys.stderr.isatty():
-        return None
-
-    def report(count: int) -> None:
-        if count % 50 == 0:
-            click.echo(f"{count:,} sessions read", err=True)
-
-    return report
