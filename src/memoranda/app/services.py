@@ -53,7 +53,7 @@ class HomeServices:
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
         self._ledger: Ledger | None = None
-        self._semantic: SemanticSearch | None = None
+        self.semantic: SemanticSearch | None = None
         self._redactor: Redactor | None = None
         self._closed = False
 
@@ -210,8 +210,8 @@ class HomeServices:
             external.close()
         with self._opening:
             self._closed = True
-            if self._semantic is not None:
-                self._semantic.close()
+            if self.semantic is not None:
+                self.semantic.close()
             if self._db is not None:
                 self._db.close()
                 self._db = None
@@ -221,8 +221,13 @@ class HomeServices:
         if self.config.recall.semantic:
             from memoranda.app.semantic_search import SemanticSearch
 
-            self._semantic = SemanticSearch(self.config.recall, lambda: config.credentials(self.home), self._get_ledger)
-            db.rescore_with(self._semantic.rescorers)
+            self.semantic = SemanticSearch(self.config.recall, lambda: config.credentials(self.home), self._get_ledger)
+            self.semantic.attach(db)
+        if not (self.config.recall.semantic and self.config.recall.semantic_index):
+            from memoranda.support.vector_paths import remove_vectors
+
+            # Nothing would remove deleted messages from them.
+            remove_vectors(self.home.state_db)
 
     def _configured_summarizer(
         self, user: str | None, session_id: str, chat_model: "ChatModel | None"

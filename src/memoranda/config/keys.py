@@ -243,6 +243,8 @@ KEYS = (
         "The address of that service, without /embeddings."),
     Key("search.semantic_api_key_env", "a variable's name, or nothing", _parse_name,
         "The variable that contains the key of that service, in .env or in the environment."),
+    Key("search.semantic_index", "true or false", _parse_flag,
+        "Store the vectors of all messages in a file, so that a search also finds what shares no word with it."),
     Key("search.semantic_seconds", "seconds, more than 0", _parse_seconds,
         "The longest that a search waits for meanings before it ranks by words only."),
 )  # fmt: skip

@@ -5,12 +5,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from memoranda.errors import MemorandaError
-
-if TYPE_CHECKING:
-    from memoranda.index.search_index import SearchIndex
 
 _log = logging.getLogger(__name__)
 
@@ -20,13 +17,31 @@ _PAUSE_AFTER_PROBLEM = 5.0
 _MAX_MESSAGES_AT_ONCE = 10_000
 
 
+class FollowingProgress(Protocol):
+    """How far an index has followed the record, and why it cannot continue (None: it can)."""
+
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def problem(self) -> str | None: ...
+
+
+class FollowingIndex(Protocol):
+    """An index that a follower keeps up to date: of words, or of vectors."""
+
+    def catch_up(self, *, limit: int | None = None) -> FollowingProgress: ...
+    def check(self) -> None: ...
+    def needs_compaction(self) -> bool: ...
+    def compact(self) -> None: ...
+
+
 class Follower:
     """A thread that an append wakes; it waits until appends pause, and indexes the new messages together.
 
     The first nudge starts the thread. It is a daemon: the process can end at any time without waiting for it.
     """
 
-    def __init__(self, open_index: "Callable[[], SearchIndex]") -> None:
+    def __init__(self, open_index: Callable[[], FollowingIndex]) -> None:
         """The thread calls `open_index`, so that no append waits while the index is loaded."""
         self._open_index = open_index
         self._nudged = threading.Event()

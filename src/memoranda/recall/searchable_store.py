@@ -31,6 +31,10 @@ class StoreIndex:
         self._engine = engine
         self._opened: dict[str, SearchIndex] = {}
         self.follower = Follower(self.open)
+        self.followers = [self.follower]
+        """The threads that an append wakes; the caller that opens the store may add one for another index."""
+        self.forgetters: list[Callable[[], None]] = []
+        """What else must forget deleted messages at once."""
         self.rescorers: Callable[[], Sequence[Rescorer]] = tuple
         """What changes the order of results, such as their meaning; the caller that opens the store sets it."""
 
@@ -45,11 +49,17 @@ class StoreIndex:
             self._opened.setdefault("index", SearchIndex(self._path, Feed(self._engine, Scope.everyone(), None)))
         return self._opened["index"]
 
+    def nudge(self) -> None:
+        """Wake the threads that index new messages."""
+        for follower in self.followers:
+            follower.nudge()
+
     def current_rescorers(self) -> "Sequence[Rescorer]":
         return self.rescorers()
 
     def close(self) -> None:
-        self.follower.close()
+        for follower in self.followers:
+            follower.close()
         if self._opened:
             self.open().close()
 
@@ -61,7 +71,7 @@ class SearchableStore(SessionStore):
         self, engine: Engine, index: StoreIndex, scope: Scope | None = None, *, redactor: Redactor | None = None
     ) -> None:
         self._store_index = index
-        super().__init__(engine, scope, redactor=redactor, on_new_messages=index.follower.nudge)
+        super().__init__(engine, scope, redactor=redactor, on_new_messages=index.nudge)
 
     @property
     def index(self) -> "SearchIndex":
@@ -70,6 +80,16 @@ class SearchableStore(SessionStore):
     def rescore_with(self, rescorers: "Callable[[], Sequence[Rescorer]]") -> None:
         """Let these change the order of results, in the views of all scopes."""
         self._store_index.rescorers = rescorers
+
+    def follow_with(self, follower: Follower, forget_deleted: Callable[[], None]) -> None:
+        """Let an append wake another thread until the store is closed, and `forget_deleted` call this function."""
+        self._store_index.followers.append(follower)
+        self._store_index.forgetters.append(forget_deleted)
+
+    def forget_deleted(self) -> None:
+        """Remove deleted messages from what follows the record beside the index; a person waits for it."""
+        for forget in self._store_index.forgetters:
+            forget()
 
     @lazy_attribute
     def find(self) -> "Callable[..., SearchResult]":

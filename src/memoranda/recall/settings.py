@@ -12,7 +12,7 @@ class RecallSettings:
 
     `semantic_model` are the embedders of search by meaning: `wordllama`, `onnx:DIRECTORY`, `endpoint:MODEL`. The last
     needs `semantic_url`, and its key is in the variable `semantic_api_key_env`. `semantic_seconds` limits how long a
-    search waits for them.
+    search waits for them. `semantic_index` stores the vectors of all messages in a file.
     """
 
     answer_chars: int = 16_000
@@ -26,3 +26,4 @@ class RecallSettings:
     semantic_url: str = ""
     semantic_api_key_env: str = "OPENAI_API_KEY"
     semantic_seconds: float = 2.0
+    semantic_index: bool = False

@@ -48,6 +48,7 @@ def confirm_and_delete(
     index_rebuilt = True
     try:
         db.index.compact()
+        db.forget_deleted()
     except StorageError as error:
         index_rebuilt = False
         unfinished += f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."

@@ -122,6 +122,7 @@ def vacuum() -> None:
         after = db.path.stat().st_size
         try:
             db.index.compact()
+            db.forget_deleted()
         except StorageError as error:
             invocation.fail(f"state.db has {after:,} bytes now; it had {before:,}. {error}")
     invocation.respond(

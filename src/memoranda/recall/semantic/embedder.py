@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'memoranda[semantic]'"
 INSTALL_ONNX = "pip install 'memoranda[onnx]'"
+# Half of the questions are at least so alike to a message that answers them, and one in ten to one of another store.
+MIN_LIKENESS = 0.5
 NO_TIMEOUT = float("inf")
 Rarity = Callable[[str], float]
 """How much a word distinguishes the messages of a store: its inverse document frequency."""
@@ -45,6 +47,10 @@ class Embedder(Protocol):
     @property
     def is_multilingual(self) -> bool:
         """Whether queries in other scripts than the Latin one have a meaning for it."""
+
+    @property
+    def min_likeness(self) -> float:
+        """How alike a message must be to be found by its meaning alone."""
 
     def embed(self, texts: Sequence[str], *, timeout: float, background: bool = False, user: str = "") -> "Vectors":
         """The vectors of messages; raises EmbedderError. `user` and `background` are for the spend ledger."""

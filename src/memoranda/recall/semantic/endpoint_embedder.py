@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.errors import ProviderError
-from memoranda.recall.semantic.embedder import INSTALL, EmbedderError, Rarity
+from memoranda.recall.semantic.embedder import INSTALL, MIN_LIKENESS, EmbedderError, Rarity
 from memoranda.tools import JsonObject
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class EndpointEmbedder:
     """Embeds texts with a model of a service. Its vectors are normalized here, because some services do not."""
 
     is_fast = False
+    min_likeness = MIN_LIKENESS
     is_multilingual = True
 
     def __init__(self, model: str, post: Post, meter: Meter, service: str = "") -> None:

@@ -9,18 +9,23 @@ questions of three kinds of conversation at once: see docs/explanation/how-searc
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import inf, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memoranda.errors import MemorandaError
+from memoranda.index.postings import USER
 from memoranda.index.tokenizer import tokenize
+from memoranda.recall import guidance
 from memoranda.recall.legs.leg import Candidate, Candidates
 from memoranda.recall.query import Query
 from memoranda.recall.rescorer import Rescored, RescoringContext
 from memoranda.recall.semantic.embedder import Embedder, EmbedderError, Rarity, understands
 from memoranda.recall.semantic.session_texts import MessageText, read_best, read_session
+from memoranda.recall.semantic.vector_index import VectorIndex
+from memoranda.recall.semantic.vector_reader import VectorMatch, VectorReader
 
 if TYPE_CHECKING:
     from memoranda.recall.semantic.embedder import Vectors
@@ -31,45 +36,81 @@ SIGNAL = "semantic"
 WEIGHT = 1.0
 _MAX_CANDIDATES = 50
 _MIN_TERMS = 2
+_MAX_MATCHES = 40
 _SHARES = (1.0, 0.5, 0.25)
 _MAX_REMEMBERED = 20_000
 
 LoadEmbedders = Callable[[], Sequence[Embedder]]
+OpenIndex = Callable[[Embedder], VectorIndex | None]
+
+
+class _Comparison(NamedTuple):
+    """One embedder, its vector of the query, and the vectors of its index, if it has one."""
+
+    embedder: Embedder
+    wanted: "Vectors"
+    reader: VectorReader | None
 
 
 class MeaningRescorer:
-    """Adds the signal `semantic` to the candidates of a search and orders them by both."""
+    """Adds the signal `semantic` to the candidates of a search and orders them by both.
 
-    def __init__(self, load: LoadEmbedders, *, seconds: float) -> None:
+    With an index of vectors it also adds sessions that share no word with the query.
+    """
+
+    def __init__(self, load: LoadEmbedders, *, seconds: float, open_index: OpenIndex = lambda _: None) -> None:
         """`load` may raise EmbedderError; `seconds` is the deadline of one search."""
         self._load = load
+        self._open_index = open_index
         self._seconds = seconds
         self._remembered: dict[str, OrderedDict[tuple[int, int], Vectors]] = {}
 
     def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored:
-        first = list(found.found[:_MAX_CANDIDATES])
-        if query.exact or len(query.terms) < _MIN_TERMS or len(first) < 2:
+        if query.exact or len(query.terms) < _MIN_TERMS:
             return Rescored(found)
         search = _MeaningSearch(query, context, time.monotonic() + self._seconds)
         try:
-            embedders = [embedder for embedder in self._load() if understands(embedder, query.text)]
-            likeness = [self._likeness(embedder, search, first) for embedder in embedders]
+            return Rescored(self._rescore(search, found))
         except MemorandaError as error:
             _log.warning("Meaning was not considered: %s", error)
             return Rescored(found, f"Ranked by words only: {error}")
-        if not likeness:
-            return Rescored(found)
-        return Rescored(replace(found, found=[*_rank(first, likeness), *found.found[_MAX_CANDIDATES:]]))
 
-    def _likeness(self, embedder: Embedder, search: "_MeaningSearch", candidates: list[Candidate]) -> dict[str, float]:
+    def _rescore(self, search: "_MeaningSearch", found: Candidates) -> Candidates:
+        first, rest = list(found.found[:_MAX_CANDIDATES]), found.found[_MAX_CANDIDATES:]
+        embedders = [embedder for embedder in self._load() if understands(embedder, search.query.text)]
+        with ExitStack() as stack:
+            compared = [self._compare(embedder, search, stack) for embedder in embedders]
+            added = _find_more(compared, search, {candidate.session_id for candidate in found.found})
+            if not compared or len(first) + len(added) < (1 if added else 2):
+                return found
+            likeness = [self._likeness(comparison, search, [*first, *added]) for comparison in compared]
+        return replace(
+            found,
+            found=[*_rank([*first, *added], likeness), *rest],
+            how=found.how if first else guidance.BY_MEANING,
+            sessions=found.sessions + len(added),
+        )
+
+    def _compare(self, embedder: Embedder, search: "_MeaningSearch", stack: ExitStack) -> _Comparison:
+        text, timeout = search.query.text, search.time_left()
+        wanted = embedder.embed_query(text, search.rarity, timeout=timeout, user=search.user)
+        index = self._open_index(embedder)
+        return _Comparison(embedder, wanted, None if index is None else stack.enter_context(index.reading()))
+
+    def _likeness(
+        self, comparison: _Comparison, search: "_MeaningSearch", candidates: list[Candidate]
+    ) -> dict[str, float]:
         """How alike the query and each session are."""
-        wanted = embedder.embed_query(search.query.text, search.rarity, timeout=search.time_left(), user=search.user)
-        texts = search.texts(candidates, whole=embedder.is_fast)
+        embedder, wanted, reader = comparison
+        # A session that only repeats the question is most alike to it, and says least.
+        names = [candidate.session_id for candidate in candidates if not candidate.asked]
+        known = {} if reader is None else reader.session_likeness(wanted, names, search.context.filters)
+        others = [one for one in candidates if one.session_id not in known and not one.asked]
+        texts = search.texts(others, whole=embedder.is_fast)
         vectors = self._vectors(embedder, search, [text for some in texts.values() for text in some])
-        return {
-            session_id: session_likeness([float(vectors[text.id] @ wanted[0]) for text in some])
-            for session_id, some in texts.items()
-        }
+        for session_id, some in texts.items():
+            known[session_id] = [float(vectors[text.id] @ wanted[0]) for text in some]
+        return {session_id: session_likeness(values) for session_id, values in known.items()}
 
     def _vectors(
         self, embedder: Embedder, search: "_MeaningSearch", texts: Sequence[MessageText]
@@ -80,14 +121,38 @@ class MeaningRescorer:
         found = {key[0]: remembered[key] for key in keys if key in remembered}
         missing = [number for number, key in enumerate(keys) if key[0] not in found]
         if missing:
-            new = embedder.embed(
-                [texts[number].text for number in missing], timeout=search.time_left(), user=search.user
-            )
+            new_texts = [texts[number].text for number in missing]
+            new = embedder.embed(new_texts, timeout=search.time_left(), user=search.user)
             for row, number in enumerate(missing):
                 found[texts[number].id] = remembered[keys[number]] = new[row]
         while len(remembered) > _MAX_REMEMBERED:
             remembered.popitem(last=False)
         return found
+
+
+def _find_more(compared: Sequence[_Comparison], search: "_MeaningSearch", known: Set[str]) -> list[Candidate]:
+    """The sessions that are alike to the query and share no word with it, by their best message."""
+    best: dict[str, VectorMatch] = {}
+    for comparison in compared:
+        if comparison.reader is not None:
+            search.time_left()
+            for match in comparison.reader.search(comparison.wanted, search.context.filters, _MAX_MATCHES):
+                if match.likeness >= comparison.embedder.min_likeness and match.session_id not in known:
+                    best.setdefault(match.session_id, match)
+    return [
+        Candidate(
+            session_id=match.session_id,
+            conversation_id=match.conversation_id,
+            source=match.source,
+            message_id=match.message,
+            role="user" if match.role == USER else "assistant",
+            time=match.time,
+            score=0.0,
+            signals={},
+            matches=1,
+        )
+        for match in best.values()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +196,6 @@ class _MeaningSearch:
         best = {} if whole else read_best(reader, candidates, filters)
         for candidate in candidates:
             self.time_left()
-            if candidate.asked:
-                # It only repeats the question, so nothing is more alike, and nothing says less.
-                continue
             texts: Iterable[MessageText] = (
                 read_session(reader, candidate, filters)
                 if whole
@@ -153,7 +215,7 @@ def session_likeness(values: Sequence[float]) -> float:
 
 
 def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, float]]) -> list[Candidate]:
-    unit = max(candidate.score for candidate in candidates)
+    unit = max(candidate.score for candidate in candidates) or 1.0
     ranked = []
     for candidate in candidates:
         alike = sum(values.get(candidate.session_id, 0.0) for values in likeness) / len(likeness)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoranda.recall.semantic.embedder import INSTALL_ONNX, NO_TIMEOUT, EmbedderError, Rarity
+from memoranda.recall.semantic.embedder import INSTALL_ONNX, MIN_LIKENESS, NO_TIMEOUT, EmbedderError, Rarity
 
 if TYPE_CHECKING:
     from memoranda.recall.semantic.embedder import Vectors
@@ -77,6 +77,7 @@ class OnnxEmbedder:
     """Embeds texts with a sentence encoder."""
 
     is_fast = False
+    min_likeness = MIN_LIKENESS
 
     def __init__(self, path: Path) -> None:
         self._model = OnnxModel(path, MAX_TOKENS)

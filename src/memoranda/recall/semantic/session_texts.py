@@ -12,7 +12,7 @@ from memoranda.sessions.feed import FeedMessage
 # Of a very long session, its first messages are read, and those that follow its best message.
 _MAX_MESSAGES = 300
 _AFTER_BEST = 60
-_MAX_CHARS = 4_000
+MAX_CHARS = 4_000
 
 
 class MessageText(NamedTuple):
@@ -44,7 +44,7 @@ def conversation_texts(messages: Iterable[FeedMessage], filters: Filters) -> Ite
         if _is_visible(message, filters):
             words = searchable_text(message)
             if words.kind in (USER, ASSISTANT) and words.text.strip():
-                yield MessageText(message.id, words.text[:_MAX_CHARS])
+                yield MessageText(message.id, words.text[:MAX_CHARS])
 
 
 def _is_visible(message: FeedMessage, filters: Filters) -> bool:

@@ -20,7 +20,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoranda.recall.semantic.embedder import INSTALL, NO_TIMEOUT, EmbedderError, Rarity
+from memoranda.recall.semantic.embedder import INSTALL, MIN_LIKENESS, NO_TIMEOUT, EmbedderError, Rarity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,7 @@ class StaticVectors:
     name = f"{NAME}-l2-supercat-256"
     dimensions = _DIMENSIONS
     is_fast = True
+    min_likeness = MIN_LIKENESS
     is_multilingual = False
 
     def __init__(self, root: Path) -> None:
