@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.recall.dates import TimeRange, date_closeness, time_ranges
 from memoranda.recall.query import Perspective, find_perspective
-from memoranda.recall.ranking import AdjacentTerms, RankingContext, TermMatches, rank, rank_messages
+from memoranda.recall.ranking import rank, rank_messages
+from memoranda.recall.term_matches import AdjacentTerms, RankingContext, TermMatches
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -154,3 +155,29 @@ def test_dates_are_read() -> None:
     for text in ("31 February 2022", "may I ask", "version 2022-99-99", "9999 days ago", "the last word"):
         assert time_ranges(text, NOW) == []
     assert date_closeness([ago], NOW + 300 * DAY) == 0.0
+
+
+def test_a_related_word_counts_less_than_the_typed_one() -> None:
+    """A message with a related word ranks below one with the typed word, and above one without either."""
+    other = term(said(1, 0), said(2, 0), said(3, 0))
+    typed = replace(term(said(1, 0)), group="car")
+    related = replace(term(said(2, 0)), group="car", typed=False, closeness=0.8)
+    assert order(other, typed, related) == [1, 2, 3]
+
+
+def test_a_related_word_adds_nothing_to_the_typed_one() -> None:
+    """A message with both words scores like one with the typed word: they say the same."""
+    typed = replace(term(said(1, 0), said(2, 0)), group="car")
+    related = replace(term(said(2, 0)), group="car", typed=False, closeness=0.8)
+    first, second = rank([typed, related], (), SIZE, ANYONE)
+    assert first.signals["message"] == second.signals["message"]
+    assert (first.own, first.signals["coverage"]) == (0b1, 1.0)
+
+
+def test_a_bonus_counts_as_a_share_of_the_typed_terms() -> None:
+    """A standing instruction ranks higher by its bonus, however often such messages occur."""
+    typed = term(said(1, 0), said(2, 0))
+    bonus = TermMatches([said(1, 0)], 5_000, typed=False, bonus=0.2)
+    first, second = rank([typed, bonus], (), SIZE, ANYONE)
+    assert (first.session, round(first.signals["standing"], 3), second.session) == (1, 0.2, 2)
+    assert "standing" not in second.signals

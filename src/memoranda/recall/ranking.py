@@ -10,16 +10,16 @@ plateau: see benchmarks/README.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from math import exp2, log
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
-from memoranda.recall.dates import TimeRange, date_closeness
-from memoranda.recall.query import Perspective
+from memoranda.recall.dates import date_closeness
+from memoranda.recall.query import Perspective, Term
+from memoranda.recall.term_matches import AdjacentTerms, RankingContext, SessionScore, TermMatches
 
 Sort = Literal["newest", "oldest"]
 
@@ -41,6 +41,8 @@ DATE = 0.5
 RECENCY = 0.1
 # How much of the score of its session a single message earns.
 SESSION_SHARE = 0.2
+# How much of the weight of a typed word the words have that are related to it, times their closeness.
+RELATED = 0.4
 
 # The shares of a session's best messages; further messages do not count.
 _SHARES = tuple(NEXT_BEST**number for number in range(3))
@@ -51,51 +53,6 @@ _MIN_SHARE_OF_BEST = 0.5
 _HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
 _session_of = itemgetter(1)
-
-
-@dataclass(frozen=True, slots=True)
-class TermMatches:
-    """The postings of one term. `frequency` also counts matches that were not fetched."""
-
-    postings: list[Posting]
-    frequency: int
-    framing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AdjacentTerms:
-    """The postings in which two terms are neighbours; `terms` are their numbers."""
-
-    terms: tuple[int, ...]
-    postings: list[Posting]
-
-
-@dataclass(frozen=True, slots=True)
-class RankingContext:
-    """What a query asks for besides its words."""
-
-    perspective: Perspective
-    time_ranges: Sequence[TimeRange]
-    now: float
-
-
-class SessionScore(NamedTuple):
-    """The score of a session and its reasons. Terms are bits, in their order."""
-
-    session: int
-    score: float
-    best: Posting
-    own: int
-    """The terms in its best message."""
-    near: int
-    """The terms of the message that has most of them together with its neighbours."""
-    whole: int
-    matches: int
-    signals: Mapping[str, float]
-    asked: int = 0
-    """If the session only repeats the question: how many sessions do."""
-    repeated: int = 0
-    """How many later sessions repeat one of its messages."""
 
 
 class _MessageScore(NamedTuple):
@@ -145,6 +102,12 @@ def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
     return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
 
 
+def occurring_share(matches: Iterable[TermMatches], absent: Iterable[Term], size: IndexSize) -> float:
+    """How much of the weight of the terms occurs anywhere."""
+    occurs = sum(term_weight(match.frequency, size.messages, framing=match.framing) for match in matches)
+    return occurs / (occurs + sum(term_weight(0, size.messages, framing=term.framing) for term in absent) or 1.0)
+
+
 def sessions_by_time(rows: list[Posting], sort: Sort, scored: Sequence[SessionScore] = ()) -> list[SessionScore]:
     """Each session by its newest or oldest row, with the score and signals that it has in `scored`."""
     first: dict[int, Posting] = {}
@@ -184,22 +147,23 @@ class _Ranker:
         max_sessions: int | None = _MAX_SESSIONS,
     ) -> None:
         self._context, self._size = context, size
-        self._weights = [term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
-        self._total = sum(self._weights) or 1.0
+        weights = [term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
+        self._weights, self._total = _weigh_added(matches, weights)
         self._counts = [Counter(map(_session_of, match.postings)) for match in matches]
-        self._session_weights = [
+        weights = [
             (FRAMING if match.framing else 1.0)
             * _rarity(len(counts) * match.frequency / max(1, len(match.postings)), size.sessions)
             for match, counts in zip(matches, self._counts, strict=True)
         ]
-        self._session_total = sum(self._session_weights) or 1.0
-        self._values = _MaskValues([worth / self._total for worth in self._weights])
-        self._everything = (1 << len(self._weights)) - 1
+        self._session_weights, self._session_total = _weigh_added(matches, weights)
+        self._values = _MaskValues([worth / self._total for worth in self._weights], [m.group for m in matches])
+        self._bonuses = {number for number, match in enumerate(matches) if match.bonus}
+        self._typed = sum(1 << number for number, match in enumerate(matches) if match.typed)
         self._weight_of = _LengthWeights(size, context.perspective)
         self._numbers = _TermNumbers()
         sessions = self._promising_sessions(max_sessions)
         self._masks, self._rows = _term_masks(matches, sessions)
-        self._side_by_side = self._bonuses(pairs, sessions)
+        self._side_by_side = self._weigh_pairs(pairs, sessions)
 
     def scores(self) -> list[SessionScore]:
         by_session: dict[int, list[_MessageScore]] = {}
@@ -243,7 +207,7 @@ class _Ranker:
         # Among equals the newer comes first: Counter keeps the order of the postings.
         return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:limit])
 
-    def _bonuses(self, pairs: Sequence[AdjacentTerms], sessions: Collection[int]) -> dict[int, float]:
+    def _weigh_pairs(self, pairs: Sequence[AdjacentTerms], sessions: Collection[int]) -> dict[int, float]:
         bonuses: dict[int, float] = {}
         for pair in pairs:
             worth = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
@@ -264,13 +228,13 @@ class _Ranker:
         seen = mask
         get = masks.get
         # Usually the neighbours add nothing, and they never add to a message that has all terms.
-        further = mask != self._everything and (
+        further = ~mask & self._typed and (
             (get(key - 1, 0) | get(key + 1, 0) | get(key - 2, 0) | get(key + 2, 0)) & ~mask
         )
         for offset, share in _NEIGHBOURS if further else ():
             new = get(key + offset, 0) & ~seen
             if new:
-                worth = values[new] * share
+                worth = (values[seen | new] - values[seen]) * share
                 covered += worth
                 around += worth * self._weight_of[rows[key + offset][3:5]]
                 seen |= new
@@ -299,20 +263,30 @@ class _Ranker:
             session,
             (messages + conversation) * lift * recency,
             best.row,
-            best.mask,
-            near,
-            whole,
+            best.mask & self._typed,
+            near & self._typed,
+            whole & self._typed,
             len(scored) - titles,
             {
                 "message": best.own,
                 "neighbours": best.around,
                 "further_messages": messages - best.score,
                 "conversation": conversation,
-                "coverage": self._values[whole],
+                "coverage": self._values[whole & self._typed],
                 "date": lift,
                 "recency": recency,
-            },
+            }
+            | self._added_signals(best.mask),
         )
+
+    def _added_signals(self, mask: int) -> dict[str, float]:
+        """How much related words and a standing instruction add to the best message, if they add anything."""
+        typed = mask & self._typed
+        if mask == typed:
+            return {}
+        related = sum(1 << number for number in self._numbers[mask] if number not in self._bonuses)
+        added = {"related": self._values[related] - self._values[typed], "standing": self._values[mask ^ related]}
+        return {name: value for name, value in added.items() if value}
 
     def _recency(self, row: Posting) -> float:
         age = max(0.0, self._context.now - row[5])
@@ -329,6 +303,18 @@ class _Ranker:
             if amount:
                 total += worth * amount * (SATURATION + 1) / (amount + SATURATION)
         return total / self._session_total
+
+
+def _weigh_added(matches: Sequence[TermMatches], weights: list[float]) -> tuple[list[float], float]:
+    """The weights, lower for what was not typed, and the sum of those of typed terms."""
+    typed = {match.group: weight for match, weight in zip(matches, weights, strict=True) if match.typed}
+    total = sum(weight for match, weight in zip(matches, weights, strict=True) if match.typed) or 1.0
+    return [
+        weight
+        if match.typed
+        else match.bonus * total or RELATED * match.closeness * min(weight, typed.get(match.group, weight))
+        for match, weight in zip(matches, weights, strict=True)
+    ], total
 
 
 def _rarity(frequency: float, documents: int) -> float:
@@ -356,12 +342,17 @@ def _term_masks(matches: Sequence[TermMatches], sessions: Collection[int]) -> tu
 class _MaskValues(dict[int, float]):
     """The weight of each set of terms, computed when first asked for: the same sets occur often."""
 
-    def __init__(self, weights: list[float]) -> None:
+    def __init__(self, weights: list[float], groups: list[str]) -> None:
         super().__init__({0: 0.0})
         self._weights = weights
+        self._groups = [group or str(number) for number, group in enumerate(groups)]
 
     def __missing__(self, mask: int) -> float:
-        self[mask] = worth = sum(weight for number, weight in enumerate(self._weights) if mask >> number & 1)
+        best: dict[str, float] = {}
+        for number, weight in enumerate(self._weights):
+            if mask >> number & 1 and weight > best.get(self._groups[number], 0.0):
+                best[self._groups[number]] = weight
+        self[mask] = worth = sum(best.values())
         return worth
 
 

@@ -9,7 +9,7 @@ other messages.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from operator import itemgetter
 from types import MappingProxyType
@@ -22,8 +22,8 @@ from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import is_single_character, is_unspaced, tokenize
 from memoranda.recall import ranking
 from memoranda.recall.query import FRAMING, Query, Term, is_question
-from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.recall.repeated_texts import count_sessions, find_repetitions, sequences
+from memoranda.recall.term_matches import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.sessions.feed import FeedMessage
 
 # A repeated question is not much longer than the query, and shares this many words.
@@ -163,8 +163,8 @@ class RepeatedQuestions:
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
-        *,
         terms: Sequence[Term] = (),
+        *,
         every: bool = False,
     ) -> RankedSessions:
         """Like `ranking.rank`, with one session for all repetitions of a question, and without repeated texts.
@@ -179,7 +179,8 @@ class RepeatedQuestions:
             found = rank(asking, copies)
         if not self.enabled or len(found.scores) < 2:
             return found
-        repeated = find_repetitions(self.reader, found.scores, matches, {row.session for row in copies})
+        typed = [match for match in matches if match.typed]
+        repeated = find_repetitions(self.reader, found.scores, typed, {row.session for row in copies})
         return rank(asking, copies, repeated) if repeated else found
 
     def _rank_without(
@@ -357,12 +358,12 @@ def _remove(
     for match in matches:
         rows = [row for row in match.postings if row[1] not in sessions or (row[1], row[2]) not in turns]
         removed.append(len(match.postings) - len(rows))
-        kept.append(TermMatches(rows, max(len(rows), match.frequency - removed[-1]), match.framing))
+        kept.append(replace(match, postings=rows, frequency=max(len(rows), match.frequency - removed[-1])))
     return kept, tuple(removed)
 
 
 def _only(match: TermMatches, sessions: Collection[int]) -> TermMatches:
-    return TermMatches([row for row in match.postings if row[1] in sessions], match.frequency, match.framing)
+    return replace(match, postings=[row for row in match.postings if row[1] in sessions])
 
 
 def _renumber(

@@ -14,7 +14,7 @@ from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting
 from memoranda.index.reader import IndexReader
 from memoranda.index.tokenizer import tokenize
-from memoranda.recall.ranking import SessionScore, TermMatches
+from memoranda.recall.term_matches import SessionScore, TermMatches
 
 # A text repeats another if it has this much of the shorter one's sequences, and that is not very short.
 _MIN_SHARED = 0.6

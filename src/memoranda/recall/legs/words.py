@@ -6,7 +6,7 @@ are meant literally and are relaxed only if they find nothing; what is excluded 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
@@ -14,11 +14,12 @@ from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, P
 from memoranda.index.reader import IndexReader
 from memoranda.recall import guidance, ranking
 from memoranda.recall.dates import may_name_date, time_ranges
+from memoranda.recall.legs.added_terms import AddedTerms
 from memoranda.recall.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.recall.query import Part, Query, Term, find_perspective
-from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.recall.repeated_questions import RepeatedQuestions
 from memoranda.recall.speakers import prefer_named_speakers
+from memoranda.recall.term_matches import AdjacentTerms, RankingContext, SessionScore, TermMatches
 
 _session_of = itemgetter(1)
 
@@ -257,13 +258,15 @@ class _WordSearch:
         """Ranks sessions by whole parts, each fetched by itself."""
         terms = [Term(part.text, part.pattern) for part in parts]
         found = self._fetcher.parts(terms)
-        return self._rank(self._fetcher, terms, found, [term for term in terms if term not in found], ())
+        return self._rank(self._fetcher, terms, found, [term for term in terms if term not in found], (), {})
 
     def _rank_terms(self, fetcher: "_Fetcher") -> _Ranked:
         terms = self._query.terms
         found, absent = fetcher.terms(terms)
         adjacent = fetcher.adjacent([term for term in terms if term in found])
-        return self._rank(fetcher, terms, found, absent, adjacent)
+        added = AddedTerms(self._query.text, fetcher.filters, self._reader, fetcher.postings)
+        more = added.find(found, absent) if self._query.question else {}
+        return self._rank(fetcher, terms, found, absent, adjacent, more)
 
     def _rank(
         self,
@@ -272,20 +275,17 @@ class _WordSearch:
         found: Mapping[Term, TermMatches],
         absent: Sequence[Term],
         adjacent: Sequence[AdjacentTerms],
+        added: Mapping[Term, TermMatches],
     ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matches = [found[term] for term in kept]
-        ranked = self._questions.rank(matches, adjacent, self._size, self._ranking, terms=kept, every=fetcher.thorough)
+        ranked = self._questions.rank(
+            [*matches, *added.values()], adjacent, self._size, self._ranking, [*kept, *added], every=fetcher.thorough
+        )
         sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
-        texts, share = tuple(term.text for term in kept), self._share(found.values(), absent)
+        texts, share = tuple(term.text for term in kept), ranking.occurring_share(found.values(), absent, self._size)
         self._asked |= Counter(dict(zip(texts, ranked.asked, strict=False)))
         return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms))
-
-    def _share(self, matches: Iterable[TermMatches], absent: Sequence[Term]) -> float:
-        """How much of the weight of the terms occurs anywhere."""
-        messages = self._size.messages
-        occurs = sum(ranking.term_weight(match.frequency, messages, framing=match.framing) for match in matches)
-        return occurs / (occurs + sum(ranking.term_weight(0, messages, framing=term.framing) for term in absent) or 1.0)
 
 
 @dataclass(slots=True)
@@ -369,7 +369,7 @@ class _Fetcher:
                 expected += count
                 leading.append(pattern)
             if rows:
-                found[term] = TermMatches(rows, max(count, len(rows)), term.framing)
+                found[term] = TermMatches(rows, max(count, len(rows)), term.framing, term.token)
             elif not only_with_rarer:
                 absent.append(term)
         return found, absent

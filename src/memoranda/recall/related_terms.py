@@ -1,0 +1,43 @@
+"""Adds words that are related to those of a query: synonyms, members of a class, words that are close in meaning.
+
+A related word stands for the typed one in messages that lack it, with a fraction of its weight; `ranking` says how
+much. It finds the message about chess for a question about board games. Words that occur nowhere are skipped.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from memoranda.index.postings import Pattern, Word
+from memoranda.index.related_words import related_words
+from memoranda.recall.query import Term
+
+# How many related words a typed one gets, and how close they must be.
+_MAX_PER_TERM = 3
+_MIN_CLOSENESS = 0.8
+
+
+class RelatedTerm(NamedTuple):
+    """A term for a related word, the token of the typed term, and how close the two are: above 0, below 1."""
+
+    term: Term
+    typed: str
+    closeness: float
+
+
+def related_terms(terms: Sequence[Term], occurs: Callable[[Pattern], object]) -> list[RelatedTerm]:
+    """The words related to the terms that occur, closest first for each term; none for framing words and phrases."""
+    typed = {term.token for term in terms}
+    found: dict[str, RelatedTerm] = {}
+    for term in terms:
+        if term.framing or not isinstance(term.pattern, Word):
+            continue
+        count = 0
+        for word, closeness in related_words(term.token).items():
+            if count == _MAX_PER_TERM or closeness < _MIN_CLOSENESS:
+                break
+            if word in typed or not occurs(Word(word)):
+                continue
+            count += 1
+            if word not in found or found[word].closeness < closeness:
+                found[word] = RelatedTerm(Term(word, Word(word), word), term.token, closeness)
+    return list(found.values())
