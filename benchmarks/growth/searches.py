@@ -35,7 +35,7 @@ def measure_searches(program: Installed, corpus: str, messages: int, plan: Plan,
     empty = [search.kind for search, sessions in zip(searches, found, strict=True) if not sessions]
     for kind in dict.fromkeys(empty):
         report(f"{program.name} found nothing for {empty.count(kind)} searches of the kind {kind!r}.")
-    return _hits(searches, found, plan) | _costs(searches, [median(calls) for calls in costs]) | {"rss, MB": rss}
+    return _hits(searches, found, plan) | _costs(searches, [median(calls) for calls in costs], found) | {"rss, MB": rss}
 
 
 def _in_parts(searches: list[SearchText]) -> Iterator[list[SearchText]]:
@@ -59,9 +59,13 @@ def _hits(searches: list[SearchText], found: list[list[str]], plan: Plan) -> Fig
     return figures
 
 
-def _costs(searches: list[SearchText], costs: list[float]) -> Figures:
+def _costs(searches: list[SearchText], costs: list[float], found: list[list[str]]) -> Figures:
+    """Return percentiles by kind, except of a kind for which a program mostly finds nothing."""
     figures: Figures = {}
     for kind in KINDS:
+        answered = [bool(sessions) for search, sessions in zip(searches, found, strict=True) if search.kind == kind]
+        if 2 * sum(answered) < len(answered):
+            continue
         values = [1000 * cost for search, cost in zip(searches, costs, strict=True) if search.kind == kind]
         figures[f"{kind}, p50, ms"] = median(values)
         figures[f"{kind}, p95, ms"] = quantiles(values, n=100, method="inclusive")[94]
