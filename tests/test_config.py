@@ -53,7 +53,9 @@ OTHER_VALUES = {
     "sessions.turn_wait": 2.5, "agent.keep_interrupted": False, "search.summarize": True,
     "search.summary_model": "small", "search.semantic": True, "search.semantic_model": ("onnx:/m", "wordllama"),
     "search.semantic_url": "http://localhost:1/v1", "search.semantic_api_key_env": "KEY",
-    "search.semantic_seconds": 0.4, "search.semantic_index": True,
+    "search.semantic_seconds": 0.4, "search.semantic_index": True, "search.rerank": "model",
+    "search.rerank_model": "r", "search.rerank_seconds": 3.0, "search.expand": True, "search.expand_model": "e",
+    "search.expand_seconds": 4.0,
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from memoranda import config
@@ -22,6 +23,7 @@ from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
 from memoranda.support.home import Home, decode_user_id, index_path
+from memoranda.support.vector_paths import remove_file, vector_files
 
 
 def examine(home: Home) -> Iterator[HealthIssue]:
@@ -47,6 +49,7 @@ def examine(home: Home) -> Iterator[HealthIssue]:
     yield from skill_health.check(home.skills(), loaded.skills)
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
     yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
+    yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
     yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
@@ -78,6 +81,20 @@ def _check_index(path: Path) -> Iterator[HealthIssue]:
         return
     for issue in issues:
         yield replace(issue, repair=lambda: _rebuild_index(path))
+
+
+def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
+    """Check that the embedders and the reranker in the settings are installed; calls no service."""
+    settings = loaded.recall
+    if settings.semantic or settings.rerank:
+        from memoranda.recall.semantic.health import check  # noqa: PLC0415
+
+        yield from check(home.config_file, settings)
+    keeps_vectors = settings.semantic and settings.semantic_index
+    for path in () if keeps_vectors else vector_files(home.state_db):
+        yield HealthIssue(
+            "warning", path, "has vectors that nothing keeps up to date", "delete it", partial(remove_file, path)
+        )
 
 
 def _rebuild_index(path: Path) -> None:

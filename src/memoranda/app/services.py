@@ -26,7 +26,7 @@ from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
-    from memoranda.app.semantic_search import SemanticSearch
+    from memoranda.app.search_extras import SearchExtras
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.recall.summaries import Summarize
     from memoranda.recall.summary_writer import SummaryWriter
@@ -53,7 +53,7 @@ class HomeServices:
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
         self._ledger: Ledger | None = None
-        self.semantic: SemanticSearch | None = None
+        self.search_extras: SearchExtras | None = None
         self._redactor: Redactor | None = None
         self._closed = False
 
@@ -86,7 +86,7 @@ class HomeServices:
             if view is None:
                 if self._db is None:
                     self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
-                    self._rank_by_meaning(self._db)
+                    self._add_search_extras(self._db)
                 if len(self._views) >= _MAX_VIEWS:
                     self._views.clear()
                 view = self._views[user] = self._db.scoped(Scope.of(user))
@@ -210,20 +210,28 @@ class HomeServices:
             external.close()
         with self._opening:
             self._closed = True
-            if self.semantic is not None:
-                self.semantic.close()
+            if self.search_extras is not None:
+                self.search_extras.close()
             if self._db is not None:
                 self._db.close()
                 self._db = None
                 self._views.clear()
 
-    def _rank_by_meaning(self, db: "SessionDB") -> None:
-        if self.config.recall.semantic:
-            from memoranda.app.semantic_search import SemanticSearch
+    def expand_searches(self) -> None:
+        """Let a model suggest further words for the searches of this object, whatever the settings say."""
+        self.config = replace(self.config, recall=replace(self.config.recall, expand=True))
+        if self._db is not None:
+            self._add_search_extras(self._db)
 
-            self.semantic = SemanticSearch(self.config.recall, lambda: config.credentials(self.home), self._get_ledger)
-            self.semantic.attach(db)
-        if not (self.config.recall.semantic and self.config.recall.semantic_index):
+    def _add_search_extras(self, db: "SessionDB") -> None:
+        settings = self.config.recall
+        if settings.semantic or settings.rerank or settings.expand:
+            from memoranda.app.search_extras import SearchExtras
+
+            is_first = self.search_extras is None
+            self.search_extras = SearchExtras(self.home, self.config, self._get_ledger)
+            self.search_extras.attach(db, follow=is_first)
+        if not (settings.semantic and settings.semantic_index):
             from memoranda.support.vector_paths import remove_vectors
 
             # Nothing would remove deleted messages from them.

@@ -30,6 +30,7 @@ _COMMANDS = {
     "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
+    "semantic": ("memoranda.cli.semantic", "Search by meaning as well: see what it uses, build its index."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
     "eval": ("memoranda.cli.evaluation", "Measure models on your own conversations."),
     "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),

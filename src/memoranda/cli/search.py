@@ -63,12 +63,15 @@ _MESSAGE_INDENT = 15
     default=None,
     help="Let a model summarize each conversation for this query; search.summarize does so always.",
 )
+@click.option(
+    "--expand", is_flag=True, help="Let a model suggest further words to search for; search.expand does so always."
+)
 @click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
 @project_option
 @since_option
 @until_option
 @memory_options
-def command(words: tuple[str, ...], summary: bool | None, **options: Any) -> None:
+def command(words: tuple[str, ...], summary: bool | None, expand: bool, **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
     if not " ".join(words).strip():
@@ -77,6 +80,8 @@ def command(words: tuple[str, ...], summary: bool | None, **options: Any) -> Non
     for name, value in options.items():
         arguments[_ARGUMENT_NAMES.get(name, name)] = list(value) or None if isinstance(value, tuple) else value
     with open_home(invocation) as memory:
+        if expand:
+            memory.services.expand_searches()
         db = memory.sessions
         _catch_up(db, invocation)
         wants_summaries = memory.config.recall.summarize if summary is None else summary
@@ -167,6 +172,8 @@ def _format_ranking(why: dict[str, Any]) -> str:
     """Describes how the results are ordered, which terms were searched, and with which filters."""
     filters = [f"{name.replace('_', ' ')} {_join_values(value)}" for name, value in why["filters"].items()]
     parts = [why["order"], f"searched for: {_join_values(why['terms']) or 'nothing'}"]
+    if why.get("expanded"):
+        parts.append(f"and for what a model suggests: {_join_values(why['expanded'])}")
     return terminal_line("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
 
 

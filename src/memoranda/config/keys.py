@@ -247,6 +247,16 @@ KEYS = (
         "Store the vectors of all messages in a file, so that a search also finds what shares no word with it."),
     Key("search.semantic_seconds", "seconds, more than 0", _parse_seconds,
         "The longest that a search waits for meanings before it ranks by words only."),
+    Key("search.rerank", "onnx:DIRECTORY, model, or nothing", _parse_name,
+        "What compares the query with the first results one by one: a cross-encoder, or a chat model."),
+    Key("search.rerank_model", "a model's name, or nothing", _parse_name,
+        "The chat model that does so, at the same service as model.name; if empty, that model."),
+    Key("search.rerank_seconds", "seconds, more than 0", _parse_seconds, "The longest that a search waits for it."),
+    Key("search.expand", "true or false", _parse_flag,
+        "Let a chat model suggest further words for every query; 'memoranda search --expand' does so once."),
+    Key("search.expand_model", "a model's name, or nothing", _parse_name,
+        "The chat model that suggests them, at the same service as model.name; if empty, that model."),
+    Key("search.expand_seconds", "seconds, more than 0", _parse_seconds, "The longest that a search waits for it."),
 )  # fmt: skip
 
 

@@ -68,6 +68,8 @@ class SearchResult:
     """Whether worse matches exist that no limit would list."""
     asked: Mapping[str, int] = field(default_factory=dict)
     """How many messages have a term only because they repeat the question, by the term's text."""
+    expanded: tuple[str, ...] = ()
+    """The words that a model suggested in addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Search:
                 note,
                 any(_count_sessions(candidates) < candidates.sessions for candidates in passes),
                 first.asked,
+                first.expanded,
             )
 
     def messages(

@@ -13,6 +13,10 @@ class RecallSettings:
     `semantic_model` are the embedders of search by meaning: `wordllama`, `onnx:DIRECTORY`, `endpoint:MODEL`. The last
     needs `semantic_url`, and its key is in the variable `semantic_api_key_env`. `semantic_seconds` limits how long a
     search waits for them. `semantic_index` stores the vectors of all messages in a file.
+
+    `rerank` compares the query with the first results one by one: `onnx:DIRECTORY` of a cross-encoder, or `model`, a
+    chat model. With `expand` a chat model suggests further words for every query. Both models are at the service of
+    the configured model; if their names are empty, that model itself.
     """
 
     answer_chars: int = 16_000
@@ -27,3 +31,9 @@ class RecallSettings:
     semantic_api_key_env: str = "OPENAI_API_KEY"
     semantic_seconds: float = 2.0
     semantic_index: bool = False
+    rerank: str = ""
+    rerank_model: str = ""
+    rerank_seconds: float = 10.0
+    expand: bool = False
+    expand_model: str = ""
+    expand_seconds: float = 10.0

@@ -251,6 +251,8 @@ def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> 
             "terms": echo_list(found.terms, _MAX_TERMS_CHARS),
             "filters": _describe(filters),
         }
+        if found.expanded:
+            answer["why"]["expanded"] = echo_list(found.expanded, _MAX_TERMS_CHARS)
     return answer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda import config
-from memoranda.app.semantic_search import open_semantic_search
+from memoranda.app.search_extras import open_search_extras
 from memoranda.index.postings import Filters
 from memoranda.recall.semantic.embedder import EmbedderError
 from memoranda.recall.semantic.endpoint_embedder import read_vectors
@@ -39,9 +39,10 @@ def server() -> Iterator[ScriptedServer]:
 
 
 def _search(home: Home, url: str) -> Any:
+    config.set_value(home, "search.semantic", "on")
     config.set_value(home, "search.semantic_model", "endpoint:small")
     config.set_value(home, "search.semantic_url", url)
-    with open_semantic_search(home, config.load(home)) as semantic, SessionDB(home.state_db) as db:
+    with open_search_extras(home, config.load(home)) as semantic, SessionDB(home.state_db) as db:
         db.rescore_with(semantic.rescorers)
         return db.find("where is the garden hose kept?", Filters(db.scope), limit=5)
 

@@ -239,8 +239,8 @@ def test_a_deleted_conversation_leaves_a_home_with_its_vectors(tmp_path: Path) -
     config.set_value(home, "search.semantic_index", "on")
     with memoranda.open(home.root) as memory:
         _fill(memory.sessions)
-        assert memory.services.semantic is not None
-        (index,) = memory.services.semantic.indexes()
+        assert memory.services.search_extras is not None
+        (index,) = memory.services.search_extras.indexes()
         index.catch_up()
         stored = _stored_vectors(index.path)
     answer = CliRunner().invoke(command, ["--home", str(home.root), "sessions", "delete", "s0", "--yes"])
@@ -256,8 +256,8 @@ def test_vectors_do_not_outlive_the_setting(tmp_path: Path) -> None:
     config.set_value(home, "search.semantic_index", "on")
     with memoranda.open(home.root) as memory:
         _fill(memory.sessions)
-        assert memory.services.semantic is not None
-        memory.services.semantic.indexes()[0].catch_up()
+        assert memory.services.search_extras is not None
+        memory.services.search_extras.indexes()[0].catch_up()
     assert vector_files(home.state_db)
     config.set_value(home, "search.semantic_index", "off")
     with memoranda.open(home.root) as memory:
@@ -284,8 +284,8 @@ def test_a_home_builds_it_in_the_background(tmp_path: Path) -> None:
     with memoranda.open(home.root) as memory:
         _fill(memory.sessions)
         memory.sessions.append_message("s0", "user", "Our dog chased two cats.")
-        assert memory.services.semantic is not None
-        (index,) = memory.services.semantic.indexes()
+        assert memory.services.search_extras is not None
+        (index,) = memory.services.search_extras.indexes()
         deadline = time.monotonic() + GIVE_UP
         while not index.progress().complete and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -154,9 +154,9 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
     find = partial(find_evidence, config.home.state_db, user, prompt, host, payload.session_id, hidden)
     if loaded is not None and loaded.recall.semantic:
-        from memoranda.app.semantic_search import open_semantic_search  # noqa: PLC0415
+        from memoranda.app.search_extras import open_search_extras  # noqa: PLC0415
 
-        with open_semantic_search(config.home, loaded) as semantic:
+        with open_search_extras(config.home, loaded) as semantic:
             found = find(semantic.rescorers)
     else:
         found = find()

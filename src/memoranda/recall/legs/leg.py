@@ -48,6 +48,8 @@ class Candidates:
     """Whether the leg looked at only a part of what matches."""
     asked: Mapping[str, int] = field(default_factory=dict)
     """How many messages have a term only because they repeat the question, by the term's text."""
+    expanded: tuple[str, ...] = ()
+    """The words that a model suggested, by which some candidates were found."""
 
 
 @dataclass(frozen=True, slots=True)

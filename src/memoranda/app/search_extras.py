@@ -1,8 +1,12 @@
-"""Sets up search by meaning for one home: its embedders, their HTTP client, and their rows in the ledger."""
+"""Sets up what the searches of a home use besides words: embedders, rerankers, and suggestions of a model.
+
+They are loaded when a search first needs them, their calls are rows of the ledger, and a failure costs only their part.
+"""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +21,12 @@ from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
+    from memoranda.llm.model import ChatModel
     from memoranda.providers.remote import RemoteClient
     from memoranda.recall.rescorer import Rescorer
     from memoranda.recall.semantic.embedder import Embedder
+    from memoranda.recall.semantic.passage_rescorer import PassageScorer
     from memoranda.recall.semantic.vector_index import VectorIndex
-    from memoranda.recall.settings import RecallSettings
     from memoranda.session_db import SessionDB
     from memoranda.spending.ledger import Ledger
 
@@ -31,12 +36,13 @@ _MAX_ANSWER_BYTES = 50_000_000
 
 
 @contextmanager
-def open_semantic_search(home: Home, loaded: "config.Config") -> "Iterator[SemanticSearch]":
-    """Search by meaning for a caller that does not open the whole home."""
+def open_search_extras(home: Home, loaded: "config.Config") -> "Iterator[SearchExtras]":
+    """Search by meaning for the hook of a prompt, which opens no whole home and asks no chat model."""
     from memoranda.spending.ledger import Ledger
 
     ledger = Ledger(home.root, loaded.budget)
-    semantic = SemanticSearch(loaded.recall, lambda: config.credentials(home), lambda: ledger)
+    only_meaning = replace(loaded, recall=replace(loaded.recall, rerank="", expand=False))
+    semantic = SearchExtras(home, only_meaning, lambda: ledger)
     with ExitStack() as stack:
         stack.callback(ledger.close)
         if loaded.recall.semantic_index:
@@ -47,29 +53,27 @@ def open_semantic_search(home: Home, loaded: "config.Config") -> "Iterator[Seman
         yield semantic
 
 
-class SemanticSearch:
-    """Loads what the settings name when a search first needs it; a failure costs only the meaning."""
+class SearchExtras:
+    """The extras that the settings of a home ask for."""
 
-    def __init__(
-        self,
-        settings: "RecallSettings",
-        credentials: Callable[[], Mapping[str, str]],
-        ledger: "Callable[[], Ledger]",
-    ) -> None:
-        self._settings = settings
-        self._credentials = credentials
+    def __init__(self, home: Home, loaded: config.Config, ledger: "Callable[[], Ledger]") -> None:
+        self._home = home
+        self._config = loaded
+        self._settings = loaded.recall
         self._ledger = ledger
         self._rescorers: tuple[Rescorer, ...] | None = None
         self._load: Callable[[], Sequence[Embedder]] | None = None
+        self._models: dict[str, ChatModel] = {}
         self._clients: list[RemoteClient] = []
         self._indexes: dict[str, VectorIndex] = {}
         self._record: tuple[Path, Feed] | None = None
 
-    def attach(self, db: "SessionDB") -> None:
-        """Rank the results of a store by meaning, and keep its vectors up to date if the settings ask for that."""
+    def attach(self, db: "SessionDB", *, follow: bool = True) -> None:
+        """Use them in the searches of a store, and keep its vectors up to date if the settings ask for that."""
         db.rescore_with(self.rescorers)
         self.read_record(db.path, Feed(db.engine, Scope.everyone(), None))
-        for number in range(len(self._settings.semantic_model) if self._settings.semantic_index else 0):
+        follows = follow and self._settings.semantic and self._settings.semantic_index
+        for number in range(len(self._settings.semantic_model) if follows else 0):
             db.follow_with(Follower(partial(self.index_of, number)), partial(self._forget_deleted, number))
 
     def read_record(self, db_path: Path, feed: Feed) -> None:
@@ -77,12 +81,21 @@ class SemanticSearch:
         self._record = (db_path, feed)
 
     def rescorers(self) -> "Sequence[Rescorer]":
-        """The rescorers of a search."""
+        """The rescorers of a search, in their order: more candidates, their meaning, then the first of them again."""
         if self._rescorers is None:
-            from memoranda.recall.semantic.meaning_rescorer import MeaningRescorer
+            settings, made = self._settings, []
+            if settings.expand:
+                made.append(self._make_expansion())
+            if settings.semantic:
+                from memoranda.recall.semantic.meaning_rescorer import MeaningRescorer
 
-            seconds = self._settings.semantic_seconds
-            self._rescorers = (MeaningRescorer(self.embedders, seconds=seconds, open_index=self._index_for),)
+                seconds = settings.semantic_seconds
+                made.append(MeaningRescorer(self.embedders, seconds=seconds, open_index=self._index_for))
+            if settings.rerank:
+                from memoranda.recall.semantic.passage_rescorer import PassageRescorer
+
+                made.append(PassageRescorer(self._load_passage_scorer, seconds=settings.rerank_seconds))
+            self._rescorers = tuple(made)
         return self._rescorers
 
     def embedders(self) -> "Sequence[Embedder]":
@@ -136,6 +149,37 @@ class SemanticSearch:
             self._indexes[embedder.name] = VectorIndex(vectors_path(path, embedder.name), feed, lambda: embedder)
         return self._indexes[embedder.name]
 
+    def _make_expansion(self) -> "Rescorer":
+        from memoranda.recall.semantic.expansion_cache import ExpansionCache
+        from memoranda.recall.semantic.query_expansion import ExpansionRescorer
+
+        model_for = partial(self._chat_model, self._settings.expand_model)
+        return ExpansionRescorer(model_for, ExpansionCache(self._home.root), seconds=self._settings.expand_seconds)
+
+    def _load_passage_scorer(self) -> "PassageScorer":
+        from memoranda.recall.semantic.embedder import EmbedderError
+        from memoranda.recall.semantic.embedders import ONNX
+
+        chosen = self._settings.rerank
+        if chosen == "model":
+            from memoranda.recall.semantic.chat_scorer import ChatScorer
+
+            return ChatScorer(partial(self._chat_model, self._settings.rerank_model))
+        if chosen.startswith(ONNX):
+            from memoranda.recall.semantic.cross_encoder import load_cross_encoder
+
+            return load_cross_encoder(Path(chosen.removeprefix(ONNX)))
+        raise EmbedderError(f"search.rerank is {chosen!r}: use {ONNX}DIRECTORY or model.")
+
+    def _chat_model(self, name: str, user: str) -> "ChatModel":
+        """A chat model of the configured service, as background work that the ledger records for a user."""
+        from memoranda.llm.model_factory import model_for
+
+        if name not in self._models:
+            chosen = replace(self._config.model, name=name) if name else self._config.model
+            self._models[name] = model_for(chosen, config.credentials(self._home))
+        return self._ledger().metered(self._models[name], "search", user_id=user, background=True)
+
     def _make_endpoint(self, model: str) -> "Embedder":
         from memoranda.providers.remote import RemoteClient
         from memoranda.recall.semantic.embedder import EmbedderError
@@ -144,7 +188,7 @@ class SemanticSearch:
         settings = self._settings
         if not settings.semantic_url:
             raise EmbedderError(f"search.semantic_url is not set: the address of the service that runs {model}.")
-        key = self._credentials().get(settings.semantic_api_key_env, "").strip()
+        key = config.credentials(self._home).get(settings.semantic_api_key_env, "").strip()
         try:
             client = RemoteClient(
                 "search.semantic_url",
