@@ -167,6 +167,7 @@ class SessionDB(SearchableStore):
     prune_when_due = _Delegate("scheduled_prune", ScheduledPrune.prune_when_due)
     last_prune = _Delegate("scheduled_prune", ScheduledPrune.last_prune)
     empty_log = _Delegate("deletion", Deletion.empty_log)
+    release_space = _Delegate("deletion", Deletion.release_space)
     vacuum = _Delegate("deletion", Deletion.vacuum)
     export_session = _Delegate("transfer", Transfer.export_session)
     export_all = _Delegate("transfer", Transfer.export_all)

@@ -212,6 +212,7 @@ def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
         "head": lambda store: store.feed.head(),
         "by title": lambda store: store.scoped(Scope.of(None)).titles.resolve_session_by_title("7 is the title"),
         "next title": lambda store: store.scoped(Scope.of(None)).titles.get_next_title_in_lineage("Another"),
+        "delete": lambda store: store.deletion.delete_session("s9"),
         "prune": lambda store: store.deletion.list_prune_candidates(time.time() / 86_400 - 0.001),
         **{f"list {name}": do for name, do in LISTS.items()},
     }

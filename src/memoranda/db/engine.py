@@ -4,7 +4,7 @@
 differ between databases. `memoranda.testing` has the contracts that a store over an engine must pass.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -134,5 +134,11 @@ class Engine(Protocol):
 
     def vacuum(self, max_seconds: float | None = None) -> bool:
         """Return the space of deleted rows to the file system; False if that takes longer, and nothing changed."""
+
+    def release_space(self, stopped: Callable[[], bool] = ...) -> int:
+        """Return the space of deleted rows in short steps, between which others write, until `stopped`.
+
+        Returns how many bytes are left, because of `stopped` or because only `vacuum` can return them.
+        """
 
     def close(self) -> None: ...

@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
+from memoranda.db.file_owner import claim_file
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
-from memoranda.db.vacuum import rewrite_file
+from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
 from memoranda.db.write_ahead_log import choose_journal, prepare_connection
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import create_private_file
@@ -31,6 +33,7 @@ _IDLE_READERS = 4
 _PAGE = 8192
 
 Connection = sqlite3.Connection
+_Answer = TypeVar("_Answer")
 
 
 class Database:
@@ -173,8 +176,10 @@ class Database:
         """Checkpoint and empty the log, so that no file contains deleted text; False while a reader needs it."""
         if self.journal != "wal" or self.read_only:
             return True
-        with self._lock, self._mapped_errors():
-            ((busy, _, _),) = self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # A checkpoint of this process would be in the way.
+        self._checkpoints.close()
+        truncate = "PRAGMA wal_checkpoint(TRUNCATE)"
+        ((busy, _, _),) = self._use_writer(lambda connection: connection.execute(truncate).fetchall())
         return not busy
 
     def check(self) -> list[str]:
@@ -188,8 +193,18 @@ class Database:
 
     def vacuum(self, max_seconds: float | None = None) -> bool:
         """Rewrite the file without the space of deleted rows; give up after `max_seconds`, which leaves it as it is."""
+        return self._use_writer(lambda connection: rewrite_file(connection, max_seconds))
+
+    def release_space(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Return free space to the file system, in steps between which others write; returns how many bytes are left.
+
+        Something is left if `stopped`, or if the file was created by an earlier version and must be rewritten once.
+        """
+        return release_space(self._use_writer, stopped, self._wait) * self._use_writer(read_page_size)
+
+    def _use_writer(self, ask: Callable[[Connection], _Answer]) -> _Answer:
         with self._lock, self._mapped_errors():
-            return rewrite_file(self._writing_connection(), max_seconds)
+            return ask(self._writing_connection())
 
     @property
     def closed(self) -> bool:
@@ -232,9 +247,10 @@ class Database:
             connection.execute(f"PRAGMA busy_timeout={LONG_TIMEOUT_MS}")
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
-                # Takes effect only in an empty file; messages leave less space unused on larger pages.
+                # Both take effect only in an empty file; messages leave less space unused on larger pages.
                 connection.execute(f"PRAGMA page_size={_PAGE}")
-                self._claim(connection)
+                connection.execute(SHRINK_IN_STEPS)
+                claim_file(connection, self.path, self._application_id, time.monotonic() + self._wait)
             # Before any change, so that a file that must not be used keeps every byte.
             self._inspect(connection)
             self.journal = choose_journal(connection, self.path, time.monotonic() + self._wait)
@@ -249,18 +265,6 @@ class Database:
         except BaseException:
             connection.close()
             raise
-
-    def _claim(self, connection: Connection) -> None:
-        """Set our application id in an empty file; a file with other content belongs to another program."""
-        deadline = time.monotonic() + self._wait
-        retry(connection, "BEGIN IMMEDIATE", deadline)
-        (owner,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if owner != self._application_id and (tables or owner):
-            connection.execute("ROLLBACK")
-            raise CorruptStoreError(f"{self.path} was not written by Memoranda. It was not changed.")
-        connection.execute(f"PRAGMA application_id={self._application_id}")
-        connection.execute("COMMIT")
 
     def _open_read_only(self, reason: StorageError) -> None:
         """Open a file in a directory that cannot be written, with its log if SQLite can read that."""

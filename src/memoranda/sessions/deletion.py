@@ -1,7 +1,7 @@
 """Deletes sessions: named ones, or old ones. Nothing is deleted without an explicit call."""
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from memoranda.db.connection import Connection
@@ -17,6 +17,12 @@ _DAY = 86_400
 _COLUMNS = ("id", "title", "source", "started_at", "last_active", "own_message_count", "conversation_id")
 _NAMES = tuple("message_count" if name == "own_message_count" else name for name in _COLUMNS)
 _BATCH_SIZE = 500
+# Deleting this many takes less than a turn notices.
+_STEP_MESSAGES = 200
+_STEP_SESSIONS = 20
+_PAUSE = 0.005
+# Nothing can be recorded while the file is rewritten, and a writer waits ten seconds.
+_MAX_VACUUM_SECONDS = 2.0
 
 
 class Deletion(StorePart):
@@ -71,21 +77,28 @@ class Deletion(StorePart):
         source: str | None = None,
         *,
         confirmed: Collection[str] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
         **filters: Any,
     ) -> int:
         """Delete ended sessions without a message for this many days, and the work they delegated; return how many.
 
         A session stays if its delegated work was active since, with all of that work. `confirmed` limits pruning to
         sessions that a person has confirmed; of those, a session that became active since stays. `filters` are the
-        fields of `SessionFilter`.
+        fields of `SessionFilter`. A few conversations are deleted at a time, so that other writers never wait long, and
+        `stopped` is asked in between.
         """
-        with self._engine.writing() as connection:
-            candidates = self._candidates(connection, older_than_days, source, SessionFilter.of(filters), confirmed)
-            found = [row["id"] for row in candidates]
-            count = self._delete(
-                connection,
-                found if confirmed is None else [session_id for session_id in found if session_id in confirmed],
-            )
+        chosen, count = SessionFilter.of(filters), 0
+        with self._engine.reading() as connection:
+            found = self._candidates(connection, older_than_days, source, chosen, confirmed)
+        rows = [row for row in found if confirmed is None or row["id"] in confirmed]
+        for step in _steps(rows):
+            if stopped():
+                break
+            time.sleep(_PAUSE if count else 0)
+            with self._engine.writing() as connection:
+                # A session that became active in the meantime stays.
+                old = self._candidates(connection, older_than_days, source, chosen, step)
+                count += self._delete(connection, [row["id"] for row in old if row["id"] in step])
         if count:
             self._engine.shrink_log()
         return count
@@ -121,8 +134,20 @@ class Deletion(StorePart):
         """Remove deleted text also from the write-ahead log; False while another process still reads it."""
         return self._engine.shrink_log()
 
+    def release_space(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Return the space of deleted messages to the file system in short steps; returns how many bytes are left.
+
+        A file that an earlier version created is rewritten for that, if it takes less than two seconds.
+        """
+        left = self._engine.release_space(stopped)
+        if left and not stopped() and self._engine.vacuum(max_seconds=_MAX_VACUUM_SECONDS):
+            left = 0
+        # The file becomes smaller when the log is copied into it.
+        self._engine.shrink_log()
+        return left
+
     def vacuum(self) -> None:
-        """Return the space of deleted messages to the file system; nothing can be recorded meanwhile."""
+        """Rewrite the file without the space of deleted messages; nothing can be recorded meanwhile."""
         self._engine.vacuum()
 
     def _empty(self, connection: Connection) -> list[str]:
@@ -205,6 +230,23 @@ class Deletion(StorePart):
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
         )
         return condition, [*values, cutoff]
+
+
+def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[str]]:
+    """The ids of a few sessions at a time; those of one conversation stay together."""
+    conversations: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        conversations.setdefault(row["conversation_id"], []).append(row)
+    step: list[str] = []
+    messages = 0
+    for members in conversations.values():
+        step += [row["id"] for row in members]
+        messages += sum(row["message_count"] for row in members)
+        if len(step) >= _STEP_SESSIONS or messages >= _STEP_MESSAGES:
+            yield frozenset(step)
+            step, messages = [], 0
+    if step:
+        yield frozenset(step)
 
 
 def _delete(connection: Connection, session_id: str) -> None:

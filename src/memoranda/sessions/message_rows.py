@@ -292,11 +292,15 @@ def delete_messages(connection: Connection, session_id: str) -> int:
 
     With a negative count, no trigger notes each message: the caller notes the session.
     """
-    connection.execute(
-        "INSERT INTO state_meta (key, value) SELECT 'last_deleted_message', CAST(max(id) AS TEXT) FROM messages"
-        " WHERE id IS NOT NULL HAVING max(id) IS NOT NULL ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)"
-    )
+    # Not with the maximum inside the INSERT, for which SQLite would read all messages.
+    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    if highest is not None:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES ('last_deleted_message', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+            " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)",
+            (str(highest),),
+        )
     connection.execute("UPDATE sessions SET message_count = -1 WHERE id = ?", (session_id,))
     return connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
 

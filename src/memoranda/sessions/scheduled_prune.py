@@ -1,7 +1,7 @@
 """Prunes old sessions at intervals, in steps that leave room for other writers."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from memoranda.db.engine import Engine
@@ -11,12 +11,6 @@ from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart
 
 _LAST_PRUNE = "last_auto_prune"
-# Deleting this many takes less than a turn notices.
-_STEP_MESSAGES = 200
-_STEP_SESSIONS = 20
-_PAUSE = 0.02
-# Nothing can be recorded while the file is rewritten, and a writer waits ten seconds.
-_MAX_VACUUM_SECONDS = 2.0
 
 
 class ScheduledPrune(StorePart):
@@ -46,27 +40,29 @@ class ScheduledPrune(StorePart):
         The store remembers the time, so that several processes together prune once per interval. Archived sessions
         stay, unless `archived` says otherwise; `filters` are the fields of `SessionFilter`. A few sessions are deleted
         at a time, so that other writers never wait long, and `stopped` is asked in between. A prune that is stopped or
-        fails stays due. The file shrinks afterwards if something was deleted, and if that takes less than two seconds.
+        fails stays due. If something was deleted, the file shrinks afterwards as `release_space` says.
         """
         now = time.time()
         claimed, last = self._claim(now, interval_hours)
         if not claimed:
             return None
-        chosen = {"archived": False, **filters}
-        count, completed = 0, False
+        was_stopped = False
+
+        def ask() -> bool:
+            nonlocal was_stopped
+            was_stopped = was_stopped or stopped()
+            return was_stopped
+
+        completed = False
         try:
-            for step in _steps(self._deletion.list_prune_candidates(older_than_days, **chosen)):
-                if stopped():
-                    return count
-                # A session that became active in the meantime stays.
-                count += self._deletion.prune_sessions(older_than_days, confirmed=step, **chosen)
-                time.sleep(_PAUSE)
-            completed = True
+            chosen = {"archived": False, **filters}
+            count = self._deletion.prune_sessions(older_than_days, stopped=ask, **chosen)
+            completed = not was_stopped
         finally:
             if not completed:
                 self._release(now, last)
-        if count and vacuum and not stopped() and self._engine.vacuum(max_seconds=_MAX_VACUUM_SECONDS):
-            self._engine.shrink_log()
+        if count and vacuum and not ask():
+            self._deletion.release_space(ask)
         return count
 
     def _claim(self, now: float, interval_hours: float) -> tuple[bool, float | None]:
@@ -102,20 +98,3 @@ def _read_time(connection: Any) -> float | None:
     except ValueError:
         # Another program may have stored something else.
         return None
-
-
-def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[str]]:
-    """The ids of a few sessions at a time; those of one conversation stay together."""
-    conversations: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        conversations.setdefault(row["conversation_id"], []).append(row)
-    step: list[str] = []
-    messages = 0
-    for members in conversations.values():
-        step += [row["id"] for row in members]
-        messages += sum(row["message_count"] for row in members)
-        if len(step) >= _STEP_SESSIONS or messages >= _STEP_MESSAGES:
-            yield frozenset(step)
-            step, messages = [], 0
-    if step:
-        yield frozenset(step)

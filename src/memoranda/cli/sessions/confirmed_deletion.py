@@ -20,6 +20,11 @@ _NOT_OVERWRITTEN = (
     "\nAnother program is reading {file}, so the deleted text is still in its files. It is overwritten when the "
     "last program that has this home open closes it."
 )
+_MUCH_SPACE = 1_000_000
+_NOT_RELEASED = (
+    "\n{file} has {megabytes:.0f} MB of free space, which new messages will use. 'memoranda sessions vacuum' makes the "
+    "file smaller; nothing can be recorded meanwhile."
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 export_option = click.option("--export", "export_to", type=NewFile(), help="First save the sessions to this file.")
 
@@ -52,14 +57,16 @@ def confirm_and_delete(
     except StorageError as error:
         index_rebuilt = False
         unfinished += f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
+    free = db.release_space()
     is_overwritten = _is_overwritten(db)
     remains = "" if is_overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
+    remains += _NOT_RELEASED.format(file=db.path.name, megabytes=free / 1e6) if free >= _MUCH_SPACE else ""
     saved = f" They are saved in {export_to}." if export_to else ""
     invocation.respond(
         f"Deleted {_count(deleted, 'session')}.{saved}{unfinished}{remains}",
         {"success": True, "deleted": deleted, "session_ids": ids, "dropped_deliveries": dropped,
          "exported_to": str(export_to) if export_to else None, "index_rebuilt": index_rebuilt,
-         "text_overwritten": is_overwritten},
+         "text_overwritten": is_overwritten, "free_bytes": free},
     )  # fmt: skip
 
 
