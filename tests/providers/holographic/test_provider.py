@@ -69,6 +69,27 @@ def test_a_prompt_that_asks_nothing_needs_more_than_a_related_word(provider: Hol
     assert provider.prefetch("Draw a small animal in the corner of the page") == ""
 
 
+def test_a_number_alone_recalls_nothing(provider: HolographicProvider) -> None:
+    """Nor does a word that says little; with another word both count."""
+    _add(provider, "The night train leaves at 12 from platform 45")
+    assert provider.prefetch("What is 45 times 12?") == ""
+    assert provider.prefetch("Which train leaves from 45?") != ""
+
+
+def test_what_is_asked_is_in_the_last_clause(provider: HolographicProvider) -> None:
+    """A statement about the user does not make a general question one about the user."""
+    _add(provider, "Spare key is with neighbour Gus")
+    assert provider.prefetch("I want to sort a list of dicts by two keys in Python, how?") == ""
+    assert "Gus" in provider.prefetch("I am locked out, who has our key?")
+
+
+def test_a_question_word_prefers_facts_that_answer_it(provider: HolographicProvider) -> None:
+    """Of two facts about one thing, "when" gets the one with a time first, "who" the one with a name."""
+    _add(provider, "The backup is checked by Ingrid", "The backup is checked every Tuesday")
+    assert "Tuesday" in provider.prefetch("When do we check our backup?").splitlines()[0]
+    assert "Ingrid" in provider.prefetch("Who checks our backup?").splitlines()[0]
+
+
 def test_a_name_is_recalled_by_its_other_name(provider: HolographicProvider) -> None:
     """An alias finds the facts, whatever name they contain."""
     _add(provider, "Guido aka BDFL is Dutch", "Guido works on speed")

@@ -17,7 +17,7 @@ from memoranda.providers.holographic.extraction import extract_statements
 from memoranda.providers.holographic.fact import Fact, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.mirror import mirror
-from memoranda.providers.holographic.recall_threshold import min_coverage
+from memoranda.providers.holographic.recall_threshold import read_demand
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
@@ -81,7 +81,7 @@ class HolographicProvider(MemoryProvider):
             return ""
         filters = FactFilter(None, current.min_trust, current.prefetch_limit)
         found = {hit.fact.fact_id: hit for hit in self._about_names(store, retriever, query, filters)}
-        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, min_coverage(query))}
+        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, read_demand(query))}
         best = sorted(found.values(), key=lambda hit: (-hit.score, -hit.fact.fact_id))[: filters.limit]
         try:
             store.count_retrieved(hit.fact.fact_id for hit in best)

@@ -1,23 +1,80 @@
 """How well a fact must match a prompt to be recalled, by what kind of prompt it is.
 
 Facts are mostly about the user and what the user works on. A question about these needs little to be answered, so a
-related word is enough; any other question ("how do I …?" included) needs more, and a prompt that asks nothing needs
-most of its words.
+related word is enough; a question for advice ("how do I …?") or about something else needs more. A prompt that asks
+nothing, or asks the assistant to do something, needs most of its words, and at least two. A fact that has what the
+question word expects (a time, a number, a name, a place) matches better than one that has not.
 """
 
 import re
+from typing import NamedTuple
 
 _QUESTION = re.compile(r"[?？]|吗|呢\s*$|か[。\s]*$")
-_INSTRUCTIONS = re.compile(r"\bhow (?:do|can|should|would|could) (?:I|we)\b", re.IGNORECASE)
+# The last clause is what is asked: "I keep getting an error, what does it mean?"
+_CLAUSE_END = re.compile(r"[,;:.!]\s+(?=.*[?？])", re.DOTALL)
+_REQUEST = re.compile(r"\b(?:can|could|would|will|are) you\b", re.IGNORECASE)
+_EXPLANATION = re.compile(r"\bwhy\b", re.IGNORECASE)
+_ADVICE = re.compile(
+    r"(?:\b(?:how|what|where) (?:do|can|should|would|could)|^\W*(?:should|can|could|do)) (?:I|we)\b"
+    r"(?! (?:like|prefer|want|have)\b)",
+    re.IGNORECASE,
+)
 _FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|ours|us|(?:the )?user(?:'s)?)\b|[我私僕俺]", re.IGNORECASE)
 
-_QUESTION_ABOUT_THE_USER = 0.12
-_QUESTION_COVERAGE = 0.3
-_OTHER_COVERAGE = 0.5
+_DATE = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september"
+    r"|october|november|december|easter|christmas)\b"
+)
+_TIME = re.compile(
+    rf"\b{_DATE}|\d:\d\d|\b(?:(?:19|20)\d\d|\d+ ?[ap]m|every|until|(?:dai|night|week|month|year)ly"
+    r"|(?:second|minute|hour|day|week|month|year|night|morning|noon|evening|weekend|spring|summer|autumn|winter|fall)s?"
+    r")\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|ninety|half|once|twice)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(rf"(?<!^)\b(?!(?i:{_DATE}))[A-Z]\w|\b(?:team|department)\b")
+_PLACE = re.compile(r"\b(?:in|at|on|to|into|behind|near|under|from|with)\b")
+_EXPECTED = [
+    (re.compile(rf"\b(?:{question})\b", re.IGNORECASE), fact)
+    for question, fact in (
+        (r"when|how (?:long|often)|(?:what|which) (?:time|day|date|year|month|evening)", _TIME),
+        (r"how (?:many|much|old|far|big)|(?:what|which) (?:size|port|number|code)", _NUMBER),
+        (r"who|whom|whose", _NAME),
+        (r"where|(?:what|which) (?:city|region|address|place)", _PLACE),
+    )
+]
+_WITH_EXPECTED = 1.2
+_WITHOUT_EXPECTED = 0.8
+
+_ABOUT_THE_USER = 0.1
+_ADVICE_FOR_THE_USER = 0.27
+_OTHER_QUESTION = 0.31
+_NO_QUESTION = 0.7
 
 
-def min_coverage(prompt: str) -> float:
-    """The smallest weighted share of a prompt's words that a fact must match."""
-    if not _QUESTION.search(prompt):
-        return _OTHER_COVERAGE
-    return _QUESTION_ABOUT_THE_USER if _FIRST_PERSON.search(_INSTRUCTIONS.sub("", prompt)) else _QUESTION_COVERAGE
+class RecallDemand(NamedTuple):
+    """What a fact must have to be recalled: a weighted share of the prompt's words, a number of them, and a pattern."""
+
+    min_coverage: float
+    min_words: int = 1
+    expected: re.Pattern[str] | None = None
+
+    def weigh(self, content: str) -> float:
+        """How much the coverage of a fact counts."""
+        if self.expected is None:
+            return 1.0
+        return _WITH_EXPECTED if self.expected.search(content) else _WITHOUT_EXPECTED
+
+
+def read_demand(prompt: str) -> RecallDemand:
+    """What a prompt demands of a fact."""
+    if not _QUESTION.search(prompt) or _REQUEST.search(prompt):
+        return RecallDemand(_NO_QUESTION, 2)
+    question = _CLAUSE_END.split(prompt)[-1]
+    expected = next((fact for pattern, fact in _EXPECTED if pattern.search(question)), None)
+    if _FIRST_PERSON.search(question):
+        return RecallDemand(_ADVICE_FOR_THE_USER if _ADVICE.search(question) else _ABOUT_THE_USER, 1, expected)
+    return RecallDemand(_NO_QUESTION if _EXPLANATION.search(question) else _OTHER_QUESTION, 1, expected)

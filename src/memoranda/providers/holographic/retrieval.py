@@ -14,6 +14,7 @@ from memoranda.providers.holographic.algebra import SKETCH_FACTOR, Vector, noise
 from memoranda.providers.holographic.entity_links import KnownEntity, entities_of, find_entity, similar_names
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
+from memoranda.providers.holographic.recall_threshold import RecallDemand
 from memoranda.providers.holographic.word_index import match_words
 
 _MAX_SCORED = 512
@@ -65,16 +66,23 @@ class Retriever:
         self._encoder = store.encoder
         self._half_life = half_life_days
 
-    def search(self, query: str, filters: FactFilter, min_coverage: float = 0.0) -> list[FoundFact]:
+    def search(self, query: str, filters: FactFilter, demand: RecallDemand | None = None) -> list[FoundFact]:
         """Facts by the weighted share of the query's words that they have, then by trust and age."""
         with self._store.database.reading() as connection:
-            matched = match_words(connection, query, stop_words_too=not min_coverage)
-            matched = [match for match in matched if match.coverage >= min_coverage]
+            matched = match_words(connection, query, stop_words_too=demand is None)
             if filters.category is None:
                 # Trust and age hardly raise facts that are further down.
                 matched = matched[:_MAX_SCORED]
             facts = self._store.facts([match.fact_id for match in matched])
-        pairs = [(facts[match.fact_id], match.score) for match in matched if match.fact_id in facts]
+        pairs = []
+        for match in matched:
+            fact = facts.get(match.fact_id)
+            if fact and demand is None:
+                pairs.append((fact, match.coverage))
+            elif fact and demand and match.words >= demand.min_words:
+                coverage = match.coverage * demand.weigh(fact.content)
+                if coverage >= demand.min_coverage:
+                    pairs.append((fact, coverage))
         return self._rank(pairs, filters)
 
     def resolve(self, name: str) -> list[KnownEntity]:

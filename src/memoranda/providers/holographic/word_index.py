@@ -2,11 +2,13 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoranda.db.sqlite import Connection
 from memoranda.index.related_words import related_words
+from memoranda.index.stemmer import stem
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, query_words
 
@@ -17,15 +19,30 @@ _MAX_PHRASE_TOKENS = 24
 _MAX_ROWS = 2000
 # The weight of a query word that occurs in no fact.
 _UNKNOWN_WORD_WEIGHT = 0.7
-_COVERAGE_SHARE = 0.8
+
+
+def stems(words: str) -> frozenset[str]:
+    """The stems of the words in a text."""
+    return frozenset(stem(word) for word in words.split())
+
+
+# Words that say little, and numbers: they count little, stand for no other word, and are not enough alone.
+_WEAK_WORDS = stems("""
+    get take use need want have has had does did doing make go going come put keep give call thing way good better best
+    look know find time day minute hour month year week still usually one other next last first new any today again let
+    return mean kind lot
+""")
+_WEAK_WORD_WEIGHT = 0.3
+# How much more a rare related word may count than the query word, if that is common.
+_MAX_RELATED_WEIGHT = 1.5
 
 
 class WordMatch(NamedTuple):
-    """A fact with words of the query: their weighted share, and the score."""
+    """A fact with words of the query: their weighted share, and how many they are, not counting weak words."""
 
     fact_id: int
     coverage: float
-    score: float
+    words: int
 
 
 def store_words(connection: Connection, fact_id: int, content: str, tags: Iterable[str]) -> None:
@@ -47,42 +64,36 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
     words = _query_words(query, stop_words_too)
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
     weights: dict[int, float] = {}
+    counts: Counter[int] = Counter()
     total_weight = 0.0
     for word in words:
-        weight, strengths = _match_word(connection, word, total)
+        is_weak = word[0] in _WEAK_WORDS or word[0].isdigit()
+        weight, strengths = _match_word(connection, word, total, is_weak)
         total_weight += weight
         # A word that matches many facts says little about each.
-        weight *= _rarity(total, sum(strengths.values())) / _rarity(total, 0)
+        weight *= math.sqrt(_rarity(total, sum(strengths.values())) / _rarity(total, 0))
         for fact_id, strength in strengths.items():
             weights[fact_id] = weights.get(fact_id, 0.0) + weight * strength
-    if not weights:
-        return []
-    ranks = dict(
-        connection.execute(
-            "SELECT rowid, -rank FROM fact_words WHERE fact_words MATCH ? ORDER BY rank LIMIT ?",
-            (" OR ".join(map(_phrase, words)), _MAX_ROWS),
-        ).fetchall()
-    )
-    highest = max([*ranks.values(), 1e-9])
-    matched = []
-    for fact_id, weight in weights.items():
-        coverage = weight / total_weight
-        score = _COVERAGE_SHARE * coverage + (1 - _COVERAGE_SHARE) * ranks.get(fact_id, 0.0) / highest
-        matched.append(WordMatch(fact_id, coverage, score))
-    return sorted(matched, key=lambda match: (-match.score, -match.fact_id))
+            counts[fact_id] += not is_weak
+    matched = [WordMatch(fact_id, weight / total_weight, counts[fact_id]) for fact_id, weight in weights.items()]
+    return sorted(matched, key=lambda match: (-match.coverage, -match.fact_id))
 
 
-def _match_word(connection: Connection, word: tuple[str, ...], total: int) -> tuple[float, dict[int, float]]:
+def _match_word(
+    connection: Connection, word: tuple[str, ...], total: int, is_weak: bool
+) -> tuple[float, dict[int, float]]:
     """The weight of a word, and the facts that have it or a related word, each with the strength of the match."""
     found = _facts_with(connection, word)
     weight = _rarity(total, len(found)) * (1 if found else _UNKNOWN_WORD_WEIGHT)
+    if is_weak:
+        return _WEAK_WORD_WEIGHT * weight, dict.fromkeys(found, 1.0)
     strengths: dict[int, float] = {}
     for related, closeness in related_words(word[0]).items() if len(word) == 1 else ():
-        others = _facts_with(connection, (related,))
-        # A common word is a weaker match than the rare word that it stands for.
-        strength = closeness * (min(1.0, _rarity(total, len(others)) / weight) if found else 1.0)
-        for fact_id in others:
-            strengths[fact_id] = max(strengths.get(fact_id, 0.0), strength)
+        if related not in _WEAK_WORDS:
+            others = _facts_with(connection, (related,))
+            rarity = _rarity(total, len(others)) / (weight if found else _rarity(total, 1))
+            for fact_id in others:
+                strengths[fact_id] = max(strengths.get(fact_id, 0.0), closeness * min(_MAX_RELATED_WEIGHT, rarity))
     return weight, strengths | dict.fromkeys(found, 1.0)
 
 
