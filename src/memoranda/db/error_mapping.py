@@ -1,13 +1,11 @@
-"""Maps SQLite's errors to Memoranda's, which say what to do, and retries statements after temporary errors."""
+"""Maps SQLite's errors to Memoranda's, which say what to do."""
 
-import random
 import sqlite3
-import time
 from pathlib import Path
 
+from memoranda.db.writer_turns import is_contention
 from memoranda.errors import CorruptStoreError, LockTimeoutError, SessionError, StorageError
 
-CONTENTION = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
@@ -15,7 +13,7 @@ def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError
     """The error of Memoranda for one of SQLite's; `wait` is how many seconds the caller tried."""
     extended = getattr(error, "sqlite_errorcode", 0)
     code = extended & 0xFF
-    if code in CONTENTION:
+    if is_contention(error):
         return LockTimeoutError(f"Another process has kept {path} locked for {wait:g} s. Nothing was written.")
     if code in _DAMAGE:
         return CorruptStoreError(
@@ -32,19 +30,3 @@ def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError
 def encoding_error(error: UnicodeEncodeError) -> SessionError:
     """The error for a text that is not valid Unicode."""
     return SessionError(f"{error.object[:60]!r} contains an unpaired surrogate, which no database can store.")
-
-
-def retry(connection: sqlite3.Connection | sqlite3.Cursor, statement: str, deadline: float) -> sqlite3.Cursor:
-    """Execute a statement; retry while another process holds the lock, until the deadline."""
-    while True:
-        try:
-            return connection.execute(statement)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
-                raise
-            pause()
-
-
-def pause() -> None:
-    """Sleep for a random short time, so that waiting writers do not retry together."""
-    time.sleep(random.uniform(0.002, 0.030))

@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from memoranda.db.error_mapping import retry
+from memoranda.db.writer_turns import retry
 from memoranda.errors import CorruptStoreError
 
 

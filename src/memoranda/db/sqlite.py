@@ -19,15 +19,15 @@ from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
-from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
+from memoranda.db.error_mapping import encoding_error, storage_error
 from memoranda.db.file_owner import claim_file
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
-from memoranda.db.write_ahead_log import choose_journal, prepare_connection
+from memoranda.db.write_ahead_log import choose_journal, empty_log, prepare_connection
+from memoranda.db.writer_turns import WriterTurns, pause, retry
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import create_private_file
 
-_SHORT_TIMEOUT_MS = 20
 LONG_TIMEOUT_MS = 1000
 _IDLE_READERS = 4
 _PAGE = 8192
@@ -62,6 +62,7 @@ class Database:
         self._readers: list[Connection] = []
         self._writing_thread = 0
         self._deadline = 0.0
+        self._turns = WriterTurns()
         self._control_cursor: sqlite3.Cursor | None = None
         self._checkpoints = WalCheckpointer(path)
         self._reason = ""
@@ -93,7 +94,7 @@ class Database:
             connection = self._writing_connection()
             # One cursor for BEGIN and COMMIT: creating one costs as much as a small statement.
             self._control_cursor = connection.cursor()
-            retry(self._control_cursor, "BEGIN IMMEDIATE", deadline)
+            self._turns.begin(self._control_cursor, deadline)
             return connection
         except BaseException as error:
             if self._writing_thread == thread:
@@ -178,9 +179,7 @@ class Database:
             return True
         # A checkpoint of this process would be in the way.
         self._checkpoints.close()
-        truncate = "PRAGMA wal_checkpoint(TRUNCATE)"
-        ((busy, _, _),) = self._use_writer(lambda connection: connection.execute(truncate).fetchall())
-        return not busy
+        return self._use_writer(empty_log)
 
     def check(self) -> list[str]:
         """Describe damage in SQLite's words; empty if the file is undamaged."""
@@ -244,7 +243,6 @@ class Database:
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
-            connection.execute(f"PRAGMA busy_timeout={LONG_TIMEOUT_MS}")
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
                 # Both take effect only in an empty file; messages leave less space unused on larger pages.
@@ -260,7 +258,8 @@ class Database:
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
-            connection.execute(f"PRAGMA busy_timeout={_SHORT_TIMEOUT_MS}")
+            # From here on, `WriterTurns` waits.
+            connection.execute("PRAGMA busy_timeout=0")
             return connection
         except BaseException:
             connection.close()
@@ -294,7 +293,7 @@ class Database:
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{options}",
             uri=True,
-            timeout=_SHORT_TIMEOUT_MS / 1000,
+            timeout=LONG_TIMEOUT_MS / 1000,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,

@@ -8,26 +8,26 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from memoranda.db.error_mapping import CONTENTION, pause
+from memoranda.db.writer_turns import busy_timeout, is_contention, pause
 
 SHRINK_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _INCREMENTAL = 2
 _STEPS_BETWEEN_CHECKS = 10_000
 # A step of so many pages takes a few milliseconds; then other writers have a chance.
 _PAGES = 100
+_LOCK_TIMEOUT_MS = 1000
 _PAUSE = 0.005
 
 
 def rewrite_file(connection: sqlite3.Connection, max_seconds: float | None) -> bool:
     """Rewrite the file; give up after `max_seconds`, which leaves it as it is, and return False."""
     connection.execute(SHRINK_IN_STEPS)
-    if max_seconds is None:
-        connection.execute("VACUUM")
-        return True
-    deadline = time.monotonic() + max_seconds
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+    if max_seconds is not None:
+        deadline = time.monotonic() + max_seconds
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
     try:
-        connection.execute("VACUUM")
+        with busy_timeout(connection, _LOCK_TIMEOUT_MS):
+            connection.execute("VACUUM")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
@@ -72,6 +72,6 @@ def _release_pages(connection: sqlite3.Connection, deadline: float) -> int:
             connection.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
             return _count_free_pages(connection)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
+            if not is_contention(error) or time.monotonic() >= deadline:
                 raise
             pause()

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.db.error_mapping import retry
+from memoranda.db.writer_turns import busy_timeout, retry
 
 _log = logging.getLogger(__name__)
 
+_EMPTY_TIMEOUT_MS = 20
 _NO_SHARED_MEMORY = {
     sqlite3.SQLITE_IOERR_SHMOPEN,
     sqlite3.SQLITE_IOERR_SHMSIZE,
@@ -71,6 +72,13 @@ def _ask_for_log(ask: Callable[[str], str], path: Path) -> str:
         if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
             raise
         return ask("PRAGMA journal_mode=DELETE")
+
+
+def empty_log(connection: sqlite3.Connection) -> bool:
+    """Checkpoint the log and truncate it; False while a reader or another checkpoint needs it."""
+    with busy_timeout(connection, _EMPTY_TIMEOUT_MS):
+        ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not busy
 
 
 def _supports_log(path: Path) -> bool:
