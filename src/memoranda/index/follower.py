@@ -12,7 +12,8 @@ from memoranda.errors import MemorandaError
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
-_MAX_GATHER = 60.0
+# Under a steady load appends never pause; then the index is this far behind, and the time that indexing takes.
+_MAX_GATHER = 2.0
 _PAUSE_AFTER_PROBLEM = 5.0
 _MAX_MESSAGES_AT_ONCE = 10_000
 

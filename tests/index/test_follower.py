@@ -1,0 +1,64 @@
+"""The thread that follows the record: a pause in appends wakes it, and a steady load does not put it off."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memoranda.index.follower import Follower
+from memoranda.session_db import SessionDB
+
+
+@dataclass
+class _Progress:
+    complete: bool = True
+    problem: str | None = None
+
+
+@dataclass
+class _Index:
+    """An index that only notes when it was asked to catch up."""
+
+    calls: list[float] = field(default_factory=list)
+
+    def catch_up(self, *, limit: int | None = None) -> _Progress:
+        self.calls.append(time.monotonic())
+        return _Progress()
+
+    def check(self) -> None: ...
+    def needs_compaction(self) -> bool:
+        return False
+
+    def compact(self) -> None: ...
+    def has_deleted_words(self) -> bool:
+        return False
+
+    def purge(self) -> None: ...
+
+
+# Long enough for a slow machine, and much shorter than a minute, for which a steady load once put indexing off.
+_GIVE_UP = 30.0
+
+
+def test_a_steady_load_does_not_put_indexing_off() -> None:
+    """Appends that never pause are indexed all the same."""
+    index = _Index()
+    follower = Follower(lambda: index)
+    try:
+        deadline = time.monotonic() + _GIVE_UP
+        while not index.calls:
+            assert time.monotonic() < deadline
+            follower.nudge()
+            time.sleep(0.02)
+    finally:
+        follower.close()
+
+
+def test_a_pause_is_used_at_once(tmp_path: Path) -> None:
+    """After a single append everything is indexed without another nudge."""
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "plum cake")
+        deadline = time.monotonic() + _GIVE_UP
+        while not db.index.state().complete:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
