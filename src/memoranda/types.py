@@ -71,6 +71,7 @@ class SearchHit(TypedDict):
     snippet: NotRequired[str]
     summary: NotRequired[str]
     messages: NotRequired[list[FoundMessage]]
+    other_matches: NotRequired[list[FoundMessage]]
     bookend_start: NotRequired[list[FoundMessage]]
     bookend_end: NotRequired[list[FoundMessage]]
     messages_before: NotRequired[int]

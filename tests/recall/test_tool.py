@@ -86,16 +86,70 @@ def test_a_match_comes_with_what_was_said_around_it(db: SessionDB, call: Call) -
     assert (result["messages_before"], result["messages_after"]) == (15, 14)
 
 
-@pytest.mark.parametrize("size", [80, 200, 400, 1_500, 20_000])
-def test_windows_and_bookends_are_complete_at_every_size_of_message(db: SessionDB, call: Call, size: int) -> None:
-    """The messages are shortened instead, so that every hit has its surroundings."""
+@pytest.mark.parametrize(
+    ("size", "shape"), [(80, (3, 11, 3)), (200, (1, 11, 1)), (400, (1, 3, 1)), (1_500, (1, 3, 1)), (20_000, (1, 3, 1))]
+)
+def test_every_hit_has_its_surroundings_at_every_size_of_message(
+    db: SessionDB, call: Call, size: int, shape: tuple[int, ...]
+) -> None:
+    """Windows and bookends are complete if messages are short; of long ones, those nearest and at the ends remain."""
     for session in range(3):
         words = [f"line number {number} " + "x" * size for number in range(40)]
         words[20] = "the zebra crossed here" + "x" * size
         tell(db, f"s{session}", words)
     results = call(query="zebra", limit=3)["results"]
     shapes = {tuple(len(result[part]) for part in ("bookend_start", "messages", "bookend_end")) for result in results}
-    assert (len(results), shapes) == (3, {(3, 11, 3)})
+    assert (len(results), shapes) == (3, {shape})
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 10])
+@pytest.mark.parametrize("size", [30, 150, 700, 5_000])
+def test_nothing_is_cut_to_a_few_words(db: SessionDB, call: Call, size: int, limit: int) -> None:
+    """A message is shown whole, or with at least a hundred characters, or omitted and counted."""
+    for session in range(limit):
+        words = [f"line {number} " + "x" * size for number in range(30)]
+        for number in (3, 10, 20, 29):
+            words[number] = f"the zebra crossed here {number} " + "y " * (size // 2)
+        tell(db, f"s{session}", words)
+    results = call(query="zebra", limit=limit)["results"]
+    assert len(results) == limit
+    for result in results:
+        shown = [*result["messages"], *result["bookend_start"], *result["bookend_end"], *result["other_matches"]]
+        assert all(len(message["content"]) >= 100 for message in shown if message.get("truncated"))
+        assert result["messages_before"] + len(result["messages"]) + result["messages_after"] == 30
+        assert len({message["id"] for message in shown}) == len(shown)
+
+
+def test_the_other_good_matches_of_a_session_are_shown_whole(db: SessionDB, call: Call) -> None:
+    """However far they are from the best one; a message that hardly matches is not among them."""
+    words = [f"line number {number}" for number in range(60)]
+    words[5] = "the zebra crossed the river at dawn " + "w" * 500
+    words[30] = "the zebra crossed the river at noon"
+    words[50] = "somewhere a river " + "and more of it " * 30
+    ids = tell(db, "s", words)
+    (result,) = call(query="when did the zebra cross the river?")["results"]
+    assert result["match_message_id"] == ids[30]
+    assert [(message["id"], message["content"]) for message in result["other_matches"]] == [(ids[5], words[5])]
+
+
+def test_a_match_beside_the_best_one_is_shown_once(db: SessionDB, call: Call) -> None:
+    """It belongs to the window then, and is as whole as elsewhere."""
+    words = [f"line number {number}" for number in range(20)]
+    words[10], words[12] = "the zebra crossed the river", "the zebra and the river " + "w" * 500
+    ids = tell(db, "s", words)
+    (result,) = call(query="when did the zebra cross the river?")["results"]
+    assert "other_matches" not in result
+    assert next(message["content"] for message in result["messages"] if message["id"] == ids[12]) == words[12]
+
+
+def test_the_match_is_what_the_named_person_said(db: SessionDB, call: Call) -> None:
+    """A message to that person may match better; by time, the first match stays the match."""
+    words = ["Omar: I saw Nadia paint. The lamp that Nadia painted is a lovely lamp.", "Omar: Yes."]
+    words += ["Nadia: I did paint that lamp in green.", "Nadia: It was fun."]
+    ids = tell(db, "s", words)
+    question = "What lamp did Nadia paint?"
+    assert call(query=question)["results"][0]["match_message_id"] == ids[2]
+    assert call(query=question, sort="oldest")["results"][0]["match_message_id"] == ids[0]
 
 
 def test_ten_hits_keep_their_first_and_last_message(db: SessionDB, call: Call) -> None:

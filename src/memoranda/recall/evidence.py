@@ -1,21 +1,22 @@
-"""Turns hits into evidence: the snippet of each match and the messages around it, within a limit of JSON characters.
+"""Turns hits into evidence: the messages that match best and those around them, within a limit of JSON characters.
 
-Every answer has a hard limit on its size as JSON. The most important text is added first: the match, then its
-neighbours outwards, then how the conversation began and ended. What does not fit is cut around the match or omitted;
-the answer says so, and how to read more.
+Every answer has a hard limit on its size as JSON. The most important text is added first: the best match of a session,
+its other good matches, the neighbours next to the best one, the first and the last message, then short messages further
+away. Matches are cut around their words if they are long. Everything else is shown whole or with a useful part of its
+text, or it is omitted, which the counts say.
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from math import floor
 from typing import Any, NamedTuple
 
-from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.index.tokenizer import TokenSpan, is_single_character, token_spans
+from memoranda.recall.excerpts import excerpt
 from memoranda.recall.query import Query
 from memoranda.recall.repeated_questions import answer_in, is_asking
+from memoranda.recall.speakers import SPEAKER, speaker_weights
 from memoranda.sessions.conversations import Conversation, Conversations, Window
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.message_rows import text_of
@@ -26,9 +27,16 @@ CONVERSATION_ROLES = ("user", "assistant")
 _WINDOW = 5
 _BOOKEND = 3
 _MAX_ANCHOR_CHARS = 1_200
-_MAX_NEIGHBOUR_CHARS = 500
-_MAX_BOOKEND_CHARS = 200
-_MAX_BOOKEND_SIZE = 320
+_MAX_MATCH_CHARS = 600
+_MAX_NEAREST_CHARS = 500
+_MAX_NEIGHBOUR_CHARS = 240
+_MAX_BOOKEND_CHARS = 110
+_MAX_BOOKEND_SIZE = 250
+# A message that is not shown whole has at least so much of its text.
+_MIN_TEXT = 100
+# How many further messages of a session are shown, and how well they must match in comparison with its best one.
+_MAX_OTHERS = 4
+_MIN_SHARE_OF_BEST = 0.3
 _MAX_ARGUMENT_CHARS = 300
 _MAX_CALLS = 5
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
@@ -43,10 +51,6 @@ _MIN_MESSAGE_CHARS = 150
 _MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
 _COUNTS_CHARS = 120
-OPEN, CLOSE, CUT = ">>>", "<<<", "…"
-_MAX_TEXT = 200_000
-_MAX_SNAP = 20
-_FLAT = str.maketrans("\n\r\t\v\f", "     ")
 _MAX_NUMBER = 1e20
 # A longer message says something besides its question.
 _MAX_QUESTION = 300
@@ -60,11 +64,11 @@ class FittedMessage(NamedTuple):
 
 
 def fit_message(
-    message: FeedMessage, max_chars: int, room: int, *, start: int = 0, anchor: bool = False
+    message: FeedMessage, max_chars: int, room: int, *, start: int = 0, anchor: bool = False, min_chars: int = 1
 ) -> FittedMessage | None:
     """One message as a model reads it: at most `max_chars` characters of its text, from `start` on.
 
-    Its JSON takes at most `room` characters; None when not even a little of the text fits.
+    Its JSON takes at most `room` characters; None when neither the rest of the text nor `min_chars` of it fit.
     """
     text = text_of(message.content)
     shown: JsonObject = {"id": message.id, "role": message.role[:_MAX_NAME_CHARS], "when": show_time(message.timestamp)}
@@ -88,11 +92,11 @@ def fit_message(
         size = other_fields + json_size(content)
         if size <= room:
             break
-        if not max_chars:
+        if max_chars < min(min_chars, len(text) - start) or not max_chars:
             return None
         # Some characters take several in JSON, so the loop approaches the right length step by step.
         max_chars = max(0, min(max_chars - 1, max_chars * room // size, max_chars - (size - room) // _MAX_ESCAPE_CHARS))
-    if text and not max_chars and start < len(text) and "tool_calls" not in shown:
+    if max_chars < min(min_chars, len(text) - start) and "tool_calls" not in shown:
         return None
     shown["content"] = content
     if start or len(text) > start + max_chars:
@@ -125,7 +129,9 @@ def add_neighbours(
     while shown and (before or after):
         take_after = bool(after) and (not before or len(after) >= len(before))
         message = after[0] if take_after else before[-1]
-        fitting = fit_message(message, max_chars, _fair_share(room, len(before) + len(after)))
+        # Each gets its part of the room; with little room, the first ones get enough.
+        share = min(room, max(_MIN_MESSAGE_CHARS, room // (len(before) + len(after))))
+        fitting = fit_message(message, max_chars, share)
         if fitting is None:
             break
         room -= fitting.size
@@ -146,8 +152,15 @@ class MatchedMessage(NamedTuple):
     window: Window
 
 
+class ChosenMessages(NamedTuple):
+    """The message of a hit that answers best, and the others of its session that match well, best first."""
+
+    anchor: MatchedMessage
+    others: tuple[FeedMessage, ...] = ()
+
+
 class Evidence:
-    """Collects the messages around hits from one scope of the store."""
+    """Chooses the messages of hits and collects those around them, from one scope of the store."""
 
     def __init__(self, store: Conversations, in_context: Collection[int] = ()) -> None:
         self._store = store
@@ -164,39 +177,70 @@ class Evidence:
     def find_answer(self, message_id: int) -> MatchedMessage | None:
         """Like `find`, but for a question of the user that got an answer: finds the answer."""
         matched = self.find(message_id)
-        if matched is None or matched.message.role != "user":
-            return matched
-        text = text_of(matched.message.content)
-        if len(text) > _MAX_QUESTION or not is_asking(text):
-            return matched
-        answer = answer_in(matched.window.messages[matched.position + 1 :], text)
-        # The window around a question is one around its answer too.
-        return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
+        return matched and _answer_to(matched)
 
-    def show_window(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
-        """The window and bookends for a match at the character `match_at`, together within `budget`."""
-        anchor, position, window = matched
-        max_chars = max(80, min(_MAX_ANCHOR_CHARS, budget // 3))
-        start = max(0, match_at - max_chars // 4) if len(text_of(anchor.content)) > max_chars else 0
+    def choose(
+        self,
+        message_id: int,
+        ranked: Sequence[tuple[int, float]],
+        query: Query,
+        *,
+        fixed: bool = False,
+        answers: bool = True,
+    ) -> ChosenMessages | None:
+        """The messages to show of a hit; None if it was deleted.
+
+        `ranked` are the best messages of the session with their scores. Unless `fixed`, a message of the speaker that
+        the query names replaces `message_id`; with `answers`, the answer replaces a question.
+        """
+        matched = self.find(message_id)
+        if matched is None:
+            return None
+        conversation = matched.window.conversation
+        messages = self._store.messages_by_id(conversation, [name for name, _ in ranked]) if len(ranked) > 1 else {}
+        texts = {name: text_of(message.content) for name, message in messages.items()}
+        spoken = any(map(SPEAKER.match, texts.values()))
+        weights = speaker_weights(texts, (term.token for term in query.terms)) if spoken else {}
+        scores = {name: score * weights.get(name, 1.0) for name, score in ranked if name in messages}
+        order = sorted(scores, key=lambda name: -scores[name])
+        if weights and not fixed and order[0] != message_id:
+            matched = self.find(order[0]) or matched
+        anchor = _answer_to(matched) if answers else matched
+        minimum = _MIN_SHARE_OF_BEST * max(scores.values(), default=0.0)
+        others = [messages[name] for name in order if name != anchor.message.id and scores[name] >= minimum]
+        return ChosenMessages(anchor, tuple(others[:_MAX_OTHERS]))
+
+    def show(self, chosen: ChosenMessages, match_at: int, query: Query, budget: int) -> JsonObject:
+        """The chosen messages with the window and bookends, together within `budget`; the match is at `match_at`.
+
+        The chosen messages come first, as whole as possible. Then the nearest neighbours, one message of either end,
+        and short messages further away. What would be cut to a few words is omitted.
+        """
+        anchor, position, window = chosen.anchor
         room = budget - _COUNTS_CHARS
-        first = fit_message(anchor, max_chars, room, start=start, anchor=True)
-        shown = [] if first is None else [first.entry]
-        room -= 0 if first is None else first.size
-        for_bookends = min(room, 2 * _BOOKEND * _MAX_BOOKEND_SIZE, max(room // 3, 2 * _MIN_MESSAGE_CHARS))
-        for_bookends = for_bookends if window.before or window.after else 0
-        before, after, room = add_neighbours(
-            window.messages, position, shown, _MAX_NEIGHBOUR_CHARS, room - for_bookends
-        )
+        first = _fit_match(anchor, match_at, max(_MIN_TEXT, min(_MAX_ANCHOR_CHARS, budget // 2)), room, anchor=True)
+        if first is None:
+            before, after = window.before + position, window.after + len(window.messages) - position - 1
+            return {"messages": [], "messages_before": before, "messages_after": after}
+        shown = [first.entry]
+        room -= first.size
+        others = _fit_others(chosen.others, query, room)
+        room -= sum(other.size for other in others.values())
+        for_bookends = min(room, 2 * _MAX_BOOKEND_SIZE) if window.before or window.after else 0
+        before, after, room = _add_window(window, position, shown, others, room - for_bookends)
         before, after = window.before + before, window.after + after
         result: JsonObject = {"messages": shown, "messages_before": before, "messages_after": after}
-        if not shown:
-            return result
-        return self._bookends(window.conversation, shown, room + for_bookends if before or after else 0) | result
+        if others:
+            result["other_matches"] = [others[name].entry for name in sorted(others)]
+        room = room + for_bookends if before or after else 0
+        return self._bookends(window.conversation, shown, others, room) | result
 
-    def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
-        """The first and the last messages of a conversation, outside of those that are shown."""
+    def _bookends(
+        self, conversation: Conversation, shown: list[JsonObject], others: Collection[int], room: int
+    ) -> JsonObject:
+        """The first and the last messages of a conversation, without those that are shown anyway."""
         first, last = list[FeedMessage](), list[FeedMessage]()
-        if room >= _MIN_MESSAGE_CHARS:
+        if room >= _PLAIN_FIELDS_CHARS:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
                 conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
@@ -204,18 +248,74 @@ class Evidence:
         opening, closing = list[JsonObject](), list[JsonObject]()
         # From outside inwards: with little room, the very first and the very last message are shown.
         pairs = zip_longest(((opening, message) for message in first), ((closing, message) for message in last[::-1]))
-        ends = [end for pair in pairs for end in pair if end is not None]
+        ends = [end for pair in pairs for end in pair if end is not None and end[1].id not in others]
         for number, (entries, message) in enumerate(ends):
-            fitting = fit_message(message, _MAX_BOOKEND_CHARS, _fair_share(room, len(ends) - number))
-            if fitting is not None:
-                room -= fitting.size
-                entries.append(fitting.entry)
+            share = room // 2 if not number and len(ends) > 1 else room
+            fitting = fit_message(message, _MAX_BOOKEND_CHARS, share, min_chars=_MIN_TEXT)
+            if fitting is None or (entries and "truncated" in fitting.entry):
+                continue
+            room -= fitting.size
+            entries.append(fitting.entry)
         return {"bookend_start": opening, "bookend_end": closing[::-1]}
 
 
-def _fair_share(room: int, count: int) -> int:
-    """The part of the room for one of so many messages; with little room, enough for the first ones."""
-    return min(room, max(_MIN_MESSAGE_CHARS, room // count))
+def _answer_to(matched: MatchedMessage) -> MatchedMessage:
+    """For a question of the user that got an answer: the answer."""
+    text = text_of(matched.message.content)
+    if matched.message.role != "user" or len(text) > _MAX_QUESTION or not is_asking(text):
+        return matched
+    answer = answer_in(matched.window.messages[matched.position + 1 :], text)
+    # The window around a question is one around its answer too.
+    return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
+
+
+def _fit_match(
+    message: FeedMessage, match_at: int, max_chars: int, room: int, *, anchor: bool = False
+) -> FittedMessage | None:
+    """A message that matches, from a little before the match on if it is too long."""
+    start = max(0, match_at - max_chars // 4) if len(text_of(message.content)) > max_chars else 0
+    return fit_message(message, max_chars, room, start=start, anchor=anchor, min_chars=_MIN_TEXT)
+
+
+def _fit_others(messages: Sequence[FeedMessage], query: Query, room: int) -> dict[int, FittedMessage]:
+    """Further messages that match, by their ids, while they fit."""
+    found: dict[int, FittedMessage] = {}
+    for message in messages:
+        text = text_of(message.content)
+        match_at = (excerpt(text, query).at or 0) if len(text) > _MAX_MATCH_CHARS else 0
+        fitting = _fit_match(message, match_at, _MAX_MATCH_CHARS, room)
+        if fitting is not None:
+            room -= fitting.size
+            found[message.id] = fitting
+    return found
+
+
+def _add_window(
+    window: Window, position: int, shown: list[JsonObject], others: dict[int, FittedMessage], room: int
+) -> tuple[int, int, int]:
+    """Adds the neighbours of the message in `shown`, the nearest first, while they fit; takes some from `others`.
+
+    Either side ends at the first message that would have to be cut, unless it is next to the match. Returns how many
+    are omitted before and after, and how much room is left.
+    """
+    before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
+    sides = [after, before]
+    for distance in range(_WINDOW):
+        for side in list(sides):
+            message = (side[0] if side is after else side[-1]) if side else None
+            fitting = None if message is None else others.pop(message.id, None)
+            if fitting is None and message is not None:
+                max_chars = _MAX_NEIGHBOUR_CHARS if distance else _MAX_NEAREST_CHARS
+                fitting = fit_message(message, max_chars, room, min_chars=_MIN_TEXT)
+                if fitting is not None and distance and "truncated" in fitting.entry:
+                    fitting = None
+                room -= 0 if fitting is None else fitting.size
+            if fitting is None:
+                sides.remove(side)
+                continue
+            side.pop(0 if side is after else -1)
+            shown.insert(len(shown) if side is after else 0, fitting.entry)
+    return len(before), len(after), room
 
 
 def show_time(seconds: float | None) -> str | None:
@@ -226,175 +326,3 @@ def show_time(seconds: float | None) -> str | None:
         return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
     except (ValueError, OverflowError, OSError):
         return f"{seconds:.0f} s since 1970" if abs(seconds) < _MAX_NUMBER else f"{seconds:g} s since 1970"
-
-
-class _Match(NamedTuple):
-    """Where in a text a token or sequence of the query matches."""
-
-    start: int
-    end: int
-    term: str
-
-
-def snippet(text: str, query: Query, width: int = 240) -> str:
-    """At most `width` characters around the best cluster of matches, not counting marks; without matches, the start."""
-    return excerpt(text, query, width).text
-
-
-def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
-    """The snippet, and where its best matches begin."""
-    text = text[:_MAX_TEXT]
-    found = _find_matches(text, query)
-    cluster = _best_cluster(found, width)
-    start, end = _choose_window(text, cluster, width)
-    pieces = [CUT] if start else []
-    at = start
-    for match_start, match_end in _merge_overlaps(found):
-        left, right = max(match_start, start), min(match_end, end)
-        if left < right:
-            pieces += [text[at:left], OPEN, text[left:right], CLOSE]
-            at = right
-    pieces.append(text[at:end])
-    if end < len(text):
-        pieces.append(CUT)
-    return Excerpt("".join(pieces).translate(_FLAT), cluster)
-
-
-class Excerpt(NamedTuple):
-    """A snippet, and where in the text its best cluster of matches begins; None if nothing matches."""
-
-    text: str
-    at: int | None
-
-
-def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
-    """Where the matches are, in order."""
-    return list(_merge_overlaps(_find_matches(text, query)))
-
-
-class _Marks:
-    """What to mark: whole phrases where they occur, else their tokens."""
-
-    def __init__(self, query: Query) -> None:
-        self.tokens: set[str] = set()
-        self.prefixes: list[str] = []
-        self.sequences: list[tuple[str, ...]] = []
-        only_small = all(part.small for part in query.leaves)
-        for part in query.leaves:
-            if part.small and not only_small:
-                continue
-            self._add(part.pattern)
-        self.loose = {term.token for term in query.terms}
-
-    def _add(self, pattern: Pattern) -> None:
-        match pattern:
-            case Word(token):
-                # A single character matches every token that begins with it.
-                (self.prefixes.append if is_single_character(token) else self.tokens.add)(token)
-            case Prefix(token):
-                self.prefixes.append(token)
-            case Phrase(tokens):
-                self.sequences.append(tokens)
-            case And(parts) | Or(parts):
-                for part in parts:
-                    self._add(part)
-            case Without(keep, _):
-                self._add(keep)
-
-
-def _find_matches(text: str, query: Query) -> list[_Match]:
-    """All matches of the query in the text, in order."""
-    marks = _Marks(query)
-    tokens, prefixes = marks.tokens, tuple(marks.prefixes)
-    every = marks.sequences or prefixes
-    spans = list(token_spans(text) if every else token_spans(text, lambda others: not tokens.isdisjoint(others)))
-    matches = list(_find_sequences(spans, marks.sequences))
-    if not matches and marks.sequences:
-        tokens = tokens | marks.loose
-    for span in spans:
-        for token in span.tokens:
-            if token in tokens:
-                matches.append(_Match(span.start, span.end, token))
-            elif prefixes and token.startswith(prefixes):
-                matches.append(_Match(span.start, _match_end(span.start, span.end, token, prefixes), prefixes[0]))
-    matches.sort()
-    return matches
-
-
-def _match_end(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
-    """The end of the mark; in a pair of characters, only the one that the query names is marked."""
-    single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
-    return start + 1 if single else end
-
-
-def _find_sequences(spans: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
-    """Where the tokens of a phrase follow each other."""
-    if not sequences:
-        return
-    flat = [(token, span) for span in spans for token in span.tokens]
-    tokens = [token for token, _ in flat]
-    for sequence in sequences:
-        first, length = sequence[0], len(sequence)
-        at = -1
-        while True:
-            try:
-                at = tokens.index(first, at + 1)
-            except ValueError:
-                break
-            if tuple(tokens[at : at + length]) == sequence:
-                yield _Match(flat[at][1].start, flat[at + length - 1][1].end, " ".join(sequence))
-
-
-def _best_cluster(matches: list[_Match], width: int) -> int | None:
-    """The start of the window with the most different terms, then the most matches; the first of equals."""
-    reach = width * 3 // 4
-    best: tuple[int, int] = (0, 0)
-    start: int | None = None
-    counts: dict[str, int] = {}
-    last = 0
-    for match in matches:
-        while last < len(matches) and matches[last].end <= match.start + reach:
-            counts[matches[last].term] = counts.get(matches[last].term, 0) + 1
-            last += 1
-        worth = (len(counts), sum(counts.values()))
-        if worth > best or start is None:
-            best, start = max(worth, best), match.start
-        # A match longer than the reach was never counted.
-        if counts.get(match.term, 0) > 1:
-            counts[match.term] -= 1
-        else:
-            counts.pop(match.term, None)
-    return start
-
-
-def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
-    """The part to show: a quarter before the cluster, the rest after it; cut between words if one ends nearby."""
-    if len(text) <= width:
-        return 0, len(text)
-    # Room for a cut mark on either side.
-    room = max(1, width - 2)
-    start = max(0, min((cluster or 0) - width // 4, len(text) - room))
-    if start:
-        space = text.find(" ", start, start + _MAX_SNAP)
-        if 0 <= space < (cluster or 0):
-            start = space + 1
-    end = min(len(text), start + room)
-    if end < len(text):
-        space = text.rfind(" ", max(start + 1, end - _MAX_SNAP), end)
-        if space > (cluster or 0) + width // 4:
-            end = space
-    return start, end
-
-
-def _merge_overlaps(matches: list[_Match]) -> Iterator[tuple[int, int]]:
-    """Merges matches that touch or overlap into one mark."""
-    at: tuple[int, int] | None = None
-    for start, end, _ in matches:
-        if at is not None and start <= at[1]:
-            at = (at[0], max(at[1], end))
-        else:
-            if at is not None:
-                yield at
-            at = (start, end)
-    if at is not None:
-        yield at

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from memoranda.errors import SessionError
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
-from memoranda.recall.evidence import snippet
+from memoranda.recall.excerpts import snippet
 from memoranda.recall.query import parse
 from memoranda.recall.search import Search
 from memoranda.sessions.message_rows import text_of

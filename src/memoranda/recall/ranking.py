@@ -46,6 +46,8 @@ RELATED = 0.4
 
 # The shares of a session's best messages; further messages do not count.
 _SHARES = tuple(NEXT_BEST**number for number in range(3))
+# How many of its best messages a session lists, for the evidence.
+_MAX_LISTED = 8
 # If there are more sessions, only the most promising are scored.
 _MAX_SESSIONS = 50
 # In an order by time, sessions that match far worse than the best are omitted.
@@ -190,7 +192,7 @@ class _Ranker:
             share = SESSION_SHARE * self._score_session(session, some, 0).score
             for scored in some:
                 row, own = scored.row, scored.own * weight_of[scored.row[3:5]] / scored.weight
-                score = scored.score * (own + scored.around) / (scored.own + scored.around)
+                score = scored.score * (own + scored.around) / ((scored.own + scored.around) or 1.0)
                 found.append((row, score * self._recency(row) + share))
         found.sort(key=lambda message: (-message[1], -message[0].time))
         return found
@@ -277,6 +279,7 @@ class _Ranker:
                 "recency": recency,
             }
             | self._added_signals(best.mask),
+            messages=tuple((m.row[0], m.score) for m in scored[:_MAX_LISTED] if m.row[3] != TITLE),
         )
 
     def _added_signals(self, mask: int) -> dict[str, float]:

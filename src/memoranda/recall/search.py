@@ -48,6 +48,8 @@ class Hit:
     """If the conversation only repeats the question: how many do. This one represents all of them."""
     repeated: int = 0
     """How many later sessions repeat what it says."""
+    messages: tuple[tuple[int, float], ...] = ()
+    """The best messages of the session, with scores that are comparable among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,7 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
         matches,
         candidate.asked,
         candidate.repeated,
+        candidate.messages,
     )
 
 

@@ -12,7 +12,8 @@ from queue import Empty, SimpleQueue
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
-from memoranda.recall.evidence import match_spans, show_time
+from memoranda.recall.evidence import show_time
+from memoranda.recall.excerpts import match_spans
 from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.request import fit_json
 from memoranda.recall.searchable_store import SearchableStore
@@ -49,7 +50,7 @@ def add_summaries(
     run = _SummaryRun(question, db, summarize, settings)
     summaries = run.summaries([result["session_id"] for result in results])
     for number in summaries:
-        for part in ("messages", "bookend_start", "bookend_end"):
+        for part in ("messages", "other_matches", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
     room = settings.answer_chars - json_size(answer) - NOTE_CHARS
     for number, summary in summaries.items():

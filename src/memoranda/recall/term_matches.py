@@ -60,3 +60,5 @@ class SessionScore(NamedTuple):
     """If the session only repeats the question: how many sessions do."""
     repeated: int = 0
     """How many later sessions repeat one of its messages."""
+    messages: tuple[tuple[int, float], ...] = ()
+    """Its best messages and their scores."""

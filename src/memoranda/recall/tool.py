@@ -14,7 +14,8 @@ from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
 from memoranda.recall import guidance
 from memoranda.recall.browse import browse, read, refuse, scroll
-from memoranda.recall.evidence import Evidence, excerpt, fit_message, show_time
+from memoranda.recall.evidence import Evidence, fit_message, show_time
+from memoranda.recall.excerpts import excerpt
 from memoranda.recall.explain_empty import explain_empty
 from memoranda.recall.query import Query
 from memoranda.recall.ranking import Sort
@@ -31,6 +32,7 @@ from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
+from memoranda.sessions.conversations import SessionFacts
 from memoranda.support.projects import projects_named
 from memoranda.support.shorten import json_size
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
@@ -275,25 +277,25 @@ def _describe(filters: Filters) -> JsonObject:
 def _result(
     db: SearchableStore, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
 ) -> JsonObject | None:
-    session = db.sessions.get_session(hit.session_id)
+    session = db.conversations.session_facts(hit.session_id)
     if session is None:
         # The session was deleted after the search read the index.
         return None
     result: JsonObject = {
         "session_id": hit.session_id,
-        "title": session["title"] and echo_input(session["title"]),
+        "title": session.title and echo_input(session.title),
         "when": None,
-        "source": echo_input(session["source"]),
-        "model": session["model"] and echo_input(session["model"]),
+        "source": echo_input(session.source),
+        "model": session.model and echo_input(session.model),
         "matched_role": hit.role,
         "match_message_id": hit.message_id,
         "matches": hit.matches,
         "snippet": "",
     }
-    if session.get("project"):
-        result["project"] = echo_input(session["project"])
-    if session["parent_session_id"]:
-        result["parent_session_id"] = session["parent_session_id"]
+    if session.project:
+        result["project"] = echo_input(session.project)
+    if session.parent_session_id:
+        result["parent_session_id"] = session.parent_session_id
     if request.why:
         result["why"] = _explain_score(hit, request.sort)
     if hit.message_id is None:
@@ -303,10 +305,11 @@ def _result(
     if hit.repeated:
         result["repeated"] = hit.repeated
     # A search limited to roles wants the matching message itself, not the answer to it.
-    matched = evidence.find_answer(hit.message_id) if request.roles is None else evidence.find(hit.message_id)
-    if matched is None:
+    fixed = request.sort is not None or bool(hit.asked)
+    chosen = evidence.choose(hit.message_id, hit.messages, query, fixed=fixed, answers=request.roles is None)
+    if chosen is None:
         return None
-    message = matched.message
+    message = chosen.anchor.message
     words = searchable_text(message)
     shown = excerpt(words.text, query, _ANSWER_CHARS if message.id != hit.message_id else _SNIPPET_CHARS)
     if shown.at is None and words.tool_text:
@@ -318,7 +321,7 @@ def _result(
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }
-    return result | evidence.show_window(matched, shown.at or 0, room - json_size(result))
+    return result | evidence.show(chosen, shown.at or 0, query, room - json_size(result))
 
 
 def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
@@ -328,7 +331,7 @@ def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
 
 
 def _title_result(
-    db: SearchableStore, hit: Hit, session: dict[str, Any], result: JsonObject, room: int
+    db: SearchableStore, hit: Hit, session: SessionFacts, result: JsonObject, room: int
 ) -> JsonObject | None:
     """The result for a conversation that matches only by its title: its first messages."""
     conversation = db.conversations.conversation_of(hit.session_id)
@@ -339,7 +342,7 @@ def _title_result(
     fitting = [fit_message(message, 500, share) for message in window.messages]
     shown = [fitted.entry for fitted in fitting if fitted is not None]
     return result | {
-        "when": show_time(session["started_at"]),
+        "when": show_time(session.started_at),
         "snippet": f"Title: {result['title']}",
         "match_message_id": window.messages[0].id if window.messages else None,
         "bookend_start": [],

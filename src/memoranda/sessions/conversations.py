@@ -20,6 +20,17 @@ class Conversation(NamedTuple):
     sessions: tuple[str, ...]
 
 
+class SessionFacts(NamedTuple):
+    """What an answer says about the session of a hit."""
+
+    title: str | None
+    source: str
+    model: str | None
+    project: str | None
+    parent_session_id: str | None
+    started_at: float
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Some messages of a conversation in order, and how many come before and after them."""
@@ -43,6 +54,16 @@ class Conversations(StorePart):
         """The conversation that a session belongs to; None if it is out of scope."""
         with self._engine.reading() as connection:
             return self._conversation(connection, session_id)
+
+    def session_facts(self, session_id: str) -> SessionFacts | None:
+        """The facts about a session; None if it is out of scope or deleted."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                "SELECT title, source, model, project, parent_session_id, started_at FROM sessions"
+                f" WHERE id = ? AND {self._in_scope}",
+                (session_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else SessionFacts(*row)
 
     def window_around(
         self, message_id: int, size: int, *, roles: Collection[str] = (), without: Collection[int] = ()
@@ -71,6 +92,13 @@ class Conversations(StorePart):
             if len(later) == size:
                 after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
             return Window(conversation, messages, before, after)
+
+    def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
+        condition, values = self._dialect.one_of("m.id", ids)
+        with self._engine.reading() as connection:
+            found = self._select(connection, conversation, condition, list(values), "", len(ids))
+        return {message.id: message for message in found}
 
     def messages_behind(
         self, conversation: Conversation, message_id: int, size: int, *, without: Collection[int] = ()

@@ -120,23 +120,25 @@ def _describe_candidate(relevance: Relevance, judged: PromptRelevance) -> dict[s
 
 def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
     """Returns when and where a conversation took place, and the messages around the match."""
-    from memoranda.recall.evidence import Evidence, excerpt, show_time  # noqa: PLC0415
+    from memoranda.recall.evidence import Evidence, show_time  # noqa: PLC0415
+    from memoranda.recall.excerpts import excerpt  # noqa: PLC0415
     from memoranda.recall.query import parse  # noqa: PLC0415
     from memoranda.sessions.message_rows import text_of  # noqa: PLC0415
 
     session = store.session(hit.session_id)
-    evidence = Evidence(store.conversations)
-    match = None if hit.message_id is None else evidence.find_answer(hit.message_id)
-    if session is None or match is None:
+    evidence, query = Evidence(store.conversations), parse(prompt)
+    chosen = hit.message_id and evidence.choose(hit.message_id, hit.messages, query, fixed=bool(hit.asked))
+    if session is None or not chosen:
         return ""
-    message = match.message
-    offset = excerpt(text_of(message.content), parse(prompt)).at or 0
-    window = evidence.show_window(match, offset, _MAX_CONVERSATION_CHARS)
+    message = chosen.anchor.message
+    offset = excerpt(text_of(message.content), query).at or 0
+    window = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS)
+    shown = sorted([*window["messages"], *window.get("other_matches", ())], key=lambda entry: int(entry["id"]))
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
     lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
     lines += [
         f"{neighbour['role']}: {neighbour['content'][:_MAX_MESSAGE_CHARS]}"
-        for neighbour in window["messages"]
+        for neighbour in shown
         if neighbour["content"]
     ]
     return "\n".join(lines)

@@ -57,6 +57,7 @@ _MODULES = (
     "memoranda.cli.log_file",
     "memoranda.curated.store",
     "memoranda.recall.evidence",
+    "memoranda.recall.excerpts",
     "memoranda.recall.settings",
     "memoranda.safety.fence",
     "memoranda.tool_host.memory_text",

@@ -31,6 +31,8 @@ class Candidate(NamedTuple):
     """If the session only repeats the question of the query: how many sessions do. One represents all of them."""
     repeated: int = 0
     """How many later sessions repeat one of its messages."""
+    messages: tuple[tuple[int, float], ...] = ()
+    """Its best messages, with scores that are comparable within the session."""
 
 
 @dataclass(frozen=True, slots=True)

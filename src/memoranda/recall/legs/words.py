@@ -213,25 +213,24 @@ class _WordSearch:
         self, scores: Sequence[SessionScore], how: str, missing: tuple[Term, ...], total: int, truncated: bool = False
     ) -> Candidates:
         sessions = self._reader.sessions([score.session for score in scores])
-        found = []
-        for score in scores:
-            if (session := sessions.get(score.session)) is not None:
-                row = score.best
-                found.append(
-                    Candidate(
-                        session_id=session.id,
-                        conversation_id=session.conversation_id,
-                        source=session.source,
-                        message_id=None if row.role == TITLE else row.message,
-                        role=_ROLES[row.role],
-                        time=row.time,
-                        score=score.score,
-                        signals=score.signals,
-                        matches=score.matches,
-                        asked=score.asked,
-                        repeated=score.repeated,
-                    )
-                )
+        found = [
+            Candidate(
+                session_id=session.id,
+                conversation_id=session.conversation_id,
+                source=session.source,
+                message_id=None if score.best.role == TITLE else score.best.message,
+                role=_ROLES[score.best.role],
+                time=score.best.time,
+                score=score.score,
+                signals=score.signals,
+                matches=score.matches,
+                asked=score.asked,
+                repeated=score.repeated,
+                messages=score.messages,
+            )
+            for score in scores
+            if (session := sessions.get(score.session)) is not None
+        ]
         return Candidates(found, how, missing, total, truncated, self._asked)
 
     def _describe(self, ranked: _Ranked, kept: Sequence[SessionScore]) -> str:

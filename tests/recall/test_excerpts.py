@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.recall.evidence import CLOSE, CUT, OPEN, excerpt, snippet
+from memoranda.recall.excerpts import CLOSE, CUT, OPEN, excerpt, snippet
 from memoranda.recall.query import parse
 
 
