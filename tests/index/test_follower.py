@@ -25,11 +25,7 @@ class _Index:
         return _Progress()
 
     def check(self) -> None: ...
-    def needs_compaction(self) -> bool:
-        return False
-
-    def compact(self) -> None: ...
-    def has_deleted_words(self) -> bool:
+    def needs_purge(self) -> bool:
         return False
 
     def purge(self) -> None: ...

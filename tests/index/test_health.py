@@ -53,8 +53,7 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
 def test_lost_words_are_noticed_and_repaired(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
     """The check runs real queries, so it notices an index that is a valid file but empty."""
     made = _made(sessions, index)
-    _harm(index, "DELETE FROM words_idx")
-    _harm(index, "UPDATE words_data SET block = zeroblob(8) WHERE id = 10")
+    _harm(index, "DELETE FROM postings WHERE token IN ('vole', '数据')")
     (finding,) = check(tmp_path / "index.db", sessions.feed)
     assert finding.severity == "error"
     assert "does not find" in finding.problem

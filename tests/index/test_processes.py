@@ -81,7 +81,7 @@ def _whole(home: Path, sessions: SessionStore, made: list[int]) -> None:
         len(made),
         len(made),
     )
-    assert connection.execute("SELECT dead FROM state").fetchone() == (0,)
+    assert connection.execute("SELECT count(*) FROM dead").fetchone() == (0,)
     connection.close()
 
 

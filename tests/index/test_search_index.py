@@ -237,7 +237,7 @@ def test_unchanged_messages_are_not_indexed_again(sessions: SessionStore, index:
     after = {posting.message: posting for posting in postings(index, "kiwi")}
     assert after == {message: posting for message, posting in before.items() if message != made[0]}
     with sqlite3.connect(index.files[0]) as connection:
-        assert connection.execute("SELECT dead FROM state").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM dead").fetchone() == (1,)
 
 
 def test_catching_up_says_how_far_it_is(
@@ -315,23 +315,6 @@ def test_compacting_removes_the_words_of_deleted_messages(sessions: SessionStore
 def _bytes(index: SearchIndex) -> bytes:
     directory = index.files[0].parent
     return b"".join(path.read_bytes() for path in directory.glob("index.db.*"))
-
-
-def test_an_index_with_many_dead_words_needs_compaction(
-    sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deleting most of what is indexed makes a rebuild worth its while."""
-    monkeypatch.setattr(search_index, "_FEW_DEAD", 5)
-    for name in "ab":
-        sessions.sessions.create_session(name, "cli")
-        sessions.messages.append_messages(name, [{"role": "user", "content": "x"} for _ in range(10)])
-    index.catch_up()
-    assert not index.needs_compaction()
-    sessions.deletion.delete_session("a")
-    index.catch_up()
-    assert index.needs_compaction()
-    index.compact()
-    assert not index.needs_compaction()
 
 
 def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None:

@@ -14,6 +14,7 @@ from memoranda.index.postings import And, Filters, Word
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.search_index import SearchIndex, find_mismatch
 from memoranda.index.tokenizer import index_tokens
+from memoranda.index.view import IndexView
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope
 from memoranda.support.health_issues import HealthIssue
@@ -84,7 +85,9 @@ def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) ->
         for first_id, limit in starts
         for message in feed.sample_messages(first_id, limit, until=indexed)
     }
-    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, raise_error), None, {})) as reader:
+    with closing(
+        IndexReader(feed, feed.head(), IndexConnection(IndexView(connection), raise_error), None, {})
+    ) as reader:
         return [number for number, message in sorted(sample.items()) if not _is_found(reader, message)]
 
 

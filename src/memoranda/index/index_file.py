@@ -4,8 +4,9 @@ import errno
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from memoranda.db.orphaned_wal import file_identity
 from memoranda.db.position import Position
 from memoranda.index import generations
+from memoranda.index.segments import check_segment, purge, read_segments
 from memoranda.index.sqlite_errors import is_damage
 from memoranda.index.tables import create
 
@@ -24,6 +26,7 @@ _MAX_TRIES = 5
 _FEW_PAGES = 16
 _LOG_PAGES = 256
 _CACHE_KIB = 16_384
+_EMPTY_LOG_TIMEOUT, _EMPTY_LOG_PAUSE = 2.0, 0.01
 
 
 @dataclass(slots=True)
@@ -37,8 +40,9 @@ class IndexState:
     next_doc: int
     messages: int
     tokens: int
-    dead: int
+    sessions: int
     mark: str
+    checked: int
 
 
 MismatchCheck = Callable[[IndexState], str | None]
@@ -55,11 +59,12 @@ class IndexFile:
         self._identity = file_identity(file)
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
-        self.checked = False
         self._writer = generations.connect(file, _WAIT, mode)
         try:
             if not self.read_only:
                 self._writer.execute("PRAGMA synchronous=NORMAL")
+                # What is deleted within a page is overwritten; whole pages are given back (`empty_log`).
+                self._writer.execute("PRAGMA secure_delete=FAST")
                 # The log never shrinks, so it is kept small.
                 self._writer.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self.opened_at = read_state(self._writer)
@@ -87,21 +92,57 @@ class IndexFile:
                 connection.execute("ROLLBACK")
             raise
 
-    def check(self) -> None:
-        """Read the whole file; raises sqlite3.DatabaseError if part of it is damaged."""
-        self.checked = True
-        (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
+    @property
+    def checked(self) -> float:
+        """When the whole file was last read without finding damage."""
+        return self.state().checked
+
+    def check(self, give_way: Callable[[], None]) -> None:
+        """Read the whole file on a connection of its own; raises sqlite3.DatabaseError if part of it is damaged."""
+        with closing(generations.connect(self.file, _WAIT, self._mode)) as connection:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
+            give_way()
+            connection.execute("BEGIN")
+            for segment in read_segments(connection):
+                check_segment(connection, segment)
+                give_way()
+
+    def write_checked(self) -> None:
+        """Remember that the file has just been checked."""
         if not self.read_only:
-            for table in ("words", "pairs"):
-                self._writer.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
+            self._writer.execute("UPDATE state SET checked = ?", (int(time.time()),))
+
+    def has_dead(self) -> bool:
+        """Whether words of deleted messages are in the postings."""
+        return self._writer.execute("SELECT 1 FROM dead LIMIT 1").fetchone() is not None
+
+    def purge(self) -> bool:
+        """Remove deleted messages from the postings of one segment; returns whether there may be more."""
+        with self.writing() as connection:
+            return purge(connection, 1)
+
+    def empty_log(self) -> bool:
+        """Give back all free pages and empty the log, in which deleted words remain; False if a reader prevents it."""
+        self._release(0)
+        deadline = time.monotonic() + _EMPTY_LOG_TIMEOUT
+        while True:
+            (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_EMPTY_LOG_PAUSE)
 
     def release_free_pages(self) -> None:
-        """Shrink the file if much of it is free: merging full-text segments leaves free pages."""
-        (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+        """Shrink the file if much of it is free: merging segments leaves free pages."""
         (pages,) = self._writer.execute("PRAGMA page_count").fetchone()
-        if free > max(_FEW_PAGES, pages // 20):
+        self._release(max(_FEW_PAGES, pages // 20))
+
+    def _release(self, most: int) -> None:
+        (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+        if free > most:
             # Each step frees one page, and only a script runs all steps.
             self._writer.executescript(f"PRAGMA incremental_vacuum({free})")
 
@@ -200,14 +241,14 @@ def read_state(connection: sqlite3.Connection) -> IndexState:
 
 def write_state(connection: sqlite3.Connection, state: IndexState) -> None:
     connection.execute(
-        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
+        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, sessions = ?, mark = ?",
         (
             str(state.message),
             str(state.change),
             state.next_doc,
             state.messages,
             state.tokens,
-            state.dead,
+            state.sessions,
             state.mark,
         ),
     )

@@ -18,6 +18,7 @@ _MAX_DEPTH = 100
 # The lower two bits are the role of a posting; the others distinguish the kinds that are TOOL there.
 CALLS, SYSTEM, OTHER, SUMMARY = (TOOL | kind << 2 for kind in range(1, 5))
 _KINDS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL, "system": SYSTEM}
+CONVERSATION_KINDS = (USER, ASSISTANT, TITLE)
 _ROLES = {"user": (USER,), "assistant": (ASSISTANT, CALLS), "tool": (TOOL,), "system": (SYSTEM,)}
 
 # Fields of structured content that describe it and contain no text.

@@ -1,5 +1,6 @@
 """The types of a query to the index and its answer: patterns of tokens, filters, and postings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -111,3 +112,17 @@ class Without:
 
 
 Pattern = Word | Prefix | Phrase | And | Or | Without
+
+
+def tokens_of(pattern: Pattern) -> Iterator[str]:
+    """The tokens of a pattern, without prefixes and what is excluded."""
+    match pattern:
+        case Word(token):
+            yield token
+        case Phrase(tokens):
+            yield from tokens
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from tokens_of(part)
+        case Without(keep, _):
+            yield from tokens_of(keep)

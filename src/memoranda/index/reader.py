@@ -1,15 +1,15 @@
-"""Reads one consistent view of the index for the length of a search, and builds its full-text queries."""
+"""Answers a search from one consistent view of the index, and from the record for messages that are not indexed yet."""
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeVar, assert_never
+from typing import NamedTuple, TypeVar
 
 from memoranda.db.position import START, Position
+from memoranda.index.doc_sets import Membership, count_docs, difference, from_docs, intersection, newest
 from memoranda.index.index_file import IndexState, read_state
-from memoranda.index.message_text import kinds_for_roles
-from memoranda.index.phrase_order import keep_in_order
+from memoranda.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
 from memoranda.index.postings import (
     TITLE,
     And,
@@ -18,50 +18,32 @@ from memoranda.index.postings import (
     IndexSize,
     Or,
     Pattern,
-    Phrase,
     Posting,
-    Prefix,
-    Without,
     Word,
+    tokens_of,
 )
+from memoranda.index.selection import BestSessions, Selection, Wanted, weigh
 from memoranda.index.sqlite_errors import describe_error
-from memoranda.index.tokenizer import is_single_character, is_unspaced
+from memoranda.index.tokenizer import is_single_character
 from memoranda.index.unindexed_scan import FIRST_NUMBER, UnindexedScan
+from memoranda.index.view import IndexView, placeholders
 from memoranda.sessions.feed import Feed, FeedMessage, Head
 
 _Answer = TypeVar("_Answer")
 
-_MAX_COUNTED = 20_000
 _BATCH_SIZE = 500
-Table = Literal["words", "pairs"]
-
-# SQLite's parser has a limit, far beyond what people type.
-_MAX_DEPTH = 40
+# Phrases are compared with the text: of so many messages at once, and of so many in all.
+_COMPARED_AT_ONCE = 100
+_MAX_COMPARED = 3_000
+_MAX_PHRASES = 300
+_MAX_AT_ONCE = 5_000
 
 
 class IndexConnection(NamedTuple):
-    """A connection to the index file, and the function to call if it fails."""
+    """A view of the index file, and the function to call if reading it fails."""
 
-    connection: sqlite3.Connection
+    view: IndexView
     on_error: Callable[[sqlite3.DatabaseError], None]
-
-
-class MatchQuery(NamedTuple):
-    """A pattern for the full-text tables: a MATCH expression for one of them, or SQL for row numbers.
-
-    If one table has all tokens of a pattern, it is one MATCH expression. A pattern that needs both tables (`table` is
-    None) combines the row numbers that its parts find.
-    """
-
-    table: Table | None
-    text: str
-    values: tuple[str, ...] = ()
-
-    def rows(self) -> "MatchQuery":
-        """The same query as SQL for row numbers."""
-        if self.table is None:
-            return self
-        return MatchQuery(None, f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ?", (self.text,))
 
 
 class IndexReader:
@@ -79,6 +61,8 @@ class IndexReader:
         self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
         self._state: IndexState | None = None
+        self.compared_all = True
+        """Whether every message that may contain a phrase was compared with it."""
         self._ask_file(self._begin)
         if self._state is None or self._state.message < head.message:
             self._start_scan()
@@ -101,67 +85,124 @@ class IndexReader:
 
     def postings(self, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
         """The postings that match, newest first."""
-        query = match_query(pattern)
-        if query is None:
-            return []
-        statement, values = _statement(query, filters)
-        values.append(limit)
-        indexed = self._ask_file(lambda connection: self._fetch_indexed(connection, statement, values, limit))
-        found: list[Posting] = []
+        # The file comes first: if it turns out to be damaged, everything is scanned.
+        indexed = self._ask_file(lambda view: self._matching(view, pattern, filters, limit)) or {}
+        found = list(indexed.values())
         if self._scan is not None:
             self._scan.prepare(pattern)
-            rows = self._scan.connection.execute(statement, values)
-            found = [Posting._make(row) for row in rows if not self._is_indexed_title(row[3], row[1])]
-        found += indexed or []
+            found = [*self._matching(self._scan.view, pattern, filters, limit).values(), *found]
         if self._stale:
             found.sort(key=lambda posting: posting.message, reverse=True)
-        found = found[:limit]
-        return keep_in_order(found, pattern, self._feed.messages_by_id) if _needs_order(pattern) else found
+        return found[:limit]
 
     def frequency(self, pattern: Pattern) -> int:
-        """How many messages and titles match; counting stops at `_MAX_COUNTED`."""
+        """How many messages and titles match; of a phrase, how many have its words."""
         if pattern in self._counts:
             return self._counts[pattern]
-        query = match_query(pattern)
-        if query is None:
-            return 0
-        counted = self._ask_file(lambda connection: _count(connection, query)) or 0
+        counted = self._ask_file(lambda view: _count(view, pattern)) or 0
         if self._scan is not None:
             self._scan.prepare(pattern)
-            counted += _count(self._scan.connection, query)
+            counted += _count(self._scan.view, pattern)
         else:
             # A reader that reads the record as well has no exact count, or had to do without the file.
             self._counts[pattern] = counted
         return counted
 
+    def prepare(self, patterns: Iterable[Pattern]) -> None:
+        """Read the words of patterns together, which is faster than one by one."""
+        tokens = {token for pattern in patterns for token in tokens_of(pattern) if not is_single_character(token)}
+        self._ask_file(lambda view: view.load(sorted(tokens)))
+
+    def best_sessions(
+        self,
+        weighted: Sequence[tuple[Pattern, float]],
+        filters: Filters,
+        excluded: Pattern | None,
+        wanted: Wanted,
+    ) -> BestSessions:
+        """For each pattern, its postings in the sessions whose messages weigh most, out of the whole store."""
+        select = partial(self._select, weighted=weighted, filters=filters, excluded=excluded, wanted=wanted)
+        indexed = self._ask_file(select)
+        selections = [] if indexed is None else [indexed]
+        if self._scan is not None:
+            for pattern, _ in weighted:
+                self._scan.prepare(pattern)
+            selections.append(select(self._scan.view))
+        sessions = set().union(*(selection.sessions for selection in selections))
+        found: list[list[Posting]] = [[] for _ in weighted]
+        for selection in reversed(selections):
+            read = partial(selection.postings, sessions=sessions)
+            rows = self._ask_file(read) if selection is indexed else read()
+            if rows is None:
+                # The file has just turned out to be damaged, so everything comes from the record.
+                return self.best_sessions(weighted, filters, excluded, wanted)
+            for number, some in enumerate(rows):
+                found[number] += some
+        return BestSessions(found, all(selection.complete for selection in selections))
+
+    def heaviest(
+        self, weighted: Sequence[tuple[Pattern, float]], among: Pattern, filters: Filters, limit: int
+    ) -> list[Posting]:
+        """Of the messages that match `among`, those with the highest weights, best first."""
+
+        def choose(view: IndexView) -> list[tuple[float, Posting]]:
+            allowed = intersection(view.match(among), view.allowed(filters))
+            sets = [view.match(pattern) for pattern, _ in weighted]
+            weighed = weigh(sets, [weight for _, weight in weighted], allowed)
+            members = [(Membership(docs), weight) for docs, (_, weight) in zip(sets, weighted, strict=True)]
+            rows = view.rows(weighed.heaviest(allowed, limit))
+            return [
+                (sum(weight for docs, weight in members if doc in docs), row)
+                for doc, row in rows.items()
+                if self._counts_in(view, row, filters)
+            ]
+
+        found = self._ask_file(choose) or []
+        if self._scan is not None:
+            self._scan.prepare(And((among, Or(tuple(pattern for pattern, _ in weighted)))))
+            found += choose(self._scan.view)
+        found.sort(key=lambda weighed: (-weighed[0], -weighed[1].time))
+        return [row for _, row in found[:limit]]
+
+    def occurs(self, pattern: Pattern, filters: Filters) -> bool:
+        """Whether anything that passes the filters matches, without regard to the order of words."""
+
+        def has_any(view: IndexView) -> bool:
+            return bool(intersection(view.match(pattern), view.allowed(filters)))
+
+        if self._ask_file(has_any):
+            return True
+        if self._scan is None:
+            return False
+        self._scan.prepare(pattern)
+        return has_any(self._scan.view)
+
     def size(self) -> IndexSize:
         """How much a search can find; messages that are not indexed are estimated."""
-        counted = self._ask_file(_count_sessions)
-        if self._state is None or counted is None:
+        if self._state is None:
             total = self._head.message.count
             return IndexSize(total, max(1, total // 20), total * 100)
         state = self._state
         behind = state.message < self._head.message
         missing = max(0, self._head.message.count - state.message.count) if behind else 0
         average = state.tokens / state.messages if state.messages else 100
-        return IndexSize(state.messages + missing, counted, state.tokens + int(missing * average))
+        return IndexSize(state.messages + missing, state.sessions, state.tokens + int(missing * average))
 
     def sessions(self, numbers: Collection[int]) -> dict[int, IndexedSession]:
         """The sessions with these numbers; deleted ones are missing."""
         found: dict[int, IndexedSession] = {}
         if self._scan is not None:
-            found |= _fetch_sessions(self._scan.connection, numbers)
+            found |= _fetch_sessions(self._scan.view.connection, numbers)
         rest = [number for number in numbers if number not in found]
-        return found | (self._ask_file(lambda connection: _fetch_sessions(connection, rest)) or {})
-
-    def may_have_source(self, sources: Collection[str]) -> bool:
-        """Whether a session comes from one of these sources; True while some messages are not indexed."""
-        found = self._ask_file(lambda connection: _has_source(connection, sources))
-        return self._scan is not None or found is not False
+        return found | (self._ask_file(lambda view: _fetch_sessions(view.connection, rest)) or {})
 
     def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """The messages with these ids, from the record."""
         return self._feed.messages_by_id(ids)
+
+    def texts(self, postings: Collection[Posting]) -> dict[Posting, PhraseMatcher]:
+        """The texts of postings, from the record."""
+        return read_texts(postings, self._feed.messages_by_id, self.sessions)
 
     def messages_from(self, session_id: str, first_id: int, limit: int) -> list[FeedMessage]:
         """The messages of a session from an id on, from the record."""
@@ -171,12 +212,12 @@ class IndexReader:
         if self._scan is not None:
             self._scan.close()
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        state = read_state(connection)
+    def _begin(self, view: IndexView) -> None:
+        state = read_state(view.connection)
         if state.change < self._head.change:
             # Another process applies these changes; until then their sessions are read from the record.
             changed = self._changed_since(state.change)
-            found = (_find_number(connection, session_id) for session_id in changed)
+            found = (_find_number(view.connection, session_id) for session_id in changed)
             self._stale = {number for number in found if number is not None}
             self._state = state
             self._start_scan()
@@ -196,27 +237,69 @@ class IndexReader:
             after = START if self._state is None else self._state.message
             self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
 
-    def _is_indexed_title(self, role: int, session: int) -> bool:
-        """Whether the index file also has this title."""
-        return role == TITLE and session < FIRST_NUMBER and session not in self._stale
-
     def _number_of(self, session_id: str) -> int | None:
-        return self._ask_file(lambda connection: _find_number(connection, session_id))
+        return self._ask_file(lambda view: _find_number(view.connection, session_id))
 
-    def _fetch_indexed(
-        self, connection: sqlite3.Connection, statement: str, values: list[object], limit: int
-    ) -> list[Posting]:
-        if not self._stale:
-            return list(map(_as_posting, connection.execute(statement, values)))
-        rows = connection.execute(statement, [*values[:-1], -1])
-        return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), limit)]
+    def _select(
+        self,
+        view: IndexView,
+        weighted: Sequence[tuple[Pattern, float]],
+        filters: Filters,
+        excluded: Pattern | None,
+        wanted: Wanted,
+    ) -> Selection:
+        patterns = [pattern for pattern, _ in weighted]
+        sets = [
+            from_docs(self._matching(view, pattern, filters, _MAX_PHRASES))
+            if has_phrase(pattern)
+            else view.match(pattern)
+            for pattern in patterns
+        ]
+        allowed = view.allowed(filters)
+        if excluded is not None:
+            dropped = view.match(excluded)
+            if has_phrase(excluded):
+                dropped = from_docs(self._matching(view, excluded, filters, _MAX_PHRASES))
+            allowed = difference(allowed, dropped)
+        weights = [weight for _, weight in weighted]
+        return Selection(view, sets, weights, allowed, wanted, lambda row: self._counts_in(view, row, filters))
 
-    def _ask_file(self, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
+    def _counts_in(self, view: IndexView, row: Posting, filters: Filters) -> bool:
+        """Whether a row of a view counts: not if the other view has it, or the filters exclude its message."""
+        if row[0] in filters.without:
+            return False
+        if self._scan is not None and view is self._scan.view:
+            # The index file also has the title.
+            return row[3] != TITLE or row[1] >= FIRST_NUMBER or row[1] in self._stale
+        return row[1] not in self._stale
+
+    def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> dict[int, Posting]:
+        """The documents of one view that match, newest first."""
+        docs = newest(intersection(view.match(pattern), view.allowed(filters)))
+        compare = has_phrase(pattern)
+        found: dict[int, Posting] = {}
+        left = _MAX_COMPARED
+        while len(found) < limit and left > 0:
+            size = _COMPARED_AT_ONCE if compare else min(limit - len(found) + len(filters.without), _MAX_AT_ONCE)
+            batch = list(islice(docs, size))
+            if not batch:
+                break
+            rows = {doc: row for doc, row in view.rows(batch).items() if self._counts_in(view, row, filters)}
+            if compare:
+                left -= len(rows)
+                kept = keep_in_order(list(rows.values()), pattern, self._feed.messages_by_id, self.sessions)
+                in_order = set(kept)
+                rows = {doc: row for doc, row in rows.items() if row in in_order}
+            found |= rows
+        self.compared_all = self.compared_all and left > 0
+        return found
+
+    def _ask_file(self, ask: Callable[[IndexView], _Answer]) -> _Answer | None:
         """Run a query on the file; None without a file, or if it fails and all messages must be scanned."""
         if self._view is None:
             return None
         try:
-            return ask(self._view.connection)
+            return ask(self._view.view)
         except sqlite3.DatabaseError as error:
             self._problem = describe_error(error)
             self._view.on_error(error)
@@ -227,73 +310,10 @@ class IndexReader:
         return None
 
 
-_as_posting: Callable[[tuple[Any, ...]], Posting] = partial(tuple.__new__, Posting)
-"""Like `Posting._make`, in half the time: a search has thousands."""
-
-
-def _statement(query: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
-    """The SELECT for a query and its values, without the last one: the limit."""
-    conditions, values = _session_conditions(filters)
-    join = " CROSS JOIN sessions s ON s.number = d.session" if conditions else ""
-    if filters.roles is not None:
-        kinds = kinds_for_roles(filters.roles)
-        conditions.append(f"(d.role IN ({_placeholders(kinds)}) OR d.role = {TITLE})")
-        values += kinds
-    if not filters.titles:
-        conditions.append(f"d.role <> {TITLE}")
-    if filters.without:
-        # SQLite limits the number of values; these are integers, so they are safe in the text of the statement.
-        conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(filters.without)))})")
-    for bound, operator in ((filters.since, ">="), (filters.until, "<=")):
-        if bound is not None:
-            conditions.append(f"d.time {operator} ?")
-            values.append(bound)
-    where = "".join(f" AND {condition}" for condition in conditions)
-    columns = "SELECT d.message, d.session, d.place, d.role & 3, d.length, d.time"
-    if query.table is None:
-        source = f"FROM docs d{join} WHERE d.doc IN ({query.text}){where} ORDER BY d.doc DESC"
-        return f"{columns} {source} LIMIT ?", [*query.values, *values]
-    source = (
-        f"FROM {query.table} t CROSS JOIN docs d ON d.doc = t.rowid{join}"
-        f" WHERE t.{query.table} MATCH ?{where} ORDER BY t.rowid DESC"
-    )
-    return f"{columns} {source} LIMIT ?", [query.text, *values]
-
-
-def _session_conditions(filters: Filters) -> tuple[list[str], list[object]]:
-    conditions: list[str] = []
-    values: list[object] = []
-    if not filters.scope.all:
-        conditions.append("s.user IS ?")
-        values.append(filters.scope.user)
-    if filters.sources is not None:
-        conditions.append(f"s.source IN ({_placeholders(filters.sources)})")
-        values += sorted(filters.sources)
-    if filters.excluded_sources:
-        conditions.append(f"s.source NOT IN ({_placeholders(filters.excluded_sources)})")
-        values += sorted(filters.excluded_sources)
-    if filters.projects is not None:
-        conditions.append(f"s.project IN ({_placeholders(filters.projects)})")
-        values += sorted(filters.projects)
-    return conditions, values
-
-
-def _count(connection: sqlite3.Connection, query: MatchQuery) -> int:
-    rows = query.rows()
-    (count,) = connection.execute(
-        f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MAX_COUNTED})", rows.values
-    ).fetchone()
-    return int(count)
-
-
-def _count_sessions(connection: sqlite3.Connection) -> int:
-    (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
-    return int(count)
-
-
-def _has_source(connection: sqlite3.Connection, sources: Collection[str]) -> bool:
-    statement = f"SELECT 1 FROM sessions WHERE source IN ({_placeholders(sources)}) LIMIT 1"
-    return connection.execute(statement, tuple(sources)).fetchone() is not None
+def _count(view: IndexView, pattern: Pattern) -> int:
+    if isinstance(pattern, Word) and not is_single_character(pattern.token):
+        return view.count(pattern.token)
+    return count_docs(view.match(pattern))
 
 
 def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:
@@ -307,92 +327,8 @@ def _fetch_sessions(connection: sqlite3.Connection, numbers: Collection[int]) ->
     while batch := list(islice(rest, _BATCH_SIZE)):
         rows = connection.execute(
             "SELECT number, id, conversation, user, source, title, started"
-            f" FROM sessions WHERE number IN ({_placeholders(batch)})",
+            f" FROM sessions WHERE number IN ({placeholders(batch)})",
             batch,
         )
         found |= {row[0]: IndexedSession(*row[1:]) for row in rows}
     return found
-
-
-def _placeholders(values: Collection[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
-    """The query for a pattern; None if nothing can match it. It is never a syntax error."""
-    if depth > _MAX_DEPTH:
-        return None
-    match pattern:
-        case Word(token):
-            return _phrase((token,))
-        case Prefix(token):
-            return _match((token,), " *")
-        case Phrase(tokens):
-            return _phrase(tokens)
-        case And(parts):
-            queries = [match_query(part, depth + 1) for part in parts]
-            return None if None in queries else _combine("AND", "INTERSECT", [part for part in queries if part])
-        case Or(parts):
-            queries = [match_query(part, depth + 1) for part in parts]
-            return _combine("OR", "UNION", [part for part in queries if part])
-        case Without(keep, drop):
-            kept, dropped = match_query(keep, depth + 1), match_query(drop, depth + 1)
-            return _combine("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
-        case _:
-            assert_never(pattern)
-
-
-def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
-    """The query for a phrase: words must follow each other; pairs of unspaced scripts must only all occur."""
-    pieces: list[tuple[str, ...]] = []
-    for token in tokens:
-        if pieces and not is_unspaced(token) and not is_unspaced(pieces[-1][-1]):
-            pieces[-1] += (token,)
-        else:
-            pieces.append((token,))
-    # Every character of a run begins some token.
-    queries = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
-    return None if None in queries else _combine("AND", "INTERSECT", [part for part in queries if part])
-
-
-def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
-    plain = all(token and all(c.isalnum() or not c.isascii() for c in token) for token in tokens)
-    if not plain:
-        return None
-    return MatchQuery("pairs" if is_unspaced(tokens[0]) else "words", f'"{" ".join(tokens)}"{ending}')
-
-
-def _combine(operator: str, compound: str, parts: list[MatchQuery]) -> MatchQuery | None:
-    if not parts:
-        return None
-    if operator != "NOT":
-        parts = [joined for table in ("words", "pairs", None) for joined in _merge_table(table, operator, parts)]
-    if len(parts) == 1:
-        return parts[0]
-    if len({part.table for part in parts}) == 1 and parts[0].table is not None:
-        return MatchQuery(parts[0].table, _join_expressions(operator, parts))
-    rows = [part.rows() for part in parts]
-    text = f" {compound} ".join(f"SELECT * FROM ({part.text})" for part in rows)
-    return MatchQuery(None, text, tuple(value for part in rows for value in part.values))
-
-
-def _merge_table(table: Table | None, operator: str, parts: list[MatchQuery]) -> list[MatchQuery]:
-    """The parts for one table, joined into one; parts for both tables stay separate."""
-    found = [part for part in parts if part.table == table]
-    return [MatchQuery(table, _join_expressions(operator, found))] if table is not None and len(found) > 1 else found
-
-
-def _join_expressions(operator: str, parts: list[MatchQuery]) -> str:
-    return f" {operator} ".join(f"({part.text})" for part in parts)
-
-
-def _needs_order(pattern: Pattern) -> bool:
-    match pattern:
-        case Phrase(in_order=in_order):
-            return in_order
-        case And(parts) | Or(parts):
-            return any(map(_needs_order, parts))
-        case Without(keep, _):
-            return _needs_order(keep)
-        case _:
-            return False

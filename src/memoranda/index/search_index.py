@@ -26,16 +26,15 @@ from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.sqlite_errors import describe_error, is_damage
 from memoranda.index.unindexed_scan import MAX_READ_ALL
 from memoranda.index.updater import IndexUpdater
+from memoranda.index.view import IndexView
 from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
 
 BATCH = 10_000
 _MAX_REBUILDS = 3
-# The share of dead messages at which a rebuild is worth its cost.
-_DEAD_SHARE = 0.25
-_FEW_DEAD = 2_000
-_LOCK_TIMEOUT = 2.0
+_LOCK_TIMEOUT = 0.05
+_CHECK_AGAIN_AFTER = 86_400.0
 _MAX_COUNTS = 1_000
 _PAUSE = 0.0005
 
@@ -108,12 +107,15 @@ class SearchIndex:
         with ExitStack() as stack:
             view = None
             lock = self._lock
-            if lock.acquire(timeout=_LOCK_TIMEOUT):
-                try:
+            # While another thread writes, the file is read as it was before.
+            refreshing = lock.acquire(timeout=_LOCK_TIMEOUT)
+            try:
+                if refreshing:
                     self._refresh(head)
-                    stack.enter_context(fork_safety.gate)
-                    view = self._use_file(lambda file: self._view(file, stack))
-                finally:
+                stack.enter_context(fork_safety.gate)
+                view = self._use_file(lambda file: self._view(file, stack))
+            finally:
+                if refreshing:
                     lock.release()
             reader = IndexReader(self._feed, head, view, self._problem, self._counts_at(head))
             stack.callback(reader.close)
@@ -128,16 +130,43 @@ class SearchIndex:
         return counts
 
     def check(self) -> None:
-        """Look for damage that no search has noticed, once per file; deletes a damaged file."""
-        with self._lock:
-            if self._open is None or not self._open.checked:
-                self._use_file(IndexFile.check)
+        """Look for damage that no search has noticed, unless the file was checked lately; deletes a damaged file.
 
-    def needs_compaction(self) -> bool:
-        """Whether so many messages in the file are dead that it should be rebuilt."""
+        Nothing waits for it: it reads the file on a connection of its own, without the lock of searches and updates.
+        """
         with self._lock:
-            state = self._use_file(lambda file: file.state())
-        return state is not None and state.dead > max(_FEW_DEAD, _DEAD_SHARE * state.messages)
+            file = self._use_file(lambda file: file)
+        if file is None or time.time() - file.checked < _CHECK_AGAIN_AFTER:
+            return
+        try:
+            with fork_safety.gate:
+                file.check(give_way=fork_safety.gate.give_way)
+        except sqlite3.DatabaseError as error:
+            self._discard(file, error)
+        else:
+            with self._lock:
+                self._use_file(IndexFile.write_checked)
+
+    def purge(self) -> None:
+        """Remove every word of deleted messages from the file, in time proportional to the parts that have them.
+
+        If another process prevents that, the file is rebuilt, and the old one deleted.
+        """
+        self.catch_up()
+        more: bool | None = True
+        while more:
+            with self._lock:
+                more = self._use_file(IndexFile.purge)
+            time.sleep(_PAUSE)
+        with self._lock:
+            emptied = more is not None and self._use_file(IndexFile.empty_log)
+        if not emptied:
+            self.compact()
+
+    def needs_purge(self) -> bool:
+        """Whether the file has words of deleted messages."""
+        with self._lock:
+            return bool(self._use_file(IndexFile.has_dead))
 
     def compact(self, progress: Progress | None = None) -> None:
         """Rebuild into a new file that replaces the old one, which is deleted with every word in it."""
@@ -153,21 +182,18 @@ class SearchIndex:
 
     def _build(self, connection: sqlite3.Connection, progress: Progress | None) -> None:
         tables.create(connection, self._feed.store_id())
+        connection.execute("BEGIN")
+        # One updater, which writes whole blocks: nothing has to be merged later.
+        updater = IndexUpdater(connection, self._feed)
         more = True
         while more:
             head = self._feed.head()
-            connection.execute("BEGIN")
-            updater = IndexUpdater(connection, self._feed)
             more = updater.follow(BATCH)
-            updater.close()
-            connection.execute("COMMIT")
             fork_safety.gate.give_way()
             if progress is not None:
                 progress(updater.state.message.count, max(updater.state.message, head.message).count)
-        # One segment per table is smallest and fastest, and no search waits for the merge here.
-        connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-        connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
-        connection.execute("VACUUM")
+        updater.close()
+        connection.execute("COMMIT")
 
     def close(self) -> None:
         with self._lock, fork_safety.gate:
@@ -242,7 +268,7 @@ class SearchIndex:
         return self._open
 
     def _view(self, file: IndexFile, stack: ExitStack) -> IndexConnection:
-        return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
+        return IndexConnection(IndexView(stack.enter_context(file.reading())), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
         """Delete a damaged file, unless another thread has already done so."""

@@ -1,26 +1,24 @@
 """The tables of an index file.
 
-`words` and `pairs` are contentless full-text tables: tokens, no text. Words have positions, so that phrases can
-be found. Pairs of characters of unspaced scripts do not: two that overlap are nearly a phrase, and their positions
-would take more room than everything else. Rows are only added to both tables. `docs` says which rows are alive: a
-message that is changed or deleted loses its row in `docs`, so its tokens match nothing; a rebuild removes them. A
-message that is indexed again gets a new number; numbers are never reused.
+`postings` says which documents have a token. A document is a message or a title, and its row in `docs` says which. New
+documents are written as a new segment, so that an update touches few pages; small segments are merged into larger
+ones, up to a whole block of `doc_sets`. Sources, projects, users and kinds of messages are tokens, too: a filter is
+one more set (`filter_token`).
+
+A message that is changed or deleted loses its row in `docs` and is listed in `dead` until its number has been removed
+from every posting (`segments.purge`). A message that is indexed again gets a new number; numbers are never reused.
 """
 
 import sqlite3
+import sys
 
 from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
-# Changes with these tables, or with what is indexed of a message.
-LAYOUT = 5
-FORMAT = f"{LAYOUT}.{SEGMENTATION}"
+# Changes with these tables, or with what is indexed of a message. Lists of offsets have the byte order of the machine.
+LAYOUT = 6
+FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}"
 
 PAGE_SIZE = 8192
-# A leaf of a full-text table fills a page of the file and never overflows into a second one: SQLite then notices damage
-# to any page, and there are fewer leaves to merge than with the default of half this size.
-_LEAF_SIZE = 8000
-# A batch is collected in memory as one segment: segments must be merged later, and each repeats words of the others.
-_MAX_SEGMENT_BYTES = 32_000_000
 
 _TABLES = """
 CREATE TABLE state (
@@ -31,8 +29,9 @@ CREATE TABLE state (
     next_doc INTEGER NOT NULL,
     messages INTEGER NOT NULL,       -- alive, without titles
     tokens INTEGER NOT NULL,         -- of these
-    dead INTEGER NOT NULL,           -- docs that lost their row
-    mark TEXT NOT NULL               -- the last message indexed, to recognise the store again
+    sessions INTEGER NOT NULL,
+    mark TEXT NOT NULL,              -- the last message indexed, to recognise the store again
+    checked INTEGER NOT NULL         -- when the whole file was last read without finding damage; 0 for never
 );
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
@@ -43,13 +42,10 @@ CREATE TABLE sessions (
     conversation TEXT NOT NULL,
     title TEXT,
     started REAL NOT NULL,
-    title_doc INTEGER,               -- the doc of its title, if that has words
-    first_doc INTEGER,               -- its messages' docs lie between these two
-    last_doc INTEGER,
     places INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE docs (
-    doc INTEGER PRIMARY KEY,         -- the rowid in words and pairs
+    doc INTEGER PRIMARY KEY,
     message INTEGER NOT NULL,        -- 0 for a title
     session INTEGER NOT NULL,
     place INTEGER NOT NULL,
@@ -58,8 +54,23 @@ CREATE TABLE docs (
     time REAL NOT NULL,
     mark INTEGER NOT NULL            -- tells whether the text has changed
 );
-CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, tokenize = 'ascii');
-CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, tokenize = 'ascii', detail = none);
+CREATE INDEX docs_by_session ON docs (session);
+CREATE TABLE dead (doc INTEGER PRIMARY KEY);
+CREATE TABLE segments (
+    number INTEGER PRIMARY KEY,      -- rises, so that new segments are written at the end of the table
+    first INTEGER NOT NULL,          -- its documents, all in one block
+    end INTEGER NOT NULL,
+    oldest REAL NOT NULL,            -- when they were written
+    newest REAL NOT NULL
+);
+CREATE TABLE postings (
+    segment INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    piece INTEGER NOT NULL,          -- a large set is in several rows, because SQLite would give it pages of its own
+    count INTEGER NOT NULL,          -- of the whole set
+    docs BLOB NOT NULL,              -- see doc_sets.encode
+    PRIMARY KEY (segment, token, piece)
+) WITHOUT ROWID;
 """
 
 
@@ -68,7 +79,9 @@ def create(connection: sqlite3.Connection, store: str) -> None:
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.execute(statement)
-    for table in ("words", "pairs"):
-        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('pgsz', ?)", (_LEAF_SIZE,))
-        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_MAX_SEGMENT_BYTES,))
-    connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0, '')", (store, FORMAT))
+    connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 0, 0, 0, 0, '', 0)", (store, FORMAT))
+
+
+def filter_token(field: str, value: object) -> str:
+    """The token of all documents with a value in a field; no text contains it."""
+    return f"\x01{field}" if value is None else f"\x01{field}={value}"

@@ -18,7 +18,7 @@ from itertools import chain, filterfalse
 from operator import add
 from typing import NamedTuple
 
-from memoranda.index.stemmer import stem
+from memoranda.index.stemmer import roots, stem
 
 VERSION = 1
 LONGEST_TOKEN = 48
@@ -198,6 +198,18 @@ def is_unspaced(token: str) -> bool:
 def is_single_character(token: str) -> bool:
     """Whether a token is one character of an unspaced script."""
     return len(token) == 1 and is_unspaced(token)
+
+
+def spellings(token: str) -> set[str]:
+    """Beginnings of the words that become an ASCII token, in lower case; every such word has one of them.
+
+    "_" stands for any one character.
+    """
+    found = set(roots(token)) if token.isalpha() else {token}
+    found.update(name for name, name_token in NAMES.items() if name_token == token)
+    if token.endswith("nt") and len(token) < LONGEST_TOKEN:
+        found.add(f"{token[:-1]}_t")
+    return found
 
 
 def _words(text: str) -> list[str]:

@@ -7,10 +7,10 @@ from itertools import count
 
 from memoranda.db.position import Position
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.index.stemmer import roots
 from memoranda.index.tables import create
-from memoranda.index.tokenizer import LONGEST_TOKEN, NAMES
+from memoranda.index.tokenizer import spellings
 from memoranda.index.updater import IndexUpdater
+from memoranda.index.view import IndexView
 from memoranda.sessions.feed import Feed, FeedMessage
 
 # Up to this many messages are all read, without a search for candidates.
@@ -32,8 +32,9 @@ class UnindexedScan:
         self._fetched_patterns: set[str] = set()
         self._added_non_ascii = False
         self.partial = False
-        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        create(self.connection, "scan")
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        create(self._connection, "scan")
+        self.view = IndexView(self._connection)
         if self.reads_all:
             self._add_all()
 
@@ -61,7 +62,7 @@ class UnindexedScan:
             self._add(self._feed.messages_from(session_id, 0, until=self._after), {session_id})
 
     def close(self) -> None:
-        self.connection.close()
+        self._connection.close()
 
     def _add_all(self) -> None:
         batch = self._feed.messages_after(self._after, MAX_READ_ALL)
@@ -71,12 +72,13 @@ class UnindexedScan:
 
     def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
         self._added.update(message.id for message in messages)
-        self.connection.execute("BEGIN")
+        self._connection.execute("BEGIN")
         # Most of their neighbours are not in this index, so their ids are the best measure of distance.
-        updater = IndexUpdater(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
+        updater = IndexUpdater(self._connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
         updater.add(messages, sessions)
         updater.close()
-        self.connection.execute("COMMIT")
+        self._connection.execute("COMMIT")
+        self.view.reload()
 
     def _number(self, session_id: str) -> int:
         known = self._number_of(session_id)
@@ -110,13 +112,7 @@ def _rarest(choices: list[set[str]]) -> set[str]:
 
 
 def _word_pieces(token: str) -> set[str]:
-    if not token.isascii():
-        return _case_variants(token)
-    pieces = set(roots(token)) if token.isalpha() else {token}
-    pieces.update(name for name, name_token in NAMES.items() if name_token == token)
-    if token.endswith("nt") and len(token) < LONGEST_TOKEN:
-        pieces.add(f"{token[:-1]}_t")
-    return pieces
+    return spellings(token) if token.isascii() else _case_variants(token)
 
 
 def _case_variants(token: str) -> set[str]:
@@ -139,5 +135,5 @@ def _join_pairs(tokens: tuple[str, ...]) -> list[str]:
 
 
 def _escape(piece: str) -> str:
-    # "_" is not escaped: `_word_pieces` uses it for any one character.
+    # "_" is not escaped: `spellings` uses it for any one character.
     return piece.replace("\\", "\\\\").replace("%", "\\%")

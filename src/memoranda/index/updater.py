@@ -11,13 +11,13 @@ from zlib import crc32
 from memoranda.index.index_file import read_state, write_state
 from memoranda.index.message_text import SearchableText, searchable_text, title_text
 from memoranda.index.postings import TITLE
+from memoranda.index.segments import SegmentWriter
+from memoranda.index.tables import filter_token
 from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
 MAX_CHANGES = 500
 _BATCH_SIZE = 500
-# A token that no text contains, between a text and its parts, so that no phrase matches across them.
-GAP = "\ue000"
 
 
 class IndexUpdater:
@@ -34,8 +34,7 @@ class IndexUpdater:
         self._connection = connection
         self._feed = feed
         self.state = read_state(connection)
-        self._words: list[tuple[int, str]] = []
-        self._pairs: list[tuple[int, str]] = []
+        self._segment = SegmentWriter(connection)
         self._docs: list[tuple[int, int, int, int, int, int, float, int]] = []
         self._open_sessions: dict[str, _SessionRow] = {}
         self._number_for = number_for
@@ -93,48 +92,53 @@ class IndexUpdater:
 
     def close(self) -> None:
         """Write the collected rows; the caller commits."""
-        # Rows of the full-text tables are inserted by rising number; otherwise SQLite would flush them to disk.
-        self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", self._words)
-        self._connection.executemany("INSERT INTO pairs (rowid, text) VALUES (?, ?)", self._pairs)
-        self._connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
-        self._connection.executemany(
-            "UPDATE sessions SET title_doc = ?, first_doc = ?, last_doc = ?, places = ? WHERE number = ?",
-            (session.row() for session in self._open_sessions.values() if session.touched),
-        )
+        self._write_docs()
+        self._segment.write()
         self.state.mark = self._feed.mark(self.state.message)
         write_state(self._connection, self.state)
-        self._words, self._pairs, self._docs = [], [], []
+
+    def _write_docs(self) -> None:
+        """Write the collected rows, so that the tables can be queried."""
+        self._connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
+        touched = [session for session in self._open_sessions.values() if session.touched]
+        self._connection.executemany(
+            "UPDATE sessions SET places = ? WHERE number = ?", ((session.places, session.number) for session in touched)
+        )
+        for session in touched:
+            session.touched = False
+        self._docs = []
 
     def _add(
         self, message: FeedMessage, words: SearchableText, session: "_SessionRow", ordinal: int | None = None
     ) -> None:
         """Index one message with its previous ordinal, or after the others."""
         new = session.places if ordinal is None else ordinal
-        doc = self._index(words, message.id, session.number, new, message.timestamp)
-        if doc is not None:
-            session.add_doc(doc, new)
+        if self._index(words, message.id, session, new, message.timestamp):
+            session.places = max(session.places, new + 1)
+            session.touched = True
 
-    def _index(self, words: SearchableText, message: int, session: int, ordinal: int, time: float) -> int | None:
+    def _index(self, words: SearchableText, message: int, session: "_SessionRow", ordinal: int, time: float) -> bool:
+        """Index a text; returns whether it has any tokens."""
         text, pairs, parts = index_tokens(words.text)
         length = _count_tokens(text) + _count_tokens(pairs)
+        tokens = {*text.split(), *pairs.split(), *parts.split()}
         if words.tool_text:
-            tool_tokens = index_tokens(words.tool_text)
-            length += _count_tokens(tool_tokens.words) + _count_tokens(tool_tokens.pairs)
-            pairs = f"{pairs} {tool_tokens.pairs}".strip()
-            parts = f"{tool_tokens.words} {tool_tokens.parts} {parts}".strip()
-        if not text and not parts and not pairs:
-            return None
+            tool = index_tokens(words.tool_text)
+            length += _count_tokens(tool.words) + _count_tokens(tool.pairs)
+            tokens.update(tool.words.split(), tool.pairs.split(), tool.parts.split())
+        if not tokens:
+            return False
+        tokens.update(session.filter_tokens)
+        tokens.add(filter_token("kind", words.kind))
         state = self.state
-        doc = state.next_doc
-        if text or parts:
-            self._words.append((doc, f"{text} {GAP} {parts}" if parts else text))
-        if pairs:
-            self._pairs.append((doc, pairs))
-        self._docs.append((doc, message, session, ordinal, words.kind, length, time, _checksum(words)))
+        self._segment.add(state.next_doc, tokens, time)
+        self._docs.append(
+            (state.next_doc, message, session.number, ordinal, words.kind, length, time, _checksum(words))
+        )
         state.next_doc += 1
         state.messages += message > 0
         state.tokens += length
-        return doc
+        return True
 
     def _find_sessions(self, ids: Collection[str]) -> None:
         """Open the rows of sessions; those of deleted sessions stay closed."""
@@ -156,11 +160,10 @@ class IndexUpdater:
 
     def _open(self, session_id: str) -> bool:
         row = self._connection.execute(
-            "SELECT number, started, user, title_doc, first_doc, last_doc, places FROM sessions WHERE id = ?",
-            (session_id,),
+            "SELECT number, started, user, source, project, places FROM sessions WHERE id = ?", (session_id,)
         ).fetchone()
         if row is not None:
-            self._open_sessions[session_id] = _SessionRow(row[0], (row[1], row[2]), *row[3:])
+            self._open_sessions[session_id] = _SessionRow(*row)
         return row is not None
 
     def _insert(self, session: FeedSession) -> None:
@@ -170,59 +173,63 @@ class IndexUpdater:
             (self._number_for(session.id), session.id, *_session_columns(session)),
         )
         assert cursor.lastrowid is not None
-        self._open_sessions[session.id] = _SessionRow(cursor.lastrowid, (session.started_at, session.user_id))
+        self.state.sessions += 1
+        self._open_sessions[session.id] = _SessionRow(
+            cursor.lastrowid, session.started_at, session.user_id, session.source, session.project
+        )
         self._add_title(session)
 
     def _add_title(self, session: FeedSession) -> None:
-        opened = self._open_sessions[session.id]
-        opened.touched = True
-        opened.title_doc = None
         if session.title:
-            opened.title_doc = self._index(title_text(session.title), 0, opened.number, -1, session.started_at)
+            self._index(title_text(session.title), 0, self._open_sessions[session.id], -1, session.started_at)
 
     def _refresh(self, session: FeedSession) -> None:
         """Update the row of a session from the record."""
         if not self._ensure_open(session):
             return
-        number = self._open_sessions[session.id].number
-        (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (number,)).fetchone()
+        opened = self._open_sessions[session.id]
+        (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (opened.number,)).fetchone()
         self._connection.execute(
             "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ?, project = ?"
             " WHERE number = ?",
-            (*_session_columns(session), number),
+            (*_session_columns(session), opened.number),
         )
-        if title != session.title:
-            self._drop_title(self._open_sessions[session.id])
+        if opened.filters != (session.user_id, session.source, session.project):
+            # Its documents are found by the old values, so all of them are indexed again.
+            self._write_docs()
+            ordinals = {message: ordinal for _, message, _, ordinal in self._docs_of(opened, 0)}
+            self._delete(doc for doc, _ in self._every_doc(opened))
+            opened.set_filters(session.user_id, session.source, session.project)
+            self._add_title(session)
+            for message in self._messages(session.id, 0):
+                self._add(message, searchable_text(message), opened, ordinals.get(message.id))
+        elif title != session.title:
+            self._write_docs()
+            self._delete([doc for doc, role in self._every_doc(opened) if role == TITLE])
             self._add_title(session)
 
     def _may_be_recreated(self, session_id: str) -> bool:
         """Whether a session may have been deleted and created again: then none of its old messages exists."""
-        session = self._open_sessions[session_id]
+        self._write_docs()
         row = self._connection.execute(
-            "SELECT message FROM docs WHERE doc BETWEEN ? AND ? AND session = ? AND role <> ? LIMIT 1",
-            (session.first_doc, session.last_doc, session.number, TITLE),
+            "SELECT message FROM docs WHERE session = ? AND role <> ? LIMIT 1",
+            (self._open_sessions[session_id].number, TITLE),
         ).fetchone()
         return row is not None and not self._feed.messages_by_id([row[0]])
 
-    def _drop_title(self, session: "_SessionRow") -> None:
-        if session.title_doc is not None:
-            self._write_pending()
-            self._delete([session.title_doc])
-
     def _remove(self, session_id: str) -> None:
         """Remove a deleted session."""
-        self._write_pending()
+        self._write_docs()
         if not self._open(session_id):
             return
         session = self._open_sessions.pop(session_id)
-        self._delete([row[0] for row in self._docs_of(session, 0)])
-        if session.title_doc is not None:
-            self._delete([session.title_doc])
+        self._delete([doc for doc, _ in self._every_doc(session)])
         self._connection.execute("DELETE FROM sessions WHERE number = ?", (session.number,))
+        self.state.sessions -= 1
 
     def _recheck(self, session_id: str, first: int) -> None:
         """Compare a session's messages from `first` on with the record: drop deleted, index new and changed ones."""
-        self._write_pending()
+        self._write_docs()
         session = self._open_sessions.get(session_id)
         if session is None:
             return
@@ -244,11 +251,14 @@ class IndexUpdater:
 
     def _docs_of(self, session: "_SessionRow", first: int) -> list[tuple[int, int, int, int]]:
         rows = self._connection.execute(
-            "SELECT doc, message, mark, place FROM docs"
-            " WHERE doc BETWEEN ? AND ? AND session = ? AND message >= ? AND role <> ?",
-            (session.first_doc, session.last_doc, session.number, first, TITLE),
+            "SELECT doc, message, mark, place FROM docs WHERE session = ? AND message >= ? AND role <> ? ORDER BY doc",
+            (session.number, first, TITLE),
         )
         return rows.fetchall()
+
+    def _every_doc(self, session: "_SessionRow") -> list[tuple[int, int]]:
+        """The documents of a session and their roles, the title included."""
+        return self._connection.execute("SELECT doc, role FROM docs WHERE session = ?", (session.number,)).fetchall()
 
     def _delete(self, docs: Iterable[int]) -> None:
         for doc in docs:
@@ -259,44 +269,28 @@ class IndexUpdater:
                 counted, length = row
                 self.state.messages -= counted
                 self.state.tokens -= length
-                self.state.dead += 1
-
-    def _write_pending(self) -> None:
-        """Write the collected rows, so that the tables can be queried."""
-        if self._docs:
-            self.close()
+                self._connection.execute("INSERT INTO dead VALUES (?)", (doc,))
 
 
 class _SessionRow:
     """The row of a session during a transaction."""
 
-    __slots__ = ("first_doc", "identity", "last_doc", "number", "places", "title_doc", "touched")
+    __slots__ = ("filter_tokens", "filters", "identity", "number", "places", "touched")
 
     def __init__(
-        self,
-        number: int,
-        identity: tuple[float, str | None],
-        title_doc: int | None = None,
-        first_doc: int | None = None,
-        last_doc: int | None = None,
-        places: int = 0,
+        self, number: int, started: float, user: str | None, source: str, project: str | None, places: int = 0
     ) -> None:
         self.number = number
-        self.identity = identity
-        self.title_doc = title_doc
-        self.first_doc = first_doc
-        self.last_doc = last_doc
+        self.identity = (started, user)
         self.places = places
         self.touched = False
+        self.set_filters(user, source, project)
 
-    def add_doc(self, doc: int, ordinal: int) -> None:
-        self.first_doc = doc if self.first_doc is None else self.first_doc
-        self.last_doc = doc
-        self.places = max(self.places, ordinal + 1)
-        self.touched = True
-
-    def row(self) -> tuple[int | None, int | None, int | None, int, int]:
-        return (self.title_doc, self.first_doc, self.last_doc, self.places, self.number)
+    def set_filters(self, user: str | None, source: str, project: str | None) -> None:
+        self.filters = (user, source, project)
+        self.filter_tokens = (
+            filter_token("user", user), filter_token("source", source), filter_token("project", project),
+        )  # fmt: skip
 
 
 def _session_columns(session: FeedSession) -> tuple[str, str | None, str, str | None, float, str | None]:

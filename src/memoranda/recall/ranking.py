@@ -37,6 +37,9 @@ OTHER_ROLE = 0.35
 FRAMING = 0.4
 EVENNESS = 0.5
 SIDE_BY_SIDE = 0.7
+NEARLY_ALL = 0.7
+FOCUS = 0.2
+MANY_TERMS = 5
 DATE = 0.5
 RECENCY = 0.1
 # How much of the score of its session a single message earns.
@@ -161,6 +164,7 @@ class _Ranker:
         self._values = _MaskValues([worth / self._total for worth in self._weights], [m.group for m in matches])
         self._bonuses = {number for number, match in enumerate(matches) if match.bonus}
         self._typed = sum(1 << number for number, match in enumerate(matches) if match.typed)
+        self._nearly_all = NEARLY_ALL if self._typed.bit_count() >= MANY_TERMS else 1.0
         self._weight_of = _LengthWeights(size, context.perspective)
         self._numbers = _TermNumbers()
         sessions = self._promising_sessions(max_sessions)
@@ -225,6 +229,11 @@ class _Ranker:
         row = rows[key]
         covered = values[mask] + self._side_by_side.get(key, 0.0)
         weight = self._weight_of[row[3:5]]
+        share = values[mask & self._typed]
+        if share > self._nearly_all and row[3] <= ASSISTANT:
+            # Of whatever role, a message with nearly all of many words is about them.
+            focus = (share - NEARLY_ALL) / (1.0 - NEARLY_ALL)
+            weight += focus * (self._weight_of[TITLE, row[4]] * (1.0 + FOCUS) - weight)
         own = covered * weight
         around = 0.0
         seen = mask

@@ -5,6 +5,7 @@ much. It finds the message about chess for a question about board games. Words t
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from memoranda.index.postings import Pattern, Word
@@ -22,6 +23,13 @@ class RelatedTerm(NamedTuple):
     term: Term
     typed: str
     closeness: float
+
+
+def possible_patterns(terms: Sequence[Term]) -> list[Pattern]:
+    """What `related_terms` is likely to ask for, so that it can be read at once."""
+    tokens = (term.token for term in terms if not term.framing and isinstance(term.pattern, Word))
+    close = (islice(related_words(token).items(), 2 * _MAX_PER_TERM) for token in tokens)
+    return [Word(word) for words in close for word, closeness in words if closeness >= _MIN_CLOSENESS]
 
 
 def related_terms(terms: Sequence[Term], occurs: Callable[[Pattern], object]) -> list[RelatedTerm]:

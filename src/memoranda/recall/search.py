@@ -6,7 +6,7 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memoranda.index.follower import Follower
@@ -23,8 +23,6 @@ from memoranda.recall.rescorer import Rescorers, RescoringContext, no_rescorers
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."
-# Sessions of scheduled jobs come after those of people.
-_BACKGROUND = frozenset({"cron"})
 _MAX_MESSAGES = 100_000
 # Reciprocal rank fusion: the usual constant, which prevents the first rank of one leg from deciding everything.
 _RANK_OFFSET = 60
@@ -139,33 +137,21 @@ class Search:
         """`notes` receives what rescorers say to the user."""
         with self._index.reading() as reader:
             legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
-            hits: list[Hit] = []
-            passes: list[Candidates] = []
-            for filters_of_pass in _passes(reader, filters, sort):
-                fused = fuse([leg.candidates(query, filters_of_pass, limit) for leg in legs], sort)
-                for rescorer in self._rescorers() if sort is None else ():
-                    fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters_of_pass, limit))
-                    notes += [note] if note else []
-                if not hits:
-                    passes.clear()
-                passes.append(fused)
-                listed = {hit.conversation_id for hit in hits}
-                hits += [hit for hit in fold(fused, sort, limit + len(hits)) if hit.conversation_id not in listed]
-                if len(hits) >= limit:
-                    break
-            first = passes[0]
-            note = reader.note or (NOT_ALL if first.truncated else None)
+            fused = fuse([leg.candidates(query, filters, limit) for leg in legs], sort)
+            for rescorer in self._rescorers() if sort is None else ():
+                fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters, limit))
+                notes += [note] if note else []
             return SearchResult(
                 query,
-                tuple(hits[: max(0, limit)]),
-                first.how,
+                tuple(fold(fused, limit)),
+                fused.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
-                _missing_everywhere(reader, filters, first.missing),
-                max(candidates.sessions for candidates in passes),
-                note,
-                any(_count_sessions(candidates) < candidates.sessions for candidates in passes),
-                first.asked,
-                first.expanded,
+                _missing_everywhere(reader, filters, fused.missing),
+                fused.sessions,
+                reader.note or (NOT_ALL if fused.truncated else None),
+                fused.more or _count_sessions(fused) < fused.sessions,
+                fused.asked,
+                fused.expanded,
             )
 
     def messages(
@@ -239,20 +225,19 @@ def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
         max(len(found), *(result.sessions for result in results)),
         any(result.truncated for result in results),
         answering.asked,
+        more=any(result.more for result in results),
     )
 
 
-def fold(candidates: Candidates, sort: Sort | None, limit: int) -> list[Hit]:
-    """One hit per conversation, by its first candidate; by relevance, scheduled jobs come last."""
+def fold(candidates: Candidates, limit: int) -> list[Hit]:
+    """One hit per conversation, by its first candidate."""
     first: dict[str, Candidate] = {}
     matches: dict[str, int] = {}
     for candidate in candidates.found:
         first.setdefault(candidate.conversation_id, candidate)
         matches[candidate.conversation_id] = matches.get(candidate.conversation_id, 0) + candidate.matches
-    chosen = list(first.values())
-    if sort is None:
-        chosen.sort(key=lambda candidate: candidate.source in _BACKGROUND)
-    return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen[: max(0, limit)]]
+    chosen = list(first.values())[: max(0, limit)]
+    return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen]
 
 
 def _count_sessions(candidates: Candidates) -> int:
@@ -275,17 +260,7 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
     )
 
 
-def _passes(reader: IndexReader, filters: Filters, sort: Sort | None) -> Iterator[Filters]:
-    """The filters of each pass: first without scheduled jobs, so that their runs do not crowd out people."""
-    background = _BACKGROUND if filters.sources is None else _BACKGROUND & filters.sources
-    if sort is None and not filters.excluded_sources >= background and filters.sources != background:
-        yield replace(filters, excluded_sources=filters.excluded_sources | background)
-        if not reader.may_have_source(background):
-            return
-    yield filters
-
-
 def _missing_everywhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:
     """The missing terms that would also be missing without the filters."""
     visible = Filters(filters.scope)
-    return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))
+    return tuple(dict.fromkeys(term.text for term in terms if not reader.occurs(term.pattern, visible)))

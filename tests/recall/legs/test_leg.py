@@ -107,5 +107,5 @@ def test_fusion_does_not_change_the_candidates_of_a_single_leg(library: Library)
         candidates = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)
     assert fuse([candidates]) is candidates
     hits = Search(library.index, LEGS).find("cache", library.everyone, limit=10, now=NOW).hits
-    assert hits == tuple(fold(candidates, None, 10))
+    assert hits == tuple(fold(candidates, 10))
     assert [hit.score for hit in hits] == [candidate.score for candidate in candidates.found]

@@ -52,7 +52,7 @@ def confirm_and_delete(
     unfinished = "".join(f"\n{note}" for note in notes)
     index_rebuilt = True
     try:
-        db.index.compact()
+        db.index.purge()
         db.forget_deleted()
     except StorageError as error:
         index_rebuilt = False

@@ -52,6 +52,8 @@ class Candidates:
     """How many messages have a term only because they repeat the question, by the term's text."""
     expanded: tuple[str, ...] = ()
     """The words that a model suggested, by which some candidates were found."""
+    more: bool = False
+    """Whether sessions match that are not counted in `sessions`, because others match better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,12 +92,12 @@ class VectorIndex:
     def check(self) -> None:
         """Damage is noticed when the file is read, and costs only time."""
 
-    def needs_compaction(self) -> bool:
-        """Never: blocks whose messages are all deleted are deleted, too."""
+    def needs_purge(self) -> bool:
+        """Never: vectors of deleted messages are removed with the next update."""
         return False
 
-    def compact(self) -> None:
-        """Nothing to do; see `needs_compaction`."""
+    def purge(self) -> None:
+        """Nothing to do; see `needs_purge`."""
 
     @contextmanager
     def reading(self) -> Iterator[VectorReader | None]:
