@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from memoranda.cli.imports import workflow
+from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.main import command
-from memoranda.importers.importer import import_lock
-from memoranda.importers.summary import MAX_REPORTS
+from memoranda.importers.importer import Importer, import_lock
+from memoranda.importers.reader_protocol import ConversationReader, ImportItem
+from memoranda.importers.summary import MAX_REPORTS, ImportSummary
 from memoranda.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
@@ -265,6 +269,35 @@ def test_following_imports_what_is_new_until_it_is_interrupted(home: Path, trans
         assert process.wait(timeout=GIVE_UP) == 0
     assert [each["sources"][0]["messages"] for each in (first, second, third)] == [9, 1, 1]
     assert json.loads(Path(first["report"]).read_text())["sources"][0]["messages"] == 11
+
+
+def test_following_reads_files_only_when_they_change(
+    home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pass over unchanged files does no more than list them; a change is imported by the next pass."""
+    os.utime(transcript, (1_700_000_000, 1_700_000_000))
+    passes: list[int] = []
+    imports: list[int] = []
+    apply, scan = Importer.apply, FoundSource.rescan
+
+    def count(self: Importer, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
+        imports.append(len(passes))
+        return apply(self, reader, items)
+
+    def rescan(self: FoundSource) -> FoundSource:
+        passes.append(len(passes) + 1)
+        if len(passes) == 5:
+            _say_more(transcript, "late")
+            os.utime(transcript, (1_700_000_100, 1_700_000_100))
+        if len(passes) > 8:
+            raise KeyboardInterrupt
+        return scan(self)
+
+    monkeypatch.setattr(Importer, "apply", count)
+    monkeypatch.setattr(FoundSource, "rescan", rescan)
+    monkeypatch.setattr(workflow, "_FOLLOW_INTERVAL", 0.001)
+    assert run(home, "claude-code", "--yes", "--follow").exit_code == 0
+    assert imports == [0, 5]
 
 
 def _say_more(transcript: Path, name: str) -> None:

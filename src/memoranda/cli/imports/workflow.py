@@ -23,6 +23,9 @@ from memoranda.importers.summary import ImportSummary, build_report, report_path
 from memoranda.session_db import SessionDB
 
 _FOLLOW_INTERVAL = 2.0
+# While no file changes, the next pass comes later and later, up to four times the interval.
+_SLOWER, _MAX_SLOWER = 1.2, 4.0
+_PASSES_UNTIL_COMPARED = 30
 # An import that a hook started takes seconds; if another one takes longer, the user decides whether to wait.
 _LOCK_TIMEOUT = 5.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -199,13 +202,20 @@ def _follow(
     """Import every few seconds until Ctrl-C; other imports may run in between."""
     if not invocation.as_json:
         click.echo("Watching for new messages; Ctrl-C stops.", err=True)
+    imported, passes, interval = [source.items for source in sources], 0, _FOLLOW_INTERVAL
     try:
         while True:
-            time.sleep(_FOLLOW_INTERVAL)
+            time.sleep(interval)
+            passes, interval = passes + 1, min(interval * _SLOWER, _MAX_SLOWER * _FOLLOW_INTERVAL)
+            found = [source.rescan() for source in sources]
+            # Usually no file has changed; now and then all are compared with the record, whatever their times say.
+            if [source.items for source in found] == imported and passes % _PASSES_UNTIL_COMPARED:
+                continue
             with import_lock(memory.home.root, 0.0) as holder:
                 if holder:
                     continue
-                new = _import_once(importer, memory.sessions, [source.rescan() for source in sources], bar)
+                new = _import_once(importer, memory.sessions, found, bar)
+            imported, interval = [source.items for source in found], _FOLLOW_INTERVAL
             for summary, later in zip(summaries, new, strict=True):
                 summary.add(later)
             if any(summary.messages for summary in new):
