@@ -39,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 # How many users' opened stores stay cached for the next call.
 _MAX_VIEWS = 100
+_VECTOR_FILES = "state.vectors.*.db"
 
 
 class HomeServices:
@@ -231,7 +232,7 @@ class HomeServices:
             is_first = self.search_extras is None
             self.search_extras = SearchExtras(self.home, self.config, self._get_ledger)
             self.search_extras.attach(db, follow=is_first)
-        if not (settings.semantic and settings.semantic_index):
+        if not (settings.semantic and settings.semantic_index) and any(self.home.root.glob(_VECTOR_FILES)):
             from memoranda.support.vector_paths import remove_vectors
 
             # Nothing would remove deleted messages from them.

@@ -38,9 +38,5 @@ class Rescorer(Protocol):
     def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored: ...
 
 
-Rescorers = Callable[[], Sequence[Rescorer]]
+MakeRescorers = Callable[[], Sequence[Rescorer]]
 """Returns the rescorers of a search; called by the search, so that nothing is loaded before."""
-
-
-def no_rescorers() -> Sequence[Rescorer]:
-    return ()

@@ -19,7 +19,7 @@ from memoranda.recall.legs.leg import Candidate, Candidates, MakeLeg, SearchCont
 from memoranda.recall.legs.words import WordLeg
 from memoranda.recall.query import Query, Term, parse
 from memoranda.recall.ranking import Sort
-from memoranda.recall.rescorer import Rescorers, RescoringContext, no_rescorers
+from memoranda.recall.rescorer import MakeRescorers, RescoringContext
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."
@@ -89,7 +89,7 @@ class Search:
         legs: Sequence[MakeLeg] = LEGS,
         *,
         follower: Follower | None = None,
-        rescorers: Rescorers = no_rescorers,
+        rescorers: Sequence[MakeRescorers] = (),
     ) -> None:
         """`follower` updates or checks the index after a search that found it behind, or found nothing.
 
@@ -138,7 +138,7 @@ class Search:
         with self._index.reading() as reader:
             legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
             fused = fuse([leg.candidates(query, filters, limit) for leg in legs], sort)
-            for rescorer in self._rescorers() if sort is None else ():
+            for rescorer in (one for make in self._rescorers for one in make()) if sort is None else ():
                 fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters, limit))
                 notes += [note] if note else []
             return SearchResult(

@@ -35,7 +35,7 @@ class StoreIndex:
         """The threads that an append wakes; the caller that opens the store may add one for another index."""
         self.forgetters: list[Callable[[], None]] = []
         """What else must forget deleted messages at once."""
-        self.rescorers: Callable[[], Sequence[Rescorer]] = tuple
+        self.rescorers: list[Callable[[], Sequence[Rescorer]]] = []
         """What changes the order of results, such as their meaning; the caller that opens the store sets it."""
 
     def open(self) -> "SearchIndex":
@@ -53,9 +53,6 @@ class StoreIndex:
         """Wake the threads that index new messages."""
         for follower in self.followers:
             follower.nudge()
-
-    def current_rescorers(self) -> "Sequence[Rescorer]":
-        return self.rescorers()
 
     def close(self) -> None:
         for follower in self.followers:
@@ -79,7 +76,7 @@ class SearchableStore(SessionStore):
 
     def rescore_with(self, rescorers: "Callable[[], Sequence[Rescorer]]") -> None:
         """Let these change the order of results, in the views of all scopes."""
-        self._store_index.rescorers = rescorers
+        self._store_index.rescorers[:] = [rescorers]
 
     def follow_with(self, follower: Follower, forget_deleted: Callable[[], None]) -> None:
         """Let an append wake another thread until the store is closed, and `forget_deleted` call this function."""
@@ -102,7 +99,7 @@ class SearchableStore(SessionStore):
             from memoranda.recall.search import Search
 
         shared = self._store_index
-        return Search(self.index, follower=shared.follower, rescorers=shared.current_rescorers)
+        return Search(self.index, follower=shared.follower, rescorers=shared.rescorers)
 
     def search_messages(
         self,

@@ -8,6 +8,8 @@ import pytest
 
 import memoranda
 from memoranda import config
+from memoranda.adapters.hosts.prompt_store import PromptStore
+from memoranda.app.search_extras import open_search_extras
 from memoranda.index.postings import Filters
 from memoranda.recall.search import SearchResult
 from memoranda.recall.semantic.embedder import Embedder, EmbedderError
@@ -45,15 +47,15 @@ def _rescore(db: SessionDB, seconds: float = 30.0) -> MeaningRescorer:
 
 
 def test_meaning_finds_the_member_of_a_class(db: SessionDB) -> None:
-    """The words alone prefer the session that shares most of them."""
+    """The words cannot distinguish the sessions, which all share one with the question."""
     _fill(db)
-    filters = Filters(db.scope)
-    by_words = db.find(_QUESTION, filters, limit=3)
+    by_words = db.find(_QUESTION, Filters(db.scope), limit=3)
     _rescore(db)
-    by_meaning = db.find(_QUESTION, filters, limit=3)
-    assert by_words.hits[0].session_id == "coffee"
+    by_meaning = db.find(_QUESTION, Filters(db.scope), limit=3)
+    likeness = {hit.session_id: hit.signals["semantic"] for hit in by_meaning.hits}
     assert by_meaning.hits[0].session_id == "pets"
-    assert {hit.session_id for hit in by_meaning.hits} == {hit.session_id for hit in by_words.hits}
+    assert likeness["pets"] > max(likeness["coffee"], likeness["work"]) + 0.03
+    assert set(likeness) == {hit.session_id for hit in by_words.hits}
 
 
 def test_the_signal_is_shown(db: SessionDB) -> None:
@@ -152,6 +154,22 @@ def test_a_home_switches_it_on(tmp_path: Path) -> None:
         first = memory.search(_QUESTION, why=True)["results"][0]
     assert first["session_id"] == "pets"
     assert first["why"]["semantic"] > 0.2
+
+
+def test_the_hook_of_a_prompt_uses_it(tmp_path: Path) -> None:
+    """The store that a hook opens ranks by meaning, too, and asks no chat model."""
+    home = Home(tmp_path / "home")
+    with memoranda.open(home.root) as memory:
+        _fill(memory.sessions)
+    for name in ("search.semantic", "search.expand"):
+        config.set_value(home, name, "on")
+    with (
+        open_search_extras(home, config.load(home)) as extras,
+        PromptStore(home.state_db, Scope.of(None), [extras.rescorers]) as store,
+    ):
+        found = store.find(_QUESTION, Filters(store.scope), limit=3)
+    assert found.hits[0].session_id == "pets"
+    assert found.note is None
 
 
 def test_the_likeness_of_a_session_is_that_of_its_best_messages() -> None:

@@ -292,4 +292,4 @@ def test_a_home_builds_it_in_the_background(tmp_path: Path) -> None:
         answer = memory.search("animals kept as pets", why=True)
     assert answer["matched"] == "by meaning; none of the words"
     assert answer["results"][0]["session_id"] == "s0"
-    assert answer["results"][0]["why"]["semantic"] >= 0.5
+    assert answer["results"][0]["why"]["semantic"] > 0.3

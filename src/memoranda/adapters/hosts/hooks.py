@@ -157,7 +157,7 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
         from memoranda.app.search_extras import open_search_extras  # noqa: PLC0415
 
         with open_search_extras(config.home, loaded) as semantic:
-            found = find(semantic.rescorers)
+            found = find([semantic.rescorers])
     else:
         found = find()
     return HookAnswer(found.text, found.outcome, found.reason, found.details)

@@ -1,5 +1,6 @@
 """Finds earlier conversations that are relevant to a prompt, for the hook that a host runs on every prompt."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from memoranda.adapters.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_T
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
-from memoranda.recall.rescorer import Rescorers, no_rescorers
+from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Hit
 from memoranda.sessions.scope import Scope
 
@@ -41,7 +42,7 @@ def find_evidence(
     host: str,
     session_id: str,
     hidden_sources: frozenset[str],
-    rescorers: Rescorers = no_rescorers,
+    rescorers: Sequence[MakeRescorers] = (),
 ) -> PromptEvidence:
     """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
 

@@ -4,11 +4,12 @@ A `SessionDB` would also load the writing parts and start the thread that checks
 after one search gains nothing from either: the process that records the session keeps the index complete.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 from memoranda.index.search_index import SearchIndex
-from memoranda.recall.rescorer import Rescorers, no_rescorers
+from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Search
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.feed import Feed, FeedSession
@@ -20,7 +21,7 @@ from memoranda.support.home import index_path
 class PromptStore:
     """One user's conversations, and search over them."""
 
-    def __init__(self, state_db: Path, scope: Scope, rescorers: Rescorers = no_rescorers) -> None:
+    def __init__(self, state_db: Path, scope: Scope, rescorers: Sequence[MakeRescorers] = ()) -> None:
         self.scope = scope
         self._engine = open_record(state_db)
         self._feed = Feed(self._engine, Scope.everyone(), None)

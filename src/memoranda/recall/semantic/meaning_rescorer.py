@@ -1,9 +1,9 @@
 """Reranks the sessions that the words found by what their messages mean.
 
 The score of a session is its score by words plus its likeness to the query, in units of the best score by words. The
-likeness is the dot product of unit vectors: the mean of the best message's and of the three best messages', each of
-these counting half of the one before. Several embedders count equally. The weights were chosen on development
-questions of three kinds of conversation at once: see docs/explanation/how-search-was-measured.md.
+likeness is the dot product of unit vectors, averaged over the three best messages of the session, each counting half of
+the one before. Several embedders count equally. The weights were chosen on development
+questions of three kinds of conversation at once: see docs/explanation/how-meaning-was-measured.md.
 """
 
 import logging
@@ -110,7 +110,11 @@ class MeaningRescorer:
         vectors = self._vectors(embedder, search, [text for some in texts.values() for text in some])
         for session_id, some in texts.items():
             known[session_id] = [float(vectors[text.id] @ wanted[0]) for text in some]
-        return {session_id: session_likeness(values) for session_id, values in known.items()}
+        found = {session_id: session_likeness(values) for session_id, values in known.items()}
+        if not embedder.is_fast:
+            # Where only the best message was compared, it stands for the session.
+            found |= {session_id: max(known[session_id], default=0.0) for session_id in texts}
+        return found
 
     def _vectors(
         self, embedder: Embedder, search: "_MeaningSearch", texts: Sequence[MessageText]
@@ -206,12 +210,9 @@ class _MeaningSearch:
 
 
 def session_likeness(values: Sequence[float]) -> float:
-    """The likeness of a session from that of its messages."""
-    if not values:
-        return 0.0
+    """The likeness of a session from that of its messages; a session with fewer than three is less alike."""
     best = sorted(values, reverse=True)[: len(_SHARES)]
-    several = sum(value * share for value, share in zip(best, _SHARES, strict=False)) / sum(_SHARES)
-    return (best[0] + several) / 2
+    return sum(value * share for value, share in zip(best, _SHARES, strict=False)) / sum(_SHARES)
 
 
 def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, float]]) -> list[Candidate]:

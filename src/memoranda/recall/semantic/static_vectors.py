@@ -81,6 +81,8 @@ class StaticVectors:
         np = self._numpy
         found = np.zeros((len(texts), _DIMENSIONS), np.float32)
         with self._lock:
+            if len(self._rows) > _MAX_WORDS:
+                self._forget_words()
             counted = [self._count_words(text) for text in texts]
             words, rarities = self._table()
         for number, counts in enumerate(counted):
@@ -109,8 +111,6 @@ class StaticVectors:
         self._matrix: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def _count_words(self, text: str) -> Counter[int]:
-        if len(self._rows) > _MAX_WORDS:
-            self._forget_words()
         rows = self._rows
         return Counter([rows[word] if word in rows else self._row(word) for word in _WORD.findall(text[:_MAX_CHARS])])
 

@@ -102,6 +102,7 @@ class VectorIndex:
     @contextmanager
     def reading(self) -> Iterator[VectorReader | None]:
         """The vectors as they are now; None if there are none that the embedder can be compared with."""
+        self._reset_in_child()
         with self._reading, fork_safety.gate:
             try:
                 yield self._open_reader()
@@ -133,10 +134,13 @@ class VectorIndex:
             self.close()
             remove_file(self.path)
 
-    def _open_reader(self) -> VectorReader | None:
+    def _reset_in_child(self) -> None:
+        """After a fork, the child must not use the connection and the locks of its parent."""
         if self._process != os.getpid():
-            # The child of a fork leaves the connection of its parent alone.
             self._process, self._reader = os.getpid(), None
+            self._writing, self._reading = threading.Lock(), threading.RLock()
+
+    def _open_reader(self) -> VectorReader | None:
         if self._reader is not None and not self._reader.is_current():
             self.close()
         if self._reader is None and self.path.exists():
@@ -156,6 +160,7 @@ class VectorIndex:
     @contextmanager
     def _transaction(self) -> Iterator[tuple[sqlite3.Connection, VectorState]]:
         """One transaction, in which no other process writes; a file of another store or model is emptied first."""
+        self._reset_in_child()
         with self._writing, fork_safety.gate:
             try:
                 connection = vector_file.connect(self.path)
