@@ -210,7 +210,9 @@ class Evidence:
         others = [messages[name] for name in order if name != anchor.message.id and scores[name] >= minimum]
         return ChosenMessages(anchor, tuple(others[:_MAX_OTHERS]))
 
-    def show(self, chosen: ChosenMessages, match_at: int, query: Query, budget: int) -> JsonObject:
+    def show(
+        self, chosen: ChosenMessages, match_at: int, query: Query, budget: int, *, bookends: bool = True
+    ) -> JsonObject:
         """The chosen messages with the window and bookends, together within `budget`; the match is at `match_at`.
 
         The chosen messages come first, as whole as possible. Then the nearest neighbours, one message of either end,
@@ -226,13 +228,14 @@ class Evidence:
         room -= first.size
         others = _fit_others(chosen.others, query, room)
         room -= sum(other.size for other in others.values())
-        for_bookends = min(room, 2 * _MAX_BOOKEND_SIZE) if window.before or window.after else 0
+        is_longer = bookends and (window.before or window.after)
+        for_bookends = min(room, 2 * _MAX_BOOKEND_SIZE) if is_longer else 0
         before, after, room = _add_window(window, position, shown, others, room - for_bookends)
         before, after = window.before + before, window.after + after
         result: JsonObject = {"messages": shown, "messages_before": before, "messages_after": after}
         if others:
             result["other_matches"] = [others[name].entry for name in sorted(others)]
-        room = room + for_bookends if before or after else 0
+        room = room + for_bookends if bookends and (before or after) else 0
         return self._bookends(window.conversation, shown, others, room) | result
 
     def _bookends(

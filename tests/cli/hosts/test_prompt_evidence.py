@@ -59,3 +59,18 @@ def test_the_own_session_is_never_evidence(tmp_path: Path) -> None:
     with memoranda.open(tmp_path) as memory:
         tell(memory.sessions, "claude-code-now", [_QUESTION, "Both locks are taken in one order."])
         assert _find(memory) == ""
+
+
+def test_the_other_messages_that_answer_are_evidence_too(tmp_path: Path) -> None:
+    """They are apart from the window around the best one, however far away they were said."""
+    with memoranda.open(tmp_path) as memory:
+        words = [f"Line {number} about something else." for number in range(40)]
+        words[5] = "The deadlocks of the import worker: we can fix them with one lock order."
+        words[30] = "We did fix the deadlocks of the import worker, queue first."
+        tell(memory.sessions, "original", words)
+        for number in range(8):
+            tell(memory.sessions, f"other-{number}", [f"Rename module {number}.", "Renamed it and its tests."])
+        lines = _find(memory).splitlines()
+        first, second = (next(n for n, line in enumerate(lines) if words[index] in line) for index in (5, 30))
+        assert "…" in lines[first:second]
+        assert not any("Line 15 " in line for line in lines)

@@ -12,6 +12,7 @@ from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Releva
 from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Hit
 from memoranda.sessions.scope import Scope
+from memoranda.tools import JsonObject
 
 _MAX_CONVERSATIONS = 2
 # More than are shown, because the session itself and its sub-agents may be among the hits.
@@ -20,6 +21,7 @@ _MAX_CHARS = 3_000
 _MAX_CONVERSATION_CHARS = 1_600
 _MAX_MESSAGE_CHARS = 700
 _SOURCE = "earlier conversations"
+_GAP = "…"
 _HOW_TO_READ_MORE = "More of a conversation: {tool} with its session_id and around_message_id."
 
 
@@ -120,7 +122,7 @@ def _describe_candidate(relevance: Relevance, judged: PromptRelevance) -> dict[s
 
 
 def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
-    """Returns when and where a conversation took place, and the messages around the match."""
+    """Returns when and where a conversation took place, its best messages, and those around the match."""
     from memoranda.recall.evidence import Evidence, show_time  # noqa: PLC0415
     from memoranda.recall.excerpts import excerpt  # noqa: PLC0415
     from memoranda.recall.query import parse  # noqa: PLC0415
@@ -133,13 +135,20 @@ def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
         return ""
     message = chosen.anchor.message
     offset = excerpt(text_of(message.content), query).at or 0
-    window = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS)
-    shown = sorted([*window["messages"], *window.get("other_matches", ())], key=lambda entry: int(entry["id"]))
+    shown = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS, bookends=False)
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
     lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
-    lines += [
-        f"{neighbour['role']}: {neighbour['content'][:_MAX_MESSAGE_CHARS]}"
-        for neighbour in shown
-        if neighbour["content"]
+    return "\n".join([*lines, *_format_messages(shown)])
+
+
+def _format_messages(shown: JsonObject) -> list[str]:
+    """Returns the messages in their order; "…" stands between the window and other matches."""
+    window, others = shown["messages"], shown.get("other_matches", [])
+    first = window[0]["id"] if window else 0
+    earlier = [entry for entry in others if entry["id"] < first]
+    later = [entry for entry in others if entry["id"] > first]
+    groups = [
+        [f"{entry['role']}: {entry['content'][:_MAX_MESSAGE_CHARS]}" for entry in entries if entry["content"]]
+        for entries in (earlier, window, later)
     ]
-    return "\n".join(lines)
+    return [line for group in groups if group for line in (_GAP, *group)][1:]
