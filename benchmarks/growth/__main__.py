@@ -20,8 +20,10 @@ from benchmarks.growth.corpora import GENERATORS, Corpus
 from benchmarks.growth.plan import Plan, make_plan
 from benchmarks.growth.programs import OURS, PROGRAMS, Installed, interpreter_of, why_missing
 from benchmarks.growth.searches import Figures, measure_searches
+from benchmarks.growth.store import Memoranda
 from benchmarks.growth.table import as_tables
 from benchmarks.growth.upkeep import measure_reads, measure_writes
+from benchmarks.sessions.tasks import disk
 
 _LOAD, _SEARCH, _READ, _WRITE = PARTS = ("load", "search", "read", "write")
 
@@ -40,7 +42,11 @@ def prepare(base: Path, name: str, messages: int) -> tuple[Path, Plan]:
 
 def measure_load(program: Installed, corpus: str, messages: int, plan: Path) -> Figures:
     """Load the corpus, or read what that took before."""
-    figures = program.do("load", program.home(corpus, messages), plan=str(plan))
+    return as_load_figures(program.do("load", program.home(corpus, messages), plan=str(plan)))
+
+
+def as_load_figures(figures: dict[str, Any]) -> Figures:
+    """Return what a load took per message, and the files per byte of text."""
     per_message = 1000 / figures["messages"]
     return {
         "append in batches, ms per message": figures["append"] * per_message,
@@ -50,6 +56,18 @@ def measure_load(program: Installed, corpus: str, messages: int, plan: Path) -> 
         "disk / text, index": figures["index_disk"] / figures["text"],
         "text, MB": figures["text"] / 1e6,
     }
+
+
+def measure_index(program: Installed, home: Path) -> Figures:
+    """Build the index of an existing home again, for a version whose record is the same and whose index is another."""
+    report("building the index …")
+    cpu = program.do("reindex", home)["cpu"]
+    saved = home.with_name(f"{home.name}.load.json")
+    figures = json.loads(saved.read_text("utf-8"))
+    index_disk = sum(path.stat().st_size for path in Memoranda().index_files(home))
+    figures |= {"index": cpu, "index_disk": index_disk, "disk": disk(home)}
+    saved.write_text(json.dumps(figures), "utf-8")
+    return as_load_figures(figures)
 
 
 def find_programs(names: list[str], given: dict[str, Path], base: Path) -> tuple[list[Installed], dict[str, str]]:
@@ -80,6 +98,8 @@ def run(arguments: argparse.Namespace, save: Callable[[dict[str, Any]], None]) -
                     continue
                 report(f"{program.name}: {name}, {messages:,} messages …")
                 measured = measure_load(program, name, messages, plan_file)
+                if program.name == OURS and arguments.reindex:
+                    measured |= measure_index(program, program.home(name, messages))
                 if _SEARCH in arguments.parts:
                     measured |= measure_searches(program, name, messages, plan, arguments.rounds)
                 home, corpus = program.home(name, messages), Corpus(name, base / "corpora")
@@ -104,6 +124,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--python", type=_interpreter, action="append", default=[], metavar="NAME=PATH", help="a peer's interpreter"
     )
     parser.add_argument("--rounds", type=int, default=3, help="how often each search is asked")
+    parser.add_argument("--reindex", action="store_true", help="build the index again before measuring")
     parser.add_argument("--load-seconds", type=float, default=70.0, help="how long the index is put under load")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     return parser.parse_args(arguments)

@@ -18,7 +18,8 @@ Sizes = dict[str, dict[str, dict[str, float]]]
 def as_tables(result: dict[str, Any]) -> str:
     """Return all tables, the programs that were skipped, and the bars that are missed."""
     figures: dict[str, Sizes] = result["figures"]
-    tables = [_growth_table(figures)] if any(OURS in programs for _, _, programs in _flat(figures)) else []
+    measured = any(OURS in programs for _, _, programs in _flat(figures))
+    tables = [_growth_table(figures)] if measured else []
     tables += [
         _comparison(f"{corpus}, {int(size):,} messages", programs)
         for corpus, size, programs in _flat(figures)
@@ -27,7 +28,7 @@ def as_tables(result: dict[str, Any]) -> str:
     skipped = [f"{name} is skipped: {reason}." for name, reason in result["missing"].items()]
     missed = [f"- {line}" for line in missed_bars(figures)]
     verdict = "Bars that are missed:\n" + "\n".join(missed) if missed else "Every bar that was measured holds."
-    return "\n\n".join([*tables, *skipped, verdict])
+    return "\n\n".join([*tables, *skipped, *([verdict] if measured else [])])
 
 
 def _flat(figures: dict[str, Sizes]) -> list[tuple[str, str, dict[str, dict[str, float]]]]:
