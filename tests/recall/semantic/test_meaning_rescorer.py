@@ -99,6 +99,17 @@ def test_another_users_messages_are_never_compared(db: SessionDB) -> None:
     assert db.find(_QUESTION, Filters(Scope.of("ben")), limit=3).hits == ()
 
 
+def test_a_scheduled_job_counts_for_less(db: SessionDB) -> None:
+    """Its meaning is lowered as its words are, so that runs that repeat themselves do not crowd out people."""
+    _fill(db)
+    db.create_session("job", "cron")
+    db.append_message("job", "user", "At home a dog and two cats wait for me.")
+    db.append_message("job", "assistant", "They must be happy to see you!")
+    _rescore(db)
+    found = db.find(_QUESTION, Filters(db.scope), limit=4).hits
+    assert [hit.session_id for hit in found].index("pets") < [hit.session_id for hit in found].index("job")
+
+
 def test_a_changed_message_is_compared_as_it_is_now(db: SessionDB) -> None:
     """Remembered vectors belong to a text, not only to a message."""
     _fill(db)

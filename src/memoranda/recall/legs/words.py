@@ -39,8 +39,9 @@ _ENOUGH = 3
 # If less than this share of a question's weight occurs in a session, the session does not answer it.
 _MIN_SHARE = 0.06
 # Sessions of scheduled jobs, and the factor on their scores.
-_BACKGROUND = frozenset({"cron"})
+BACKGROUND_SOURCES = frozenset({"cron"})
 BACKGROUND = 0.6
+SCHEDULED = "scheduled"
 _ROLES = ("user", "assistant", "tool", "session_title")
 
 
@@ -91,7 +92,7 @@ class _WordSearch:
         self._reader = context.reader
         self._how_strict = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
         self._size = context.reader.size()
-        background = _BACKGROUND if context.sort is None else frozenset[str]()
+        background = BACKGROUND_SOURCES if context.sort is None else frozenset[str]()
         if filters.sources is not None and filters.sources <= background:
             background = frozenset()
         self._background = background
@@ -254,7 +255,7 @@ class _WordSearch:
             if score.session in jobs:
                 as_good = (other.score for other in people if other.near & score.near == score.near)
                 lower = min((score.score * BACKGROUND, *as_good))
-                lowered.append(score._replace(score=lower, signals={**score.signals, "scheduled": BACKGROUND}))
+                lowered.append(score._replace(score=lower, signals={**score.signals, SCHEDULED: BACKGROUND}))
             else:
                 lowered.append(score)
         return sorted(lowered, key=lambda score: (-score.score, score.session in jobs))

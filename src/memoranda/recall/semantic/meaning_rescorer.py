@@ -20,6 +20,7 @@ from memoranda.index.postings import USER
 from memoranda.index.tokenizer import tokenize
 from memoranda.recall import guidance
 from memoranda.recall.legs.leg import Candidate, Candidates
+from memoranda.recall.legs.words import BACKGROUND, BACKGROUND_SOURCES, SCHEDULED
 from memoranda.recall.query import Query
 from memoranda.recall.rescorer import Rescored, RescoringContext
 from memoranda.recall.semantic.embedder import Embedder, EmbedderError, Rarity, understands
@@ -137,6 +138,8 @@ class MeaningRescorer:
 def _find_more(compared: Sequence[_Comparison], search: "_MeaningSearch", known: Set[str]) -> list[Candidate]:
     """The sessions that are alike to the query and share no word with it, by their best message."""
     best: dict[str, VectorMatch] = {}
+    sources = search.context.filters.sources
+    lowered = frozenset() if sources is not None and sources <= BACKGROUND_SOURCES else BACKGROUND_SOURCES
     for comparison in compared:
         if comparison.reader is not None:
             search.time_left()
@@ -152,7 +155,7 @@ def _find_more(compared: Sequence[_Comparison], search: "_MeaningSearch", known:
             role="user" if match.role == USER else "assistant",
             time=match.time,
             score=0.0,
-            signals={},
+            signals={SCHEDULED: BACKGROUND} if match.source in lowered else {},
             matches=1,
         )
         for match in best.values()
@@ -220,7 +223,8 @@ def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, float
     ranked = []
     for candidate in candidates:
         alike = sum(values.get(candidate.session_id, 0.0) for values in likeness) / len(likeness)
-        score = candidate.score + WEIGHT * unit * alike
+        # A scheduled job counts for less, in what it says as in its words.
+        score = candidate.score + WEIGHT * unit * alike * candidate.signals.get(SCHEDULED, 1.0)
         ranked.append(candidate._replace(score=score, signals={**candidate.signals, SIGNAL: alike}))
     ranked.sort(key=lambda candidate: -candidate.score)
     return ranked
