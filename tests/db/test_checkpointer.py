@@ -105,6 +105,17 @@ def test_a_failed_checkpoint_is_tried_again_with_a_new_connection(log: Log, capl
     checkpoints.close()
 
 
+def test_the_log_restarts_although_a_writer_hardly_pauses(log: Log) -> None:
+    """A restart that finds a writer at work is tried again at once, not only when the log has grown further."""
+    checkpoints = WalCheckpointer(log.path)
+    log.write()
+    log.writer.execute("BEGIN IMMEDIATE")
+    checkpoints.note_commit(log.connect)
+    _wait(lambda: len(log.checkpoints) >= 2)
+    log.writer.execute("COMMIT")
+    checkpoints.close()
+
+
 def test_the_log_is_found_behind_a_link(tmp_path: Path, log: Log) -> None:
     """SQLite keeps it beside the file itself."""
     link = tmp_path / "link.db"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import wal_path
+from memoranda.db.writer_turns import pause
 
 _log = logging.getLogger(__name__)
 
@@ -16,7 +17,9 @@ LARGE_LOG = 4_000_000
 # What remains of the log after a checkpoint: more than a large log, so that the next writes need no new disk space.
 LOG_KEPT = 2 * LARGE_LOG
 _CHECK_EVERY = 64
+# A writer may wait that long for a restart that itself waits for a reader; so it is tried often, not long.
 _RESTART_TIMEOUT_MS = 5
+_RESTART_TRIES = 20
 _IDLE_SECONDS = 5.0
 
 
@@ -115,7 +118,11 @@ class _Worker:
         self.connection.execute("PRAGMA busy_timeout=0")
         self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         self.connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
-        self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        for _ in range(_RESTART_TRIES):
+            ((busy, _, _),) = self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            if not busy:
+                break
+            pause()
 
     def _close(self) -> None:
         connection, self.connection = self.connection, None
