@@ -247,3 +247,15 @@ def test_a_search_for_one_word_lists_every_session_that_has_it(db: SessionDB, ca
     for name in ("first", "second"):
         tell(db, name, ["Why does the lock hang?", "It is taken twice."])
     assert {result["session_id"] for result in call(query="lock")["results"]} == {"first", "second"}
+
+
+def test_related_words_may_find_repeated_answers_alone(db: SessionDB, call: Call) -> None:
+    """The typed words occur only in the output of a tool, which repeats nothing."""
+    reply = "The vehicle in the garage needs new tyres before winter, and the workshop should check the brakes as well."
+    tell(db, "first", ["please help", reply])
+    tell(db, "second", ["please help me", reply], at=BEGIN + _DAY)
+    tell(db, "tool", [("tool", "car colour")], at=BEGIN + 2 * _DAY)
+    for number in range(30):
+        tell(db, f"note{number}", [f"note {number} on gardens"], at=BEGIN + 3 * _DAY + number)
+    answer = call(query="What is wrong with my car and its colour?")
+    assert {"tool", "first"} <= {result["session_id"] for result in answer["results"]}

@@ -47,7 +47,8 @@ def find_repetitions(
         return {}
     terms = Counter(map(_message_of, chain.from_iterable(match.postings for match in matches)))
     rows = {row.message: row for match in matches for row in match.postings if _may_count(row, skipped)}
-    minimum = _MIN_TERMS * max(terms[message] for message in rows)
+    # Where only related words were found, there are no rows.
+    minimum = _MIN_TERMS * max((terms[message] for message in rows), default=0)
     some = [row for message, row in rows.items() if terms[message] >= minimum]
     some.sort(key=lambda row: (-terms[row.message], row.time))
     found |= _compare(reader, some[:_MAX_READ])
