@@ -1,4 +1,4 @@
-"""Evidence without a search must clear a floor: it has most of a prompt in rare words; more if nothing is asked."""
+"""Evidence without a search must clear a floor: it has the words of a prompt; more of them if nothing is asked."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.index.postings import Filters
-from memoranda.recall.relevance import ASKED, UNASKED, Relevance, asks_about_the_past, measure_relevance, relevant_hits
-from memoranda.recall.search import Hit
+from memoranda.recall.calibration import FLOOR_BY_MEANING, FLOOR_BY_WORDS, SEARCH_BY_MEANING, SEARCH_BY_WORDS
+from memoranda.recall.relevance import HitRater, judge_prompt, measure_relevance, relevant_hits
 from memoranda.session_db import SessionDB
 
 _SAID = [
@@ -84,21 +84,60 @@ def test_one_users_past_is_not_shown_to_another(tmp_path: Path) -> None:
         assert relevant_hits(ben, prompt, Filters(ben.scope), limit=3) == []
 
 
-def test_an_asked_prompt_has_to_clear_less() -> None:
-    """Each part of a floor has to be cleared."""
-    hit = Hit("s", "s", 1, "user", 1.0, {}, 1)
-    assert Relevance(hit, 0.6, 1.5, 2).clears(ASKED) and not Relevance(hit, 0.6, 1.5, 2).clears(UNASKED)
-    assert Relevance(hit, 0.6, 2.4, 2).clears(UNASKED)
-    assert not Relevance(hit, 0.4, 3.0, 3).clears(ASKED)
-    assert not Relevance(hit, 0.9, 2.0, 1).clears(ASKED)
+def test_a_question_has_to_match_less_than_a_task(db: SessionDB) -> None:
+    """With the same words, in the same place."""
+    question, task = ("which heron cluster had the port?", "print the port of heron cluster")
+    by_kind = [measure_relevance(db, prompt, Filters(db.scope), limit=3)[0] for prompt in (question, task)]
+    assert by_kind[0].words == by_kind[1].words and by_kind[0].points > by_kind[1].points
 
 
-def test_questions_about_the_past_are_known_by_their_words() -> None:
-    """A long prompt is work, whatever tense it is in."""
-    assert asks_about_the_past("What did we decide about the lock?")
-    assert asks_about_the_past("上次的端口是多少？")
-    assert not asks_about_the_past("Fix the failing tests")
-    assert not asks_about_the_past("We have to be careful: " + "did it work? " * 60)
+def test_everyday_words_name_no_subject(db: SessionDB) -> None:
+    """All words of the prompt are there, and none counts."""
+    (first, *_) = measure_relevance(db, "what does the page list test?", Filters(db.scope), limit=3)
+    assert first.share > 0.9 and first.words == 0 and not first.clears
+
+
+def test_a_name_that_does_not_occur_counts_against_a_hit(db: SessionDB) -> None:
+    """The words match, but the question is about another one."""
+    own, other = (
+        measure_relevance(db, f"which port did the heron cluster of {name} have?", Filters(db.scope), limit=3)[0]
+        for name in ("staging", "Konstanz")
+    )
+    assert own.measures["missing_name"] == 0 and other.measures["missing_name"] == 1 and other.points < own.points
+
+
+def test_only_the_first_hits_are_measured_besides_the_callers_own(db: SessionDB) -> None:
+    """Reading the messages around a hit costs time, and no more hits are shown."""
+    prompt = "ordinary note about the list, the page and the test"
+    assert len(judge_prompt(db, prompt, Filters(db.scope), limit=6).measured) == 3
+    assert len(judge_prompt(db, prompt, Filters(db.scope), limit=6, is_own=lambda hit: True).measured) == 6
+
+
+def test_every_weight_has_a_measure(db: SessionDB) -> None:
+    """A misspelt name would fail on the first prompt of a user."""
+    found = db.find("heron cluster port", Filters(db.scope), limit=3)
+    searched = HitRater(db, found).measure(found.hits[0])
+    (prompted, *_) = measure_relevance(db, "heron cluster port", Filters(db.scope), limit=3)
+    assert searched is not None
+    for by_words, by_meaning, measured in (
+        (SEARCH_BY_WORDS, SEARCH_BY_MEANING, searched), (FLOOR_BY_WORDS, FLOOR_BY_MEANING, prompted)
+    ):  # fmt: skip
+        assert by_words.weights.keys() == measured.measures.keys()
+        assert by_meaning.weights.keys() == {*measured.measures, "meaning"}
+
+
+def test_meaning_counts_where_a_search_considers_it(db: SessionDB) -> None:
+    """A hit with a likeness is judged by the constants for meaning; the more alike, the more points."""
+    from dataclasses import replace
+
+    found = db.find("heron cluster port", Filters(db.scope), limit=3)
+    points = []
+    for likeness in (0.1, 0.6):
+        hit = replace(found.hits[0], signals={**found.hits[0].signals, "semantic": likeness})
+        measured = HitRater(db, replace(found, hits=(hit, *found.hits[1:]))).measure(hit)
+        assert measured is not None and measured.measures["meaning"] == likeness
+        points.append(measured.points)
+    assert points[0] < points[1]
 
 
 @given(st.text(max_size=60))

@@ -1,75 +1,65 @@
-"""The relevance floor: decides which hits are shown with a prompt that did not ask for a search; mostly none.
+"""Measures how well a hit matches a prompt or a query: for the relevance floor, and for how sure a search is.
 
 A search always returns its best matches. A prompt is not a search: most prompts have nothing to do with the past, and
-irrelevant evidence costs attention. So the best message of each conversation is compared with the words of the prompt:
-how much of their weight it contains (`share`), and how much weight it contains together with its neighbours, measured
-in rare words (`rarity`). The floor for a prompt that asks about the past is lower. The floors were chosen on public
-questions and prompts, including some without an answer: see docs/explanation/how-relevance-was-measured.md.
+irrelevant evidence costs attention. So the best message of each conversation, with its neighbours, is compared with the
+words of the prompt, and only a hit that clears the floor is shown. A search shows every hit, and says how sure it is.
+How the measures count is in `memoranda.recall.calibration`; how they were chosen and what they are worth, in
+docs/explanation/how-relevance-was-measured.md.
 """
 
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import log
 from typing import Protocol
 
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
 from memoranda.index.search_index import SearchIndex
+from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import is_single_character, tokenize
-from memoranda.recall.query import Query, Term, is_question
-from memoranda.recall.ranking import term_weight
+from memoranda.recall import calibration
+from memoranda.recall.calibration import Confidence
+from memoranda.recall.prompt_kind import EVERYDAY, PromptKind, find_kind
+from memoranda.recall.query import Term
+from memoranda.recall.ranking import LENGTH, SATURATION, term_weight
 from memoranda.recall.search import Hit, SearchResult
 from memoranda.sessions.conversations import Conversations
 
 MIN_WORDS = 2
 # A question, its answer and what led to them count together.
 _NEIGHBOURS = 2
-# Longer prompts are tasks, whatever their tense.
-_MAX_QUESTION = 400
+# Of the hits of a prompt, the first few are measured: no more are shown.
+_MAX_MEASURED = 3
 _MAX_PROMPT = 2_000
-_ASKS_BACK = re.compile(
-    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
-    r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
-    r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
-    re.IGNORECASE,
-)
+_MEANING = "semantic"
 # Operators of a query mean nothing in a prompt.
 _OPERATORS = re.compile(r"[\"*()“”]|(?<!\S)-+")
 _CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
-    """The minimum of both measures: the share of the words' weight in the message, and the weight in rare words."""
-
-    share: float
-    rarity: float
-
-
-ASKED = Floor(0.5, 1.2)
-UNASKED = Floor(0.5, 2.3)
-
-
-@dataclass(frozen=True, slots=True)
 class Relevance:
-    """How much of a prompt the best message of a conversation contains (`rarity`: with its neighbours).
-
-    `words` counts the terms in it, without framing words.
-    """
+    """How well the best message of a conversation and its neighbours match a prompt or a query."""
 
     hit: Hit
+    measures: Mapping[str, float]
     share: float
-    rarity: float
+    """How much of the weight of the words the message contains."""
     words: int
+    """How many words that name a subject the message and its neighbours contain."""
+    points: float
     answered: bool = True
     """False for a hit that only repeats the prompt and got no answer."""
 
-    def clears(self, floor: Floor) -> bool:
-        return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= MIN_WORDS
+    @property
+    def clears(self) -> bool:
+        """Whether the hit clears the relevance floor."""
+        return self.points >= 0 and self.words >= MIN_WORDS
 
 
 class RelevanceStore(Protocol):
-    """The part of a store that the floor reads: a search, its index, and the messages around a hit."""
+    """The part of a store that is read here: a search, its index, and the messages around a hit."""
 
     @property
     def find(self) -> Callable[..., SearchResult]: ...
@@ -81,9 +71,9 @@ class RelevanceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptRelevance:
-    """The result of a search for the words of a prompt, and the floor that each hit must clear."""
+    """The result of a search for the words of a prompt, and what its first hits measure."""
 
-    floor: Floor
+    kind: PromptKind
     measured: list[Relevance]
     result: SearchResult
 
@@ -95,7 +85,7 @@ class PromptRelevance:
         """
         found: list[Hit] = []
         for relevance in self.measured:
-            if relevance.clears(self.floor) and (not relevance.hit.asked or (relevance.answered and not found)):
+            if relevance.clears and (not relevance.hit.asked or (relevance.answered and not found)):
                 found.append(relevance.hit)
         return found
 
@@ -105,14 +95,57 @@ def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: i
     return judge_prompt(db, prompt, filters, limit=limit).hits
 
 
-def judge_prompt(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> PromptRelevance:
-    """Searches for the words of a prompt, measures each hit, and chooses the floor."""
+def judge_prompt(
+    db: RelevanceStore, prompt: str, filters: Filters, *, limit: int, is_own: Callable[[Hit], bool] = lambda hit: False
+) -> PromptRelevance:
+    """Searches for the words of a prompt and measures the first hits; those that are the caller's own come on top."""
     found = db.find(_remove_operators(prompt), filters, limit=limit)
+    kind = find_kind(prompt)
     measured: list[Relevance] = []
     if found.hits:
-        measure = _Measure(db, found.query, found.asked)
-        measured = [relevance for hit in found.hits if (relevance := measure.of(hit)) is not None]
-    return PromptRelevance(ASKED if asks_about_the_past(prompt) else UNASKED, measured, found)
+        measure = _Measure(db, found, kind)
+        others = 0
+        for number, hit in enumerate(found.hits):
+            relevance = measure.of(hit, _lead(found.hits, number))
+            measured += [relevance] if relevance is not None else []
+            others += not is_own(hit)
+            if others == _MAX_MEASURED:
+                break
+    return PromptRelevance(kind, measured, found)
+
+
+class HitRater:
+    """Says how sure it is that a hit of one search contains the evidence."""
+
+    def __init__(self, db: RelevanceStore, found: SearchResult, *, by_time: bool = False) -> None:
+        """`by_time`: the hits are not in the order of their scores, so none is ahead of the next."""
+        self._measure = _Measure(db, found, None)
+        self._leads = {
+            hit.session_id: 0.0 if by_time else _lead(found.hits, number) for number, hit in enumerate(found.hits)
+        }
+
+    def measure(self, hit: Hit) -> Relevance | None:
+        """None for a conversation of which only the title matches."""
+        return self._measure.of(hit, self._leads[hit.session_id])
+
+    def rate(self, hit: Hit) -> Confidence:
+        """A conversation of which only the title matches is unsure: nothing is known about what it says."""
+        measured = self.measure(hit)
+        if measured is None or measured.points < calibration.LIKELY:
+            return "unsure"
+        return "sure" if measured.points >= calibration.SURE else "likely"
+
+
+def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
+    """Searches for the words of a prompt and measures the first hits."""
+    return judge_prompt(db, prompt, filters, limit=limit).measured
+
+
+def _lead(hits: Sequence[Hit], number: int) -> float:
+    """How far a hit is ahead of the next one, as a share of its score."""
+    score = hits[number].score
+    following = hits[number + 1].score if number + 1 < len(hits) else 0.0
+    return max(0.0, 1 - following / score) if score > 0 else 0.0
 
 
 def _is_answered(db: RelevanceStore, hit: Hit) -> bool:
@@ -123,61 +156,86 @@ def _is_answered(db: RelevanceStore, hit: Hit) -> bool:
     return found is not None and found.message.id != hit.message_id
 
 
-def asks_about_the_past(prompt: str) -> bool:
-    """Whether a prompt asks about the past, as far as its words tell."""
-    return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
-
-
-def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
-    """Searches for the words of a prompt and measures each hit."""
-    return judge_prompt(db, prompt, filters, limit=limit).measured
-
-
 def _remove_operators(prompt: str) -> str:
     plain = _OPERATORS.sub(" ", prompt[:_MAX_PROMPT])
     return _CONNECTIVES.sub(lambda match: match[0].lower(), plain)
 
 
 class _Measure:
-    """The words of one prompt, and their weights in one store."""
+    """The words of one prompt or query, and their weights in one store."""
 
-    def __init__(self, db: RelevanceStore, query: Query, asked: Mapping[str, int]) -> None:
-        """`asked`: how many messages have a term only because they repeat the prompt; they do not make it common."""
+    def __init__(self, db: RelevanceStore, found: SearchResult, kind: PromptKind | None) -> None:
+        """`kind` is that of a prompt; None for a search.
+
+        Messages that have a term only because they repeat the prompt do not make it common.
+        """
         self._db = db
+        self._kind = kind
         with db.index.reading() as reader:
-            messages = reader.size().messages
+            size = reader.size()
             self._weights = {
                 term: term_weight(
-                    max(0, reader.frequency(term.pattern) - asked.get(term.text, 0)), messages, framing=term.framing
+                    max(0, reader.frequency(term.pattern) - found.asked.get(term.text, 0)),
+                    size.messages,
+                    framing=term.framing,
                 )
-                for term in query.terms
+                for term in found.query.terms
             }
         self._total = sum(self._weights.values()) or 1.0
-        self._rare = term_weight(1, messages, framing=False)
+        self._average_length = max(1.0, size.tokens / max(1, size.messages))
+        # Everyday words of a prompt say what to do; in a search they are meant.
+        general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
+        self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
 
-    def of(self, hit: Hit) -> Relevance | None:
+    def of(self, hit: Hit, lead: float) -> Relevance | None:
         """None for a hit that only its title matches, or that was deleted."""
         window = None if hit.message_id is None else self._db.conversations.window_around(hit.message_id, _NEIGHBOURS)
         if window is None:
             return None
         own: frozenset[str] = frozenset()
-        around: set[str] = set()
+        nearby: set[str] = set()
+        length = 0
         for message in window.messages:
             words = searchable_text(message)
-            tokens = frozenset(tokenize(f"{words.text}\n{words.tool_text}"))
-            own = tokens if message.id == hit.message_id else own
-            around |= tokens
-        contained = [term for term in self._weights if _contains(own, term)]
-        return Relevance(
-            hit,
-            self._weigh(own) / self._total,
-            self._weigh(around) / self._rare,
-            sum(not term.framing for term in contained),
-            not hit.asked or _is_answered(self._db, hit),
-        )
+            tokens = tokenize(f"{words.text}\n{words.tool_text}")
+            nearby.update(tokens)
+            if message.id == hit.message_id:
+                own, length = frozenset(tokens), len(tokens)
+        share = sum(weight for term, weight in self._weights.items() if _contains(own, term)) / self._total
+        present = [term for term in self._subjects if _contains(nearby, term)]
+        by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average_length))
+        measures = {
+            "density": share * by_length,
+            "words": log(1 + len(present)),
+            "absent": log(1 + len(self._subjects) - len(present)),
+            "lead": lead,
+            **self._measure_names(present, nearby),
+        }
+        answered = not hit.asked or _is_answered(self._db, hit)
+        return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
 
-    def _weigh(self, tokens: Set[str]) -> float:
-        return sum(worth for term, worth in self._weights.items() if _contains(tokens, term))
+    def _measure_names(self, present: Sequence[Term], nearby: Set[str]) -> dict[str, float]:
+        """Whether the prompt is about someone's past, or names something that does not occur; and its kind."""
+        kind = self._kind
+        if kind is None:
+            return {}
+        named = any(term.token in kind.names for term in present)
+        return {
+            "missing_name": float(not kind.names <= nearby),
+            "question": float(kind.question),
+            "about": float(kind.personal or kind.about_past or named),
+            "here": float(kind.here),
+            "how_to": float(kind.how_to),
+        }
+
+    def _points(self, hit: Hit, measures: dict[str, float]) -> float:
+        meaning = hit.signals.get(_MEANING)
+        if meaning is None:
+            chosen = calibration.SEARCH_BY_WORDS if self._kind is None else calibration.FLOOR_BY_WORDS
+        else:
+            measures["meaning"] = meaning
+            chosen = calibration.SEARCH_BY_MEANING if self._kind is None else calibration.FLOOR_BY_MEANING
+        return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
 
 
 def _contains(tokens: Set[str], term: Term) -> bool:

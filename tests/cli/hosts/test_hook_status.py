@@ -87,7 +87,7 @@ def test_why_explains_one_prompt(home: Path) -> None:
     _prompt(home, "Rename the page")
     text = Terminal(home).run("hook", "status", "--why").stdout
     assert "Result: nothing: nothing cleared the floor." in text and "(too low)" in text
-    assert "does not ask about the past" in text
+    assert "the prompt is a task" in text
     assert "cleared: session t3" in Terminal(home).run("hook", "status", "--why", given["id"]).stdout
     missing = Terminal(home).run("hook", "status", "--why", "zzz")
     assert missing.exit_code == 1 and "no call 'zzz'" in missing.output

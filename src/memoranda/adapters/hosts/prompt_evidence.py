@@ -8,7 +8,7 @@ from memoranda.adapters.hosts.hook_log import GIVEN, NOTHING, mask_words
 from memoranda.adapters.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_TOOL
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.index.postings import Filters
-from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
+from memoranda.recall.relevance import MIN_WORDS, PromptRelevance, Relevance, judge_prompt
 from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Hit
 from memoranda.sessions.scope import Scope
@@ -52,9 +52,13 @@ def find_evidence(
     """
     with PromptStore(state_db, Scope.of(user), rescorers) as store:
         filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
-        judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS)
+
+        def is_own(hit: Hit) -> bool:
+            return is_own_session(hit, host, session_id)
+
+        judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS, is_own=is_own)
         hits = judged.hits
-        others = [hit for hit in hits if not is_own_session(hit, host, session_id)]
+        others = [hit for hit in hits if not is_own(hit)]
         details = _describe(judged)
         chosen = others[:_MAX_CONVERSATIONS]
         excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
@@ -88,36 +92,40 @@ def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
         return "only this session itself is relevant"
     if not judged.result.hits:
         return "no conversation has its words"
-    if any(relevance.hit.asked and relevance.clears(judged.floor) for relevance in judged.measured):
+    if any(relevance.hit.asked and relevance.clears for relevance in judged.measured):
         return "it was asked before, but not answered"
     return "nothing cleared the floor"
 
 
 def _describe(judged: PromptRelevance) -> dict[str, Any]:
     """Describes the decision for `memoranda hook status --why`."""
-    floor, result = judged.floor, judged.result
+    kind, result = judged.kind, judged.result
     details: dict[str, Any] = {
         "floor": {
-            "asks_about_the_past": floor is ASKED,
-            "share": floor.share,
-            "rarity": floor.rarity,
+            "asks_about_the_past": kind.about_past,
+            "question": kind.question,
+            "personal": kind.personal,
+            "points_at_something": kind.here,
+            "how_to": kind.how_to,
+            "points": 0,
             "words": MIN_WORDS,
         },
-        "candidates": [_describe_candidate(relevance, judged) for relevance in judged.measured],
+        "candidates": [_describe_candidate(relevance) for relevance in judged.measured],
         "words": [mask_words(term) for term in result.terms[:20]],
         "found_nowhere": [mask_words(term) for term in result.missing[:20]],
     }
     return details | ({"note": result.note} if result.note else {})
 
 
-def _describe_candidate(relevance: Relevance, judged: PromptRelevance) -> dict[str, Any]:
+def _describe_candidate(relevance: Relevance) -> dict[str, Any]:
     return {
         "session_id": relevance.hit.session_id,
         "message_id": relevance.hit.message_id,
         "share": round(relevance.share, 3),
-        "rarity": round(relevance.rarity, 3),
         "words": relevance.words,
-        "clears": relevance.clears(judged.floor),
+        "points": round(relevance.points, 2),
+        "measures": {name: round(value, 2) for name, value in relevance.measures.items()},
+        "clears": relevance.clears,
     }
 
 

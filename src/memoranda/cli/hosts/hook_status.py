@@ -22,6 +22,13 @@ Examples:
 _LATEST = "latest"
 _PROMPT = "UserPromptSubmit"
 _MAX_PROMPT_CHARS = 60
+_KINDS = {
+    "question": "a question",
+    "asks_about_the_past": "about the past",
+    "personal": "personal",
+    "points_at_something": "pointing at something",
+    "how_to": "asking how something is done",
+}
 _SUMMARY_ORDER = ("given", "nothing", LATE, ERROR, STOPPED, RUNNING)
 
 
@@ -100,10 +107,10 @@ def _explain(call: dict[str, Any]) -> str:
         lines.append(f"Prompt: {call['prompt']}")
     lines.append(f"Result: {call['outcome']}: {call.get('reason', '')}.")
     if isinstance(floor := call.get("floor"), dict):
-        kind = "asks about the past" if floor.get("asks_about_the_past") else "does not ask about the past"
+        kinds = ", ".join(text for name, text in _KINDS.items() if floor.get(name)) or "a task"
         lines.append(
-            f"Floor: the prompt {kind}, so a message needs {_percent(floor.get('share'))} of the weight of its words,"
-            f" {floor.get('rarity')} rare words with its neighbours, and {floor.get('words')} words."
+            f"Floor: the prompt is {kinds}; a message with its neighbours needs {floor.get('words')} of the words that"
+            f" name its subject, and {floor.get('points')} points."
         )
     candidates = call.get("candidates")
     for candidate in candidates if isinstance(candidates, list) else []:
@@ -123,9 +130,9 @@ def _explain(call: dict[str, Any]) -> str:
 def _explain_candidate(candidate: dict[str, Any], floor: dict[str, Any]) -> str:
     verdict = "cleared" if candidate.get("clears") else "below the floor"
     measured = [
-        f"{_percent(candidate.get('share'))} of the weight{_too_low(candidate, floor, 'share')}",
-        f"{candidate.get('rarity')} rare words{_too_low(candidate, floor, 'rarity')}",
+        f"{_percent(candidate.get('share'))} of the weight",
         f"{candidate.get('words')} words{_too_low(candidate, floor, 'words')}",
+        f"{candidate.get('points')} points{_too_low(candidate, floor, 'points')}",
     ]
     where = f"session {candidate.get('session_id')}, message {candidate.get('message_id')}"
     return f"  {verdict}: {where}: {', '.join(measured)}"
