@@ -66,6 +66,7 @@ class SearchHit(TypedDict):
     matched_role: NotRequired[str]
     match_message_id: NotRequired[int | None]
     matches: NotRequired[int]
+    confidence: NotRequired[Literal["sure", "likely", "unsure"]]
     asked: NotRequired[int]
     repeated: NotRequired[int]
     snippet: NotRequired[str]
@@ -89,6 +90,7 @@ class SearchAnswer(TypedDict):
     count: int
     query: NotRequired[str]
     matched: NotRequired[str]
+    confidence: NotRequired[Literal["sure", "likely", "unsure"]]
     sessions_matched: NotRequired[int]
     not_found: NotRequired[list[str]]
     left_out_by: NotRequired[list[str]]

@@ -148,6 +148,7 @@ def format_search_answer(answer: Mapping[str, Any]) -> str:
     count = answer["sessions_matched"]
     how = _matched_for_person(answer["matched"])
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({how})"
+    head += f" · {answer['confidence']}" if "confidence" in answer else ""
     lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
     for number, result in enumerate(answer["results"], start=1):
         lines += _format_result(number, result)
@@ -196,6 +197,7 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
         result["source"],
         result["session_id"],
         project_name(result.get("project")),
+        result.get("confidence"),
     )
     facts = terminal_line(" · ".join(part for part in parts if part))
     lines = [

@@ -14,11 +14,13 @@ from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
 from memoranda.recall import guidance
 from memoranda.recall.browse import browse, read, refuse, scroll
+from memoranda.recall.calibration import CONFIDENCES, Confidence
 from memoranda.recall.evidence import Evidence, fit_message, show_time
 from memoranda.recall.excerpts import excerpt
 from memoranda.recall.explain_empty import explain_empty
 from memoranda.recall.query import Query
 from memoranda.recall.ranking import Sort
+from memoranda.recall.relevance import HitRater
 from memoranda.recall.request import (
     MAX_RESULTS,
     MAX_WINDOW,
@@ -54,7 +56,9 @@ _OPENING_MESSAGES = 3
 # The characters of a snippet; more for the answer to a question, which may lack the words of the question.
 _SNIPPET_CHARS = 240
 _ANSWER_CHARS = 400
-_REQUIRED_FIELDS = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
+_REQUIRED_FIELDS = (
+    "session_id", "title", "when", "source", "matched_role", "match_message_id", "matches", "confidence",
+)  # fmt: skip
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -173,6 +177,7 @@ def discover(
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, filters)
     if not found.hits:
+        del answer["confidence"]
         return answer | explain_empty(db, request, filters, found, current)
     used = _add_results(
         db, answer, found, request, Evidence(db.conversations, in_context), settings.answer_chars - json_size(answer)
@@ -183,6 +188,7 @@ def discover(
     elif found.unlisted:
         answer.setdefault("note", guidance.BEST_ONLY)
     if not answer["results"]:
+        del answer["confidence"]
         beyond = request.cursor >= len(found.hits)
         answer["message"] = guidance.NO_MORE.format(len(found.hits)) if beyond else guidance.NO_ROOM
     return answer
@@ -195,10 +201,11 @@ def _add_results(
     room -= _REST_CHARS
     hits = found.hits[request.cursor : request.cursor + request.limit]
     used = 0
+    rater = HitRater(db, found, by_time=request.sort is not None)
     with db.conversations.one_view():
         for number, hit in enumerate(hits):
             share = room // (len(hits) - number) - 2
-            result = _result(db, hit, found.query, evidence, share, request)
+            result = _result(db, hit, found.query, evidence, share, request, rater.rate(hit))
             size = 0 if result is None else json_size(result) + 2
             if size > room and answer["results"]:
                 break
@@ -209,6 +216,9 @@ def _add_results(
             room -= size
             if result is not None:
                 answer["results"].append(result)
+    # Results may be ordered by time, so the surest need not be the first.
+    found_words = [result["confidence"] for result in answer["results"]]
+    answer["confidence"] = max(found_words, key=CONFIDENCES.index, default="unsure")
     return used
 
 
@@ -240,6 +250,7 @@ def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> 
         "matched": echo_input(found.how, _MAX_MATCHED_CHARS),
         "results": [],
         "count": 0,
+        "confidence": "unsure",
         "sessions_matched": found.matched_sessions,
     }
     if found.missing:
@@ -275,7 +286,13 @@ def _describe(filters: Filters) -> JsonObject:
 
 
 def _result(
-    db: SearchableStore, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
+    db: SearchableStore,
+    hit: Hit,
+    query: Query,
+    evidence: Evidence,
+    room: int,
+    request: SearchRequest,
+    confidence: Confidence,
 ) -> JsonObject | None:
     session = db.conversations.session_facts(hit.session_id)
     if session is None:
@@ -290,6 +307,7 @@ def _result(
         "matched_role": hit.role,
         "match_message_id": hit.message_id,
         "matches": hit.matches,
+        "confidence": confidence,
         "snippet": "",
     }
     if session.project:
