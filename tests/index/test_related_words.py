@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.index import related_words as module
-from memoranda.index.related_words import opposite_words, related_words
+from memoranda.index.related_words import close_words, opposite_words, related_words
 from memoranda.index.tokenizer import tokenize
 
 _ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").splitlines()
@@ -35,7 +35,7 @@ def test_every_row_can_be_looked_up() -> None:
     """Also the first and the last row: the rows are in the order that the search in the file needs."""
     for row in [*_ROWS[:3], *_ROWS[::500], *_ROWS[-3:]]:
         own, *related = row.split()
-        assert list(related_words(own)) == [word[:-1].rstrip("!") for word in related]
+        assert list(related_words(own)) == [word.rstrip("!+0123456789") for word in related]
     assert sorted(_ROWS, key=lambda row: row.split()[0]) == _ROWS
 
 
@@ -55,6 +55,17 @@ def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
     assert "manag" not in opposite_words("boss")
 
 
+@pytest.mark.parametrize(("word", "close"), [("car", "vehicle"), ("doctor", "physician"), ("wedding", "bride")])
+def test_close_words_are_those_that_every_measure_agrees_on(word: str, close: str) -> None:
+    """They are related, the closest comes first, and there are fewer of them."""
+    [own], [other] = tokenize(word), tokenize(close)
+    found = close_words(own)
+    assert other in found
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    assert set(found) < set(related_words(own))
+    assert opposite_words(own).isdisjoint(found)
+
+
 def test_names_of_people_are_not_related() -> None:
     """A question about one person is not answered with a fact about another, whose name sounds alike."""
     assert related_words("hanna") == related_words("adam") == {}
@@ -64,7 +75,7 @@ def test_no_row_relates_a_word_to_itself_or_twice_to_another() -> None:
     """Closeness is the last digit of each entry."""
     for row in _ROWS:
         own, *related = row.split()
-        words = [word[:-1].rstrip("!") for word in related]
+        words = [word.rstrip("!+0123456789") for word in related]
         assert own not in words
         assert len(set(words)) == len(words)
         assert all(word[-1].isdigit() for word in related)

@@ -181,3 +181,14 @@ def test_a_bonus_counts_as_a_share_of_the_typed_terms() -> None:
     first, second = rank([typed, bonus], (), SIZE, ANYONE)
     assert (first.session, round(first.signals["standing"], 3), second.session) == (1, 0.2, 2)
     assert "standing" not in second.signals
+
+
+def test_length_counts_more_for_what_the_user_said() -> None:
+    """For a question about the user, a short message gains more over a long one than for another question."""
+    rows = term(said(1, 0, length=20), said(2, 0, length=120))
+
+    def advantage(perspective: Perspective) -> float:
+        short, long = rank([rows], (), SIZE, RankingContext(perspective, (), NOW))
+        return short.score / long.score
+
+    assert advantage(Perspective.USER) > advantage(Perspective.ANYONE) > advantage(Perspective.ASSISTANT)

@@ -469,3 +469,13 @@ def test_a_store_that_cannot_be_opened_is_an_answer_too() -> None:
         raise StorageError("the disk is gone")
 
     assert SessionSearchTool(fail).call({}) == {"success": False, "reason": "unavailable", "error": "the disk is gone"}
+
+
+def test_relative_dates_refer_to_the_clock(db: SessionDB) -> None:
+    """With the time of a question, "two weeks ago" means two weeks before it, whenever the search runs."""
+    day = 86_400.0
+    for number in range(6):
+        tell(db, f"s{number}", ["I repaired the fence of the garden.", "Well done."], at=BEGIN + 14 * day * number)
+    tool = SessionSearchTool(lambda: db, clock=lambda: BEGIN + 14 * day * 3)
+    found = tool.call({"query": "What did I repair in the garden two weeks ago?"})
+    assert found["results"][0]["session_id"] == "s2"

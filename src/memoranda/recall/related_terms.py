@@ -9,12 +9,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoranda.index.postings import Pattern, Word
-from memoranda.index.related_words import related_words
+from memoranda.index.related_words import close_words
 from memoranda.recall.query import Term
 
-# How many related words a typed one gets, and how close they must be.
 _MAX_PER_TERM = 3
-_MIN_CLOSENESS = 0.8
 
 
 class RelatedTerm(NamedTuple):
@@ -28,8 +26,7 @@ class RelatedTerm(NamedTuple):
 def possible_patterns(terms: Sequence[Term]) -> list[Pattern]:
     """What `related_terms` is likely to ask for, so that it can be read at once."""
     tokens = (term.token for term in terms if not term.framing and isinstance(term.pattern, Word))
-    close = (islice(related_words(token).items(), 2 * _MAX_PER_TERM) for token in tokens)
-    return [Word(word) for words in close for word, closeness in words if closeness >= _MIN_CLOSENESS]
+    return [Word(word) for token in tokens for word in islice(close_words(token), 2 * _MAX_PER_TERM)]
 
 
 def related_terms(terms: Sequence[Term], occurs: Callable[[Pattern], object]) -> list[RelatedTerm]:
@@ -40,8 +37,8 @@ def related_terms(terms: Sequence[Term], occurs: Callable[[Pattern], object]) ->
         if term.framing or not isinstance(term.pattern, Word):
             continue
         count = 0
-        for word, closeness in related_words(term.token).items():
-            if count == _MAX_PER_TERM or closeness < _MIN_CLOSENESS:
+        for word, closeness in close_words(term.token).items():
+            if count == _MAX_PER_TERM:
                 break
             if word in typed or not occurs(Word(word)):
                 continue

@@ -55,6 +55,8 @@ class SearchRequest:
     until: float | None = None
     cursor: int = 0
     why: bool = False
+    now: float | None = None
+    """The time that dates in the query refer to; None for the time of the call."""
 
 
 def read_request(arguments: Any, now: float) -> SearchRequest:
@@ -82,6 +84,7 @@ def read_request(arguments: Any, now: float) -> SearchRequest:
         until=_time(arguments, "until", now, end=True),
         cursor=max(0, _number(arguments, "cursor") or 0),
         why=arguments.get("why") in (True, "true", "True", 1),
+        now=now,
     )
 
 

@@ -91,13 +91,18 @@ class SessionSearchTool:
         current_session_id: str | None = None,
         summarize: Summarize | None = None,
         current_project: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """`current_project` returns the project that "this" means if the current session has none."""
+        """`current_project` returns the project that "this" means if the current session has none.
+
+        `clock` is the time that "yesterday" and "two weeks ago" refer to.
+        """
         self._open_db = open_db
         self._settings = settings or RecallSettings()
         self._current = current_session_id
         self._summarize = summarize
         self._current_project = current_project
+        self._clock = clock
 
     def definitions(self) -> tuple[Tool, ...]:
         return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
@@ -105,7 +110,7 @@ class SessionSearchTool:
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Answers one call; never raises."""
         try:
-            answer = self._answer(read_request(arguments, time.time()), self._open_db())
+            answer = self._answer(read_request(arguments, self._clock()), self._open_db())
         except InvalidArgumentsError as error:
             return refuse("invalid", str(error))
         except StorageError as error:
@@ -169,6 +174,7 @@ def discover(
         filters,
         limit=request.cursor + request.limit + 1,
         sort=request.sort,
+        now=request.now,
         explain=request.why,
     )
     conversation = db.conversations.conversation_of(current) if current else None

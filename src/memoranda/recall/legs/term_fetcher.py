@@ -112,7 +112,7 @@ class TermFetcher:
             if rows
         }
         if standing:
-            more[STANDING_TERM] = TermMatches(standing, len(standing), typed=False, bonus=STANDING)
+            more[STANDING_TERM] = TermMatches(standing, len(standing), typed=False, closeness=0.0, bonus=STANDING)
         absent = [term for term in terms if term not in found and not self._occurs(term)]
         return found, absent, more
 
