@@ -11,10 +11,11 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 BLOCK_BITS = 16
 BLOCK = 1 << BLOCK_BITS
+_OFFSET = BLOCK - 1
+_BLOCK_BYTES = BLOCK >> 3
 
 DocSet = dict[int, int]
 """The bits of each block that has any. Sets are never changed after they were made."""
@@ -77,34 +78,38 @@ def byte_size(first: int, end: int) -> int:
 
 def to_offsets(bits: int) -> "array[int]":
     """The offsets of the bits that are set, rising."""
-    return array("H", reversed(list(falling_offsets(bits))))
+    return array("H", falling_offsets(bits)[::-1])
 
 
-def falling_offsets(bits: int) -> Iterator[int]:
+def falling_offsets(bits: int) -> list[int]:
     """The offsets of the bits that are set, the highest first."""
     data = bits.to_bytes((bits.bit_length() + 7) >> 3, "big")
-    last = len(data) - 1
-    for match in _NOT_ZERO.finditer(data):
-        start = match.start()
-        base = (last - start) << 3
-        for bit in _OFFSETS[data[start]]:
-            yield base + bit
+    top = (len(data) - 1) << 3
+    starts = [match.start() for match in _NOT_ZERO.finditer(data)]
+    return [top - (start << 3) + bit for start in starts for bit in _OFFSETS[data[start]]]
 
 
 def newest(docs: DocSet, limit: int | None = None) -> Iterator[int]:
     """The documents of a set, the newest first."""
-    blocks = sorted(docs, reverse=True)
-    every = ((block << BLOCK_BITS) + offset for block in blocks for offset in falling_offsets(docs[block]))
-    return every if limit is None else islice(every, limit)
+    left = limit
+    for block in sorted(docs, reverse=True):
+        offsets = falling_offsets(docs[block])
+        base = block << BLOCK_BITS
+        for offset in offsets if left is None else offsets[:left]:
+            yield base + offset
+        if left is not None:
+            left -= len(offsets)
+            if left <= 0:
+                return
 
 
 def from_docs(docs: Iterable[int]) -> DocSet:
     """The set of these documents."""
     flags: dict[int, bytearray] = {}
     for doc in docs:
-        block, offset = doc >> BLOCK_BITS, doc & BLOCK - 1
+        block, offset = doc >> BLOCK_BITS, doc & _OFFSET
         if block not in flags:
-            flags[block] = bytearray(BLOCK >> 3)
+            flags[block] = bytearray(_BLOCK_BYTES)
         flags[block][offset >> 3] |= _BIT[offset & 7]
     return {block: int.from_bytes(flags[block], "little") for block in flags}
 
@@ -138,9 +143,13 @@ class WeighedDocs:
     whole store is weighed in some hundred operations.
     """
 
-    def __init__(self, weighted: Sequence[tuple[DocSet, int]], allowed: DocSet) -> None:
-        """Weights are positive."""
-        self._height = sum(weight for _, weight in weighted).bit_length()
+    def __init__(
+        self, weighted: Sequence[tuple[DocSet, int]], allowed: DocSet, preferred: tuple[DocSet, int] | None = None
+    ) -> None:
+        """Weights are positive. Documents that have any weight and are `preferred` get that weight in addition."""
+        every = weighted if preferred is None else [*weighted, preferred]
+        self._height = sum(weight for _, weight in every).bit_length()
+        self._preferred = preferred
         self._sums: dict[int, list[int]] = {}
         self.any: DocSet = {}
         """The documents that have any weight."""
@@ -153,13 +162,11 @@ class WeighedDocs:
         some = 0
         for bits, weight in weighted:
             some |= bits
-            for place in range(weight.bit_length()):
-                if weight >> place & 1:
-                    carry, at = bits, place
-                    while carry:
-                        sums[at], carry = sums[at] ^ carry, sums[at] & carry
-                        at += 1
+            _add(sums, bits, weight)
         if some:
+            if self._preferred is not None:
+                docs, weight = self._preferred
+                _add(sums, docs.get(block, 0) & some, weight)
             self._sums[block] = sums
             self.any[block] = some
 
@@ -178,16 +185,34 @@ class WeighedDocs:
         return found
 
 
-class Membership:
-    """Tells quickly whether single documents are in a set."""
+def _add(sums: list[int], bits: int, weight: int) -> None:
+    """Add a weight to the sums of some documents of a block."""
+    for place in range(weight.bit_length()):
+        if weight >> place & 1:
+            carry, at = bits, place
+            while carry:
+                sums[at], carry = sums[at] ^ carry, sums[at] & carry
+                at += 1
 
-    def __init__(self, docs: DocSet) -> None:
-        self._docs = docs
-        self._flags: dict[int, bytes] = {}
 
-    def __contains__(self, doc: int) -> bool:
-        block, offset = doc >> BLOCK_BITS, doc & BLOCK - 1
-        flags = self._flags.get(block)
-        if flags is None:
-            flags = self._flags[block] = self._docs.get(block, 0).to_bytes(BLOCK >> 3, "little")
-        return flags[offset >> 3] & _BIT[offset & 7] != 0
+class DocMasks:
+    """Tells which of some sets single documents are in, as bits in the order of the sets."""
+
+    def __init__(self, sets: Sequence[DocSet]) -> None:
+        self._sets = sets
+        self._flags: list[dict[int, bytes]] = [{} for _ in sets]
+
+    def of(self, docs: Sequence[int]) -> list[int]:
+        """The sets of each document."""
+        places = [(doc >> BLOCK_BITS, (doc & _OFFSET) >> 3, _BIT[doc & 7]) for doc in docs]
+        masks = [0] * len(places)
+        blocks = {block for block, _, _ in places}
+        for number, (docs_of_set, flags) in enumerate(zip(self._sets, self._flags, strict=True)):
+            for block in blocks:
+                if block not in flags:
+                    flags[block] = docs_of_set.get(block, 0).to_bytes(_BLOCK_BYTES, "little")
+            own = 1 << number
+            for index, (block, byte, bit) in enumerate(places):
+                if flags[block][byte] & bit:
+                    masks[index] |= own
+        return masks

@@ -18,7 +18,8 @@ _MAX_DEPTH = 100
 # The lower two bits are the role of a posting; the others distinguish the kinds that are TOOL there.
 CALLS, SYSTEM, OTHER, SUMMARY = (TOOL | kind << 2 for kind in range(1, 5))
 _KINDS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL, "system": SYSTEM}
-CONVERSATION_KINDS = (USER, ASSISTANT, TITLE)
+CONVERSATION_KINDS = frozenset({USER, ASSISTANT, TITLE})
+KINDS = (USER, ASSISTANT, TOOL, TITLE, CALLS, SYSTEM, OTHER, SUMMARY)
 _ROLES = {"user": (USER,), "assistant": (ASSISTANT, CALLS), "tool": (TOOL,), "system": (SYSTEM,)}
 
 # Fields of structured content that describe it and contain no text.
@@ -48,6 +49,15 @@ class SearchableText(NamedTuple):
     kind: int
     text: str
     tool_text: str
+
+
+def filter_token(field: str, value: object) -> str:
+    """The token of all documents with a value in a field; no text contains it."""
+    return f"\x01{field}" if value is None else f"\x01{field}={value}"
+
+
+SPOKEN = filter_token("spoken", 1)
+"""The token of what people and models said, and of titles."""
 
 
 def searchable_text(message: FeedMessage) -> SearchableText:

@@ -4,7 +4,6 @@ The index has no positions: they would take more room than everything else. For 
 messages of the postings and compares them.
 """
 
-import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import assert_never
@@ -13,6 +12,10 @@ from memoranda.index.message_text import SearchableText, searchable_text, title_
 from memoranda.index.postings import And, IndexedSession, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, spellings, tokenize
 from memoranda.sessions.feed import FeedMessage
+
+_LOOK_AHEAD = 400
+_IN_WORDS = "abcdefghijklmnopqrstuvwxyz0123456789'+#"
+_BETWEEN_WORDS = "".join(chr(code) for code in range(128) if not chr(code).isalnum())
 
 MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]
 SessionsByNumber = Callable[[Collection[int]], dict[int, IndexedSession]]
@@ -60,7 +63,8 @@ class PhraseMatcher:
 
     def __init__(self, words: SearchableText) -> None:
         self._words = [text for text in (words.text, words.tool_text) if text]
-        self._lower = [text.lower() for text in self._words] if all(map(str.isascii, self._words)) else None
+        self._lower = [text.lower() for text in self._words]
+        self._is_ascii = all(map(str.isascii, self._words))
         self._tokens: list[list[str]] | None = None
 
     def matches(self, pattern: Pattern) -> bool:
@@ -80,10 +84,10 @@ class PhraseMatcher:
             case _:
                 assert_never(pattern)
 
-    def contains(self, tokens: tuple[str, ...]) -> bool:
-        """Whether the tokens stand one right after the other."""
-        possible = None if self._lower is None else _possible_text(tokens)
-        if possible is not None and not any(map(possible.search, self._lower or ())):
+    def contains(self, tokens: tuple[str, ...], *, quick: bool = False) -> bool:
+        """Whether the tokens stand one right after the other; `quick` may overlook ASCII tokens with accents."""
+        pieces = _known_spellings(tokens) if self._is_ascii or quick else None
+        if pieces is not None and not any(_may_contain(text, pieces) for text in self._lower):
             return False
         return any(_contains_sequence(tokens, text) for text in self._read_tokens())
 
@@ -103,13 +107,37 @@ class PhraseMatcher:
         return self._tokens
 
 
-@lru_cache(maxsize=64)
-def _possible_text(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
-    """What ASCII text in lower case must contain if the tokens stand in it one after the other."""
+@lru_cache(maxsize=256)
+def _known_spellings(tokens: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
+    """How the words of each token may begin in ASCII text in lower case; None if that is not known for all."""
     if not all(map(str.isascii, tokens)):
         return None
-    words = ["|".join(re.escape(piece).replace("_", ".") for piece in sorted(spellings(token))) for token in tokens]
-    return re.compile("[a-z0-9'+#]*[^a-z0-9]*".join(f"(?:{word})" for word in words))
+    found = tuple(tuple(sorted(spellings(token))) for token in tokens)
+    return None if any("_" in piece for pieces in found for piece in pieces) else found
+
+
+def _may_contain(text: str, words: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether words with these beginnings may stand one after the other in a text; False is certain."""
+    first, *others = words
+    for piece in first:
+        at = text.find(piece)
+        while at >= 0:
+            if _may_continue(text[at + len(piece) : at + _LOOK_AHEAD], others):
+                return True
+            at = text.find(piece, at + 1)
+    return False
+
+
+def _may_continue(rest: str, words: list[tuple[str, ...]]) -> bool:
+    for pieces in words:
+        after = rest.lstrip(_IN_WORDS)
+        same_word = rest[: len(rest) - len(after)]
+        if any(piece in same_word for piece in pieces):
+            return True
+        rest = after.lstrip(_BETWEEN_WORDS)
+        if not rest.startswith(pieces):
+            return not rest
+    return True
 
 
 def _camel_case(text: str) -> list[str]:

@@ -7,12 +7,11 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from memoranda.db.position import START, Position
-from memoranda.index.doc_sets import Membership, count_docs, difference, from_docs, intersection, newest
+from memoranda.index.doc_sets import DocMasks, count_docs, difference, from_docs, intersection, newest
 from memoranda.index.index_file import IndexState, read_state
 from memoranda.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
 from memoranda.index.postings import (
     TITLE,
-    And,
     Filters,
     IndexedSession,
     IndexSize,
@@ -149,17 +148,17 @@ class IndexReader:
             allowed = intersection(view.match(among), view.allowed(filters))
             sets = [view.match(pattern) for pattern, _ in weighted]
             weighed = weigh(sets, [weight for _, weight in weighted], allowed)
-            members = [(Membership(docs), weight) for docs, (_, weight) in zip(sets, weighted, strict=True)]
             rows = view.rows(weighed.heaviest(allowed, limit))
+            masks = DocMasks(sets).of(list(rows))
             return [
-                (sum(weight for docs, weight in members if doc in docs), row)
-                for doc, row in rows.items()
+                (sum(weight for number, (_, weight) in enumerate(weighted) if mask >> number & 1), row)
+                for row, mask in zip(rows.values(), masks, strict=True)
                 if self._counts_in(view, row, filters)
             ]
 
         found = self._ask_file(choose) or []
         if self._scan is not None:
-            self._scan.prepare(And((among, Or(tuple(pattern for pattern, _ in weighted)))))
+            self._scan.prepare(Or(tuple(pattern for pattern, _ in weighted)))
             found += choose(self._scan.view)
         found.sort(key=lambda weighed: (-weighed[0], -weighed[1].time))
         return [row for _, row in found[:limit]]

@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from memoranda.index.doc_sets import DocSet, Membership, WeighedDocs, difference, from_docs, intersection
-from memoranda.index.message_text import CONVERSATION_KINDS
+from memoranda.index.doc_sets import DocMasks, DocSet, WeighedDocs, difference, from_docs
 from memoranda.index.postings import Posting
 from memoranda.index.view import IndexView
 
@@ -13,28 +12,22 @@ from memoranda.index.view import IndexView
 _STEPS = 15
 _SATURATION = 1.2
 _ROUNDS = 4
-_TOGETHER = 1.0
+# The weight of being preferred, as a share of all weights.
+_PREFERENCE = 0.15
 
 
 class Wanted(NamedTuple):
-    """How much is chosen: of what people and models said, and of everything else."""
+    """How much is chosen, and what is preferred."""
 
     docs: int = 160
-    sessions: int = 50
-    other_docs: int = 40
-    """Of the output of tools; and as many of `background` sources, which must not crowd out the others."""
-    other_sessions: int = 10
+    sessions: int = 60
     background: frozenset[str] = frozenset()
+    """Sources whose messages must not crowd out the others."""
     also: frozenset[int] = frozenset()
     """Sessions that are chosen in any case."""
 
     def times(self, factor: int) -> "Wanted":
-        return self._replace(
-            docs=self.docs * factor,
-            sessions=self.sessions * factor,
-            other_docs=self.other_docs * factor,
-            other_sessions=self.other_sessions * factor,
-        )
+        return self._replace(docs=self.docs * factor, sessions=self.sessions * factor)
 
 
 class BestSessions(NamedTuple):
@@ -59,61 +52,80 @@ class Selection:
     ) -> None:
         """`sets` are the documents of each pattern, with these weights; rows that do not count are left out."""
         self._view = view
-        self._members = [Membership(docs) for docs in sets]
-        self._weights = weights
         self._counts = counts
-        self._weighed = weigh(sets, weights, allowed)
+        # What people and models said is preferred to the output of tools, and to what background sources repeat.
+        preferred = view.spoken()
+        if wanted.background:
+            preferred = difference(preferred, view.of_sources(wanted.background))
+        self._weighed = weigh(sets, weights, allowed, preferred)
+        self._masks = DocMasks([*sets, preferred])
+        self._weights = [*weights, _PREFERENCE * sum(weights)]
+        self._numbers = _Numbers()
         self.complete = True
         """Whether every session that matches was chosen."""
         self.sessions = set(wanted.also)
-        background = intersection(allowed, view.of_sources(wanted.background))
-        spoken = view.of_kinds(CONVERSATION_KINDS)
-        foreground = difference(allowed, background)
-        self._choose(intersection(foreground, spoken), wanted.docs, wanted.sessions)
-        self._choose(difference(foreground, spoken), wanted.other_docs, wanted.other_sessions)
-        self._choose(background, wanted.other_docs, wanted.other_sessions)
+        self._choose(allowed, wanted.docs, wanted.sessions)
 
     def postings(self, view: IndexView | None = None, *, sessions: Collection[int]) -> list[list[Posting]]:
         """For each pattern, the postings of these sessions, newest first."""
-        some = Membership(self._weighed.any)
-        docs = sorted((doc for doc in self._view.docs_of_sessions(sessions) if doc in some), reverse=True)
-        rows = [(doc, row) for doc, row in self._view.rows(docs).items() if self._counts(row)]
-        return [[row for doc, row in rows if doc in members] for members in self._members]
+        every = self._view.docs_of_sessions(sessions)
+        some = DocMasks([self._weighed.any]).of(every)
+        docs = sorted((doc for doc, mask in zip(every, some, strict=True) if mask), reverse=True)
+        rows = {doc: row for doc, row in self._view.rows(docs).items() if self._counts(row)}
+        found: list[list[Posting]] = [[] for _ in self._weights]
+        for row, mask in zip(rows.values(), self._masks.of(list(rows)), strict=True):
+            for number in self._numbers[mask]:
+                found[number].append(row)
+        return found[:-1]
 
     def _choose(self, among: DocSet, docs: int, sessions: int) -> None:
         """Choose sessions by their heaviest documents: the more of the weights these have together, the better."""
         by_session: dict[int, list[int]] = {}
         for _ in range(_ROUNDS):
             chosen = self._weighed.heaviest(among, docs)
-            for doc, row in self._view.rows(chosen).items():
+            rows = self._view.rows(chosen)
+            for row, mask in zip(rows.values(), self._masks.of(list(rows)), strict=True):
                 if self._counts(row):
-                    by_session.setdefault(row[1], []).append(doc)
+                    by_session.setdefault(row[1], []).append(mask)
             exhausted = len(chosen) < docs
             if exhausted or len(by_session) >= sessions:
                 break
             # A few sessions have all of these documents, so the next round looks at the others.
             among = difference(among, from_docs([*chosen, *self._view.docs_of_sessions(by_session)]))
         self.complete = self.complete and exhausted and len(by_session) <= sessions
-        promise = {session: self._promise(some) for session, some in by_session.items()}
-        self.sessions.update(nlargest(sessions, promise, key=promise.__getitem__))
+        if len(by_session) > sessions:
+            promise = {session: self._promise(masks) for session, masks in by_session.items()}
+            self.sessions.update(nlargest(sessions, promise, key=promise.__getitem__))
+        else:
+            self.sessions.update(by_session)
 
-    def _promise(self, docs: Collection[int]) -> float:
-        """The weight of the heaviest of these documents, and a share of what they have together."""
-        together = 0.0
-        sums = dict.fromkeys(docs, 0.0)
-        for weight, members in zip(self._weights, self._members, strict=True):
-            count = 0
-            for doc in docs:
-                if doc in members:
-                    count += 1
-                    sums[doc] += weight
-            together += weight * count / (count + _SATURATION)
-        return max(sums.values()) + _TOGETHER * together
+    def _promise(self, masks: Sequence[int]) -> float:
+        """The weight of the heaviest document, and how much all of them have together."""
+        counts = [0] * len(self._weights)
+        heaviest = 0.0
+        for mask in masks:
+            total = 0.0
+            for number in self._numbers[mask]:
+                counts[number] += 1
+                total += self._weights[number]
+            heaviest = max(heaviest, total)
+        together = (weight * count / (count + _SATURATION) for weight, count in zip(self._weights, counts, strict=True))
+        return heaviest + sum(together)
 
 
-def weigh(sets: Sequence[DocSet], weights: Sequence[float], allowed: DocSet) -> WeighedDocs:
+class _Numbers(dict[int, tuple[int, ...]]):
+    """The numbers of the bits in each mask: the same masks occur often."""
+
+    def __missing__(self, mask: int) -> tuple[int, ...]:
+        self[mask] = found = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+        return found
+
+
+def weigh(
+    sets: Sequence[DocSet], weights: Sequence[float], allowed: DocSet, preferred: DocSet | None = None
+) -> WeighedDocs:
     """Add up the weights of the sets for each document that is allowed."""
     unit = max(weights, default=1.0) / _STEPS
-    return WeighedDocs(
-        [(docs, max(1, round(weight / unit))) for docs, weight in zip(sets, weights, strict=True)], allowed
-    )
+    steps = [max(1, round(weight / unit)) for weight in weights]
+    bonus = None if preferred is None else (preferred, max(1, round(_PREFERENCE * sum(steps))))
+    return WeighedDocs(list(zip(sets, steps, strict=True)), allowed, bonus)

@@ -3,7 +3,7 @@
 `postings` says which documents have a token. A document is a message or a title, and its row in `docs` says which. New
 documents are written as a new segment, so that an update touches few pages; small segments are merged into larger
 ones, up to a whole block of `doc_sets`. Sources, projects, users and kinds of messages are tokens, too: a filter is
-one more set (`filter_token`).
+one more set (`message_text.filter_token`).
 
 A message that is changed or deleted loses its row in `docs` and is listed in `dead` until its number has been removed
 from every posting (`segments.purge`). A message that is indexed again gets a new number; numbers are never reused.
@@ -15,7 +15,7 @@ import sys
 from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message. Lists of offsets have the byte order of the machine.
-LAYOUT = 6
+LAYOUT = 7
 FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}"
 
 PAGE_SIZE = 8192
@@ -80,8 +80,3 @@ def create(connection: sqlite3.Connection, store: str) -> None:
         if statement.strip():
             connection.execute(statement)
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 0, 0, 0, 0, '', 0)", (store, FORMAT))
-
-
-def filter_token(field: str, value: object) -> str:
-    """The token of all documents with a value in a field; no text contains it."""
-    return f"\x01{field}" if value is None else f"\x01{field}={value}"

@@ -9,14 +9,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from zlib import crc32
 
 from memoranda.index.index_file import read_state, write_state
-from memoranda.index.message_text import SearchableText, searchable_text, title_text
-from memoranda.index.postings import TITLE
+from memoranda.index.marker_words import MARKED, MARKER_TOKENS
+from memoranda.index.message_text import (
+    CONVERSATION_KINDS,
+    KINDS,
+    SPOKEN,
+    SearchableText,
+    filter_token,
+    searchable_text,
+    title_text,
+)  # fmt: skip
+from memoranda.index.postings import TITLE, USER
 from memoranda.index.segments import SegmentWriter
-from memoranda.index.tables import filter_token
 from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
 MAX_CHANGES = 500
+_KIND_TOKENS = {kind: filter_token("kind", kind) for kind in KINDS}
 _BATCH_SIZE = 500
 
 
@@ -128,8 +137,12 @@ class IndexUpdater:
             tokens.update(tool.words.split(), tool.pairs.split(), tool.parts.split())
         if not tokens:
             return False
+        if words.kind == USER and not MARKER_TOKENS.isdisjoint(tokens):
+            tokens.add(MARKED)
         tokens.update(session.filter_tokens)
-        tokens.add(filter_token("kind", words.kind))
+        tokens.add(_KIND_TOKENS[words.kind])
+        if words.kind in CONVERSATION_KINDS:
+            tokens.add(SPOKEN)
         state = self.state
         self._segment.add(state.next_doc, tokens, time)
         self._docs.append(

@@ -8,11 +8,10 @@ from typing import Any, assert_never
 
 from memoranda.index import doc_sets
 from memoranda.index.doc_sets import DocSet, decode, difference, intersection, union
-from memoranda.index.message_text import kinds_for_roles
+from memoranda.index.message_text import SPOKEN, filter_token, kinds_for_roles
 from memoranda.index.phrase_order import has_phrase
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.index.segments import Segment, read_segments
-from memoranda.index.tables import filter_token
 from memoranda.index.tokenizer import is_single_character
 
 _MAX_DEPTH = 40
@@ -104,6 +103,10 @@ class IndexView:
 
     def of_kinds(self, kinds: Iterable[int]) -> DocSet:
         return self._any_of("kind", kinds)
+
+    def spoken(self) -> DocSet:
+        """What people and models said, and titles; not the output of tools."""
+        return self.docs(SPOKEN)
 
     def of_sources(self, sources: Iterable[str]) -> DocSet:
         return self._any_of("source", sources)

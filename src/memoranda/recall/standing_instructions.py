@@ -8,31 +8,9 @@ tells whether one really instructs.
 
 import re
 
-from memoranda.index.postings import Or, Pattern, Phrase, Word
-from memoranda.index.tokenizer import is_single_character, tokenize
+from memoranda.index.marker_words import MARKED
+from memoranda.index.postings import Word
 
-# A word of each form that `is_standing` recognises, in several languages.
-_MARKERS = (
-    *("always", "never", "prefer", "preference", "rather", "whenever", "forward", "default", "future", "every", "ask"),
-    *("hate", "dislike", "immer", "niemals", "bevorzuge", "künftig", "zukünftig", "lieber", "jetzt", "sofort"),
-    *("toujours", "jamais", "préfère", "désormais", "dorénavant", "siempre", "nunca", "prefiero", "adelante"),
-    *(
-        "sempre",
-        "prefiro",
-        "diante",
-        "preferisco",
-        "poi",
-        "以后",
-        "以後",
-        "总是",
-        "始终",
-        "从现",
-        "從現",
-        "每次",
-        "偏好",
-    ),
-    *("喜欢", "喜歡", "今後", "必ず", "常に", "毎回", "好き"),
-)
 _BEGINNING = r"(?:^|[.!?;:,\n。！；，]\s*|\b(?:and|but|also|so|please) )"
 _INSTRUCTS = re.compile(
     rf"{_BEGINNING}(?:please |also |just )*(?:always|never)\b"
@@ -78,13 +56,5 @@ def concerns_work(prompt: str) -> bool:
     return not _ASKS_BACK.search(prompt) and bool(_ASKS_FOR_HELP.search(prompt) or _ORDERS.match(prompt))
 
 
-def _marker_patterns() -> Pattern:
-    found: dict[Pattern, None] = {}
-    for word in _MARKERS:
-        tokens = tuple(token for token in tokenize(word) if not is_single_character(token))
-        if tokens:
-            found[Word(tokens[0]) if len(tokens) == 1 else Phrase(tokens)] = None
-    return Or(tuple(found))
-
-
-MARKERS = _marker_patterns()
+MARKERS = Word(MARKED)
+"""Messages of the user with a marker word."""

@@ -30,6 +30,8 @@ class AddedTerms:
     question: str
     filters: Filters
     reader: IndexReader
+    sentence: bool
+    """Whether it is a sentence; a list of words asks for no work."""
 
     def related(self, terms: Sequence[Term]) -> list[RelatedTerm]:
         """The words that are related to the terms and occur."""
@@ -39,7 +41,12 @@ class AddedTerms:
     def standing(self, weighted: Sequence[tuple[Pattern, float]]) -> list[Posting]:
         """The messages of the user that have the most of these patterns and are standing instructions; the best few."""
         roles = self.filters.roles
-        if not concerns_work(self.question) or not weighted or (roles is not None and "user" not in roles):
+        if (
+            not self.sentence
+            or not weighted
+            or not concerns_work(self.question)
+            or (roles is not None and "user" not in roles)
+        ):
             return []
         filters = replace(self.filters, roles=frozenset({"user"}), titles=False)
         best = self.reader.heaviest(weighted, MARKERS, filters, _MAX_READ)

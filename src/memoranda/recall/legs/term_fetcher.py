@@ -158,7 +158,9 @@ class TermFetcher:
         texts = self.reader.texts(some) if some else {}
         adjacent = []
         for (pair, known), likely in zip(pairs, candidates, strict=True):
-            if beside := [row for row in some if row in likely and row in texts and texts[row].contains(pair)]:
+            if beside := [
+                row for row in some if row in likely and row in texts and texts[row].contains(pair, quick=True)
+            ]:
                 adjacent.append(AdjacentTerms(known, beside))
         return adjacent
 

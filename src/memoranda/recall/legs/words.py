@@ -295,7 +295,8 @@ class _WordSearch:
     def _rank_chosen(self, terms: Sequence[Term], factor: int) -> _Ranked:
         added = None
         if self._query.question and terms is self._query.terms:
-            added = AddedTerms(self._query.text, self._fetcher.filters, self._reader)
+            sentence = any(part.small for part in self._query.leaves)
+            added = AddedTerms(self._query.text, self._fetcher.filters, self._reader, sentence)
         found, absent, more = self._fetcher.terms(terms, factor, added)
         kept = [term for term in terms if term in found]
         matches = [found[term] for term in kept]
