@@ -117,7 +117,8 @@ class SearchableStore(SessionStore):
     ) -> list[dict[str, Any]]:
         """Messages that match, best first: id, session_id, role, timestamp, snippet, context, and the session's
         source, model and start. `context` is the message before and the one after, shortened. `matched` says how the
-        words match: where no message has all words of a query without phrases and groups, those with most of them do.
+        words match: for a question, and where no message has all words of a query without phrases and groups, those
+        with most of them do.
         """
         with fork_safety.gate:
             from memoranda.recall.message_search import search_messages
