@@ -51,6 +51,8 @@ class Follower:
         self._doubtful = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.others: list[Follower] = []
+        """The followers of other indexes, which a nudge after an append wakes, too."""
 
     def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
         """Wakes the thread to index new messages: at once if `hurry`, after a check of the file if `doubtful`."""
@@ -63,6 +65,9 @@ class Follower:
             self._nudged.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
+        if not hurry:
+            for other in self.others:
+                other.nudge()
 
     def close(self) -> None:
         """Stop after the current batch."""

@@ -31,8 +31,6 @@ class StoreIndex:
         self._engine = engine
         self._opened: dict[str, SearchIndex] = {}
         self.follower = Follower(self.open)
-        self.followers = [self.follower]
-        """The threads that an append wakes; the caller that opens the store may add one for another index."""
         self.forgetters: list[Callable[[], None]] = []
         """What else must forget deleted messages at once."""
         self.rescorers: list[Callable[[], Sequence[Rescorer]]] = []
@@ -49,13 +47,8 @@ class StoreIndex:
             self._opened.setdefault("index", SearchIndex(self._path, Feed(self._engine, Scope.everyone(), None)))
         return self._opened["index"]
 
-    def nudge(self) -> None:
-        """Wake the threads that index new messages."""
-        for follower in self.followers:
-            follower.nudge()
-
     def close(self) -> None:
-        for follower in self.followers:
+        for follower in (self.follower, *self.follower.others):
             follower.close()
         if self._opened:
             self.open().close()
@@ -68,7 +61,7 @@ class SearchableStore(SessionStore):
         self, engine: Engine, index: StoreIndex, scope: Scope | None = None, *, redactor: Redactor | None = None
     ) -> None:
         self._store_index = index
-        super().__init__(engine, scope, redactor=redactor, on_new_messages=index.nudge)
+        super().__init__(engine, scope, redactor=redactor, on_new_messages=index.follower.nudge)
 
     @property
     def index(self) -> "SearchIndex":
@@ -80,7 +73,7 @@ class SearchableStore(SessionStore):
 
     def follow_with(self, follower: Follower, forget_deleted: Callable[[], None]) -> None:
         """Let an append wake another thread until the store is closed, and `forget_deleted` call this function."""
-        self._store_index.followers.append(follower)
+        self._store_index.follower.others.append(follower)
         self._store_index.forgetters.append(forget_deleted)
 
     def forget_deleted(self) -> None:
