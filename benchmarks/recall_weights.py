@@ -20,10 +20,10 @@ from memoranda.recall import ranking
 from memoranda.recall.legs import term_fetcher
 
 _ENGLISH = ("locomo", "lme_pool", "beam100k", "engineering", "instructions")
-# The weights, where they are, and the values tried; the first values mean that the signal is off.
+# The weights, where they are, and the values tried; with the first values the signals decide nothing.
 _VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
-    (ranking, "RELATED", (0.0, 0.2, 0.4, 0.6)),
-    (term_fetcher, "STANDING", (0.0, 0.2, 0.3)),
+    (ranking, "RELATED", (0.001, 0.2, 0.4, 0.6)),
+    (term_fetcher, "STANDING", (0.001, 0.2, 0.3)),
     (ranking, "OWN_LENGTH", (ranking.LENGTH, 0.8)),
 )
 

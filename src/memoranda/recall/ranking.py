@@ -182,7 +182,7 @@ class _Ranker:
             known = nearest.get(session, 0)
             if near != known and self._values[near] > self._values[known]:
                 nearest[session] = near
-        found = [self._score_session(session, scored, nearest[session]) for session, scored in by_session.items()]
+        found = [self._score_session(number, scored, nearest.get(number, 0)) for number, scored in by_session.items()]
         found.sort(key=lambda score: (-score.score, -score.best.time))
         return found
 
