@@ -8,7 +8,7 @@ import pytest
 
 import memoranda
 from memoranda.index.postings import Filters
-from memoranda.recall.relevance import relevant_hits
+from memoranda.recall.relevance import measure_relevance
 from memoranda.recall.repeated_questions import content_words, is_answer, is_asking
 from memoranda.session_db import SessionDB
 from tests.recall.conftest import Call
@@ -120,12 +120,18 @@ def test_what_was_recalled_often_comes_before_what_repeats_it(db: SessionDB, cal
 
 
 @pytest.mark.parametrize("kind", _ANSWERS)
-def test_what_was_recalled_often_stays_evidence(db: SessionDB, kind: str) -> None:
-    """The words that were repeated do not become common."""
-    for number in range(20):
-        tell(db, f"other-{number}", [f"Where is checklist {number}?", f"In docs/release-{number}.md."])
-    query = _recall_often(db, kind)[0]
-    assert [hit.session_id for hit in relevant_hits(db, query, Filters(db.scope), limit=3)] == ["original"]
+def test_what_was_recalled_often_stays_evidence(tmp_path: Path, kind: str) -> None:
+    """The words that were repeated do not become common: against a word that never occurs, they weigh the same."""
+    shares = []
+    for count in (0, 20):
+        with SessionDB(tmp_path / f"state{count}.db") as db:
+            for number in range(20):
+                tell(db, f"other-{number}", [f"Where is checklist {number}?", f"In docs/release-{number}.md."])
+            prompt = f"Did we settle this: {_recall_often(db, kind, count)[0]} zebra?"
+            (first, *_) = measure_relevance(db, prompt, Filters(db.scope), limit=3)
+            assert first.hit.session_id == "original" and first.clears
+            shares.append(first.share)
+    assert shares[0] < 1 and shares[1] > 0.9 * shares[0]
 
 
 def test_a_recalling_turn_can_be_read(db: SessionDB, call: Call) -> None:
