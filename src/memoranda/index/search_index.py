@@ -19,7 +19,7 @@ from typing import TypeVar
 from memoranda.db import fork_safety
 from memoranda.db.position import START, Position
 from memoranda.errors import StorageError
-from memoranda.index import generations, tables
+from memoranda.index import doc_sets, generations, tables
 from memoranda.index.index_file import IndexFile, IndexState, open_newest
 from memoranda.index.postings import Pattern
 from memoranda.index.reader import IndexConnection, IndexReader
@@ -221,6 +221,12 @@ class SearchIndex:
         with file.writing() as connection:
             updater = IndexUpdater(connection, self._feed)
             more = updater.follow(size)
+            # Far behind, whole blocks are written, which need not be merged later.
+            while more and size == BATCH and head.message.count - state.message.count > doc_sets.BLOCK:
+                left = -updater.state.next_doc % doc_sets.BLOCK
+                if not left or updater.state.next_doc // doc_sets.BLOCK > state.next_doc // doc_sets.BLOCK:
+                    break
+                more = updater.follow(min(size, left))
             updater.close()
         return more, updater.state.message
 
@@ -232,7 +238,7 @@ class SearchIndex:
         if head.message.count - state.message.count <= MAX_READ_ALL:
             self.catch_up(limit=MAX_READ_ALL + BATCH)
         else:
-            more = True
+            more = state.change < head.change
             while more:
                 more = bool(self._use_file(self._follow_changes))
 

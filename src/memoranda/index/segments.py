@@ -23,6 +23,9 @@ _FAN_IN = 1 << _FAN_IN_BITS
 _OFFSET = BLOCK - 1
 # Four pieces fit into a page.
 _PIECE = 1_900
+_OFFSET_BYTES = array("H").itemsize
+# A complete block may stay in two segments: merging them would cost more than it saves.
+_MAX_IN_BLOCK = 2
 _token_of = itemgetter(0)
 
 
@@ -68,9 +71,8 @@ class SegmentWriter:
         self._end = doc + 1
         self._times.append(time)
         offset = doc & _OFFSET
-        lists = self._lists
-        for token in tokens:
-            lists[token].append(offset)
+        for listed in map(self._lists.__getitem__, tokens):
+            listed.append(offset)
 
     def write(self) -> None:
         """Write the collected documents, and merge what has become too many segments."""
@@ -123,15 +125,18 @@ def _remove(connection: sqlite3.Connection, segment: Segment, dead: Collection[i
     offsets = {doc & _OFFSET for doc in dead}
     gone = doc_sets.from_docs(offsets)[0]
     changed: list[tuple[str, array[int]]] = []
-    for token, count, data in _sets(connection, segment):
-        if count <= MAX_LISTED:
-            listed = list_offsets(data)
-            if not offsets.isdisjoint(listed):
-                changed.append((token, array("H", (offset for offset in listed if offset not in offsets))))
-        else:
-            bits = decode(count, data, first, end)
-            if bits & gone:
-                changed.append((token, to_offsets(bits & ~gone)))
+    lists = connection.execute(
+        "SELECT token, docs FROM postings WHERE segment = ? AND count <= ?", (segment.number, MAX_LISTED)
+    )
+    # Most tokens are in one message, so they are compared as bytes.
+    single = {array("H", (offset,)).tobytes() for offset in offsets}
+    for token, data in lists:
+        if data in single if len(data) == _OFFSET_BYTES else not offsets.isdisjoint(memoryview(data).cast("H")):
+            changed.append((token, array("H", (offset for offset in list_offsets(data) if offset not in offsets))))
+    for token, count, data in _sets(connection, segment, MAX_LISTED):
+        bits = decode(count, data, first, end)
+        if bits & gone:
+            changed.append((token, to_offsets(bits & ~gone)))
     connection.executemany(
         "DELETE FROM postings WHERE segment = ? AND token = ?", ((segment.number, token) for token, _ in changed)
     )
@@ -143,7 +148,7 @@ def _merge_small(connection: sqlite3.Connection, newest: Segment) -> None:
     block = newest.block
     segments = [segment for segment in read_segments(connection) if segment.block == block]
     if newest.end == (block + 1) << BLOCK_BITS:
-        chosen = segments
+        chosen = segments if len(segments) > _MAX_IN_BLOCK else []
     else:
         chosen = []
         for tier in range(BLOCK_BITS // _FAN_IN_BITS + 1):
@@ -191,10 +196,11 @@ def _numbered_sets(
     return ((token, number, count, data) for token, count, data in _sets(connection, segment))
 
 
-def _sets(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[str, int, bytes]]:
-    """The tokens of a segment in order, each with the count and the stored form of its set."""
+def _sets(connection: sqlite3.Connection, segment: Segment, above: int = 0) -> Iterator[tuple[str, int, bytes]]:
+    """The tokens of a segment with more than `above` documents, in order, with their counts and stored sets."""
     rows = connection.execute(
-        "SELECT token, count, docs FROM postings WHERE segment = ? ORDER BY token, piece", (segment.number,)
+        "SELECT token, count, docs FROM postings WHERE segment = ? AND count > ? ORDER BY token, piece",
+        (segment.number, above),
     )
     pieces: list[bytes] = []
     last = ("", 0)
