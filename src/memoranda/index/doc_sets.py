@@ -29,20 +29,27 @@ _BIT = tuple(1 << bit for bit in range(8))
 _OFFSETS = tuple(tuple(bit for bit in range(7, -1, -1) if byte >> bit & 1) for byte in range(256))
 
 
-def encode(offsets: "array[int]", first: int, end: int) -> bytes:
-    """The stored form of a set; its offsets are within a block, rising, from `first` up to but without `end`."""
-    count = len(offsets)
-    if count <= MAX_LISTED:
-        return offsets.tobytes()
-    start, size = first >> 3, byte_size(first, end)
-    flags = bytearray(size)
-    for offset in offsets:
-        flags[(offset >> 3) - start] |= _BIT[offset & 7]
-    if count * _COMPRESSED_SHARE <= 8 * size:
+def encode(docs: "array[int] | int", first: int, end: int) -> tuple[int, bytes]:
+    """The count and the stored form of a set; it is rising offsets or bits within a block, from `first` until `end`."""
+    if isinstance(docs, int):
+        count = docs.bit_count()
+        if count <= MAX_LISTED:
+            return count, to_offsets(docs).tobytes()
+        flags = (docs >> (first & ~7)).to_bytes(byte_size(first, end), "little")
+    else:
+        count = len(docs)
+        if count <= MAX_LISTED:
+            return count, docs.tobytes()
+        start = first >> 3
+        filled = bytearray(byte_size(first, end))
+        for offset in docs:
+            filled[(offset >> 3) - start] |= _BIT[offset & 7]
+        flags = bytes(filled)
+    if count * _COMPRESSED_SHARE <= 8 * len(flags):
         packed = zlib.compress(flags, _COMPRESSION_LEVEL)
-        if len(packed) < size:
-            return packed
-    return bytes(flags)
+        if len(packed) < len(flags):
+            return count, packed
+    return count, flags
 
 
 def decode(count: int, data: bytes, first: int, end: int) -> int:

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from memoranda.index import doc_sets
-from memoranda.index.doc_sets import BLOCK, BLOCK_BITS, MAX_LISTED, decode, encode, list_offsets, to_offsets
+from memoranda.index.doc_sets import BLOCK, BLOCK_BITS, MAX_LISTED, decode, encode, list_offsets
 
 _FAN_IN_BITS = 3
 _FAN_IN = 1 << _FAN_IN_BITS
@@ -124,7 +124,7 @@ def _remove(connection: sqlite3.Connection, segment: Segment, dead: Collection[i
     first, end = segment.offsets
     offsets = {doc & _OFFSET for doc in dead}
     gone = doc_sets.from_docs(offsets)[0]
-    changed: list[tuple[str, array[int]]] = []
+    changed: list[tuple[str, array[int] | int]] = []
     lists = connection.execute(
         "SELECT token, docs FROM postings WHERE segment = ? AND count <= ?", (segment.number, MAX_LISTED)
     )
@@ -136,7 +136,7 @@ def _remove(connection: sqlite3.Connection, segment: Segment, dead: Collection[i
     for token, count, data in _sets(connection, segment, MAX_LISTED):
         bits = decode(count, data, first, end)
         if bits & gone:
-            changed.append((token, to_offsets(bits & ~gone)))
+            changed.append((token, bits & ~gone))
     connection.executemany(
         "DELETE FROM postings WHERE segment = ? AND token = ?", ((segment.number, token) for token, _ in changed)
     )
@@ -178,16 +178,17 @@ def _merge(connection: sqlite3.Connection, segments: list[Segment]) -> None:
     connection.execute(f"DELETE FROM segments WHERE number IN ({marks})", numbers)
 
 
-def _merged_lists(connection: sqlite3.Connection, segments: list[Segment]) -> Iterator[tuple[str, "array[int]"]]:
+def _merged_lists(connection: sqlite3.Connection, segments: list[Segment]) -> Iterator[tuple[str, "array[int] | int"]]:
     rows = merge(*(_numbered_sets(connection, order, segment) for order, segment in enumerate(segments)))
     for token, parts in groupby(rows, _token_of):
         merged = array("H")
+        bits = 0
         for _, order, count, data in parts:
             if count <= MAX_LISTED:
                 merged.frombytes(data)
             else:
-                merged += to_offsets(decode(count, data, *segments[order].offsets))
-        yield token, merged
+                bits |= decode(count, data, *segments[order].offsets)
+        yield token, bits | doc_sets.from_docs(merged).get(0, 0) if bits else merged
 
 
 def _numbered_sets(
@@ -215,22 +216,23 @@ def _sets(connection: sqlite3.Connection, segment: Segment, above: int = 0) -> I
         yield (*last, b"".join(pieces))
 
 
-def _insert(connection: sqlite3.Connection, segment: Segment, lists: Iterable[tuple[str, "array[int]"]]) -> None:
+def _insert(connection: sqlite3.Connection, segment: Segment, lists: Iterable[tuple[str, "array[int] | int"]]) -> None:
     connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", segment)
     _insert_sets(connection, segment, lists)
 
 
-def _insert_sets(connection: sqlite3.Connection, segment: Segment, lists: Iterable[tuple[str, "array[int]"]]) -> None:
+def _insert_sets(
+    connection: sqlite3.Connection, segment: Segment, lists: Iterable[tuple[str, "array[int] | int"]]
+) -> None:
     connection.executemany("INSERT INTO postings VALUES (?, ?, ?, ?, ?)", _stored_rows(segment, lists))
 
 
 def _stored_rows(
-    segment: Segment, lists: Iterable[tuple[str, "array[int]"]]
+    segment: Segment, lists: Iterable[tuple[str, "array[int] | int"]]
 ) -> Iterator[tuple[int, str, int, int, bytes]]:
     number, (first, end) = segment.number, segment.offsets
     for token, listed in lists:
-        count = len(listed)
-        data = listed.tobytes() if count <= MAX_LISTED else encode(listed, first, end)
+        count, data = encode(listed, first, end)
         if len(data) <= _PIECE:
             yield number, token, 0, count, data
         else:
