@@ -1,9 +1,10 @@
 """Counts how many contradicting facts are found, and how many compatible facts are wrongly suspected.
 
-`contradictions.txt` has the pairs, in several domains. One half of them was used to write the rule; the other half and
-the pairs that were added later were only used to count, although some of them were seen when the rule was last changed
-(it finds 11 of the 26 held-out pairs that were not). `python benchmarks/contradictions.py` prints all three counts;
-`--show` also prints the wrong answers in the half for development.
+`contradictions.txt` has the pairs, in several domains. The rule was last changed with the first three parts in view,
+also the one that had been held out. The `sealed` pairs were written before that change by the person who made it and
+remembered some of them, so their count flatters too; they are short plain sentences.
+`python benchmarks/contradictions.py` prints all counts; `--show` also prints the wrong answers in the half for
+development.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from memoranda.providers.holographic.fact_store import FactStore
 _PAIRS = Path(__file__).with_name("contradictions.txt")
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
-Part = Literal["development", "held out", "afterwards"]
+Part = Literal["development", "held out", "afterwards", "sealed"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 
@@ -46,8 +47,8 @@ class PairCounts(NamedTuple):
 def read_pairs(part: Part) -> list[Pair]:
     """Return every second pair of each kind, or the pairs that were written afterwards."""
     lines = [line.split("|") for line in _PAIRS.read_text("utf-8").splitlines() if line[:1] in ("!", "=")]
-    marks = ("!!", "==") if part == "afterwards" else ("!", "=")
-    start, step = {"development": (0, 2), "held out": (1, 2), "afterwards": (0, 1)}[part]
+    marks = {"afterwards": ("!!", "=="), "sealed": ("!!!", "===")}.get(part, ("!", "="))
+    start, step = {"development": (0, 2), "held out": (1, 2)}.get(part, (0, 1))
     return [
         Pair(mark.startswith("!"), domain.strip(), (first.strip(), second.strip()))
         for wanted in marks

@@ -37,6 +37,11 @@ CONTRADICTING = (
     ("The wifi password is hunter2", "The wifi password is swordfish"),
     ("Kofi is divorced", "Kofi is married"),
     ("The Vault import takes 4 minutes", "The Vault import takes half an hour"),
+    ("Karim loves olives", "Karim hates olives"),
+    ("Imports of Vault are forbidden", "Imports of Vault are allowed"),
+    ("Karim uses Slackware", "Karim switched from Slackware to Gentoo"),
+    ("Karim smokes", "Karim quit smoking"),
+    ("Dora was born in 1984", "Dora was born in 1979"),
 )
 GOING_TOGETHER = (
     ("Ana lives in Berlin", "Bob lives in Tokyo"),
@@ -67,6 +72,9 @@ GOING_TOGETHER = (
     ("Atlas depends on numpy", "Atlas depends on scipy"),
     ("Atlas has 3 replicas", "Atlas has 2 shards"),
     ("The dishwasher is new", "The dishwasher is in the kitchen"),
+    ("Ana loves olives", "Ana hates celery"),
+    ("Ana was born in Berlin", "Ana moved from Berlin to Tokyo"),
+    ("Ana uses Gentoo", "Ana switched from Slackware to Gentoo"),
 )
 
 
@@ -117,7 +125,7 @@ def test_a_contradiction_has_both_facts_and_its_measures(store: FactStore) -> No
 
 # What is said here is also measured: see benchmarks/contradictions.py.
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "minimum"), [("development", 0.8), ("held out", 0.3), ("afterwards", 0.65)])
+@pytest.mark.parametrize(("part", "minimum"), [("development", 0.8), ("held out", 0.5), ("afterwards", 0.7)])
 def test_some_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, minimum: float) -> None:
     """Pairs of several domains in many words; at most one in twenty that can both be right is suspected."""
     counted = count(part)

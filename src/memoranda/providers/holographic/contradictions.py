@@ -1,26 +1,29 @@
 """Finds facts that cannot both be right: the same subject and the same attribute with different values.
 
 Two facts contradict each other if the words that they do not share are one short value in each, and the shared words
-name an attribute with one value: a number or a time, "the … of X is", or a verb of `_ATTRIBUTES` ("lives in"). So do a
-statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing one: it skips
-the past, the objects of other verbs ("likes", "uses"), and facts with more than one difference.
+name an attribute with one value: a number or a time, "the … of X is", or a verb of `_ATTRIBUTES` ("lives in"). So do
+opposites ("loves", "hates"), a statement and its denial, and a value and the change from it. The rule is for plain
+English sentences and prefers missing a pair to inventing one: it skips the past, the objects of other verbs ("likes",
+"uses"), and facts with more than one difference.
 """
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import combinations, takewhile
+from itertools import combinations, islice, takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from memoranda.index.related_words import opposite_words, related_words
 from memoranda.index.stemmer import stem
-from memoranda.providers.holographic.entity_links import KnownEntity, aliases_of, entities_of
+from memoranda.providers.holographic.entity_links import aliases_of, entities_of
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
+from memoranda.providers.holographic.word_index import stems
 
 _MAX_FACTS = 5000
 _MAX_GROUP = 40
-_MAX_PAIRS = 20_000
+_MAX_PAIRS = 60_000
 _MAX_VALUE_WORDS = 3
 # Longer facts are not plain sentences, so they are not compared.
 _MAX_FACT_CHARS = 400
@@ -29,29 +32,33 @@ _MIN_SAME = 0.8
 _MIN_COMMON = 5
 _ENTITY = "\x00"
 _TOKEN = re.compile(r"\x00\d+|\d[\d.,:]*\d|[\w@][\w@./+#-]*[\w+#]|\w")
-
-
-def _stems(words: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in words.split())
-
-
-_DENIALS = _stems("not no never")
-_SKIPPED = _DENIALS | _stems("""
+_DENIALS = stems("not no never without")
+_SKIPPED = _DENIALS | stems("""
     a an the has have its his her their my our your this that s t of and aka also still really very currently now always
-    usually only just already again do longer anymore so too every each year old get go send want
+    usually only just already again do longer anymore so too every each year old get go send want there can
 """)
+# The year of what happens only once contradicts, although it is past.
 _PAST = re.compile(
-    r"\b(?:was|were|had|did|wrote|went|met|got|took|came|left|kept|ran|built|gave|made|used to|formerly|previously"
-    r"|originally|until|once|ago)\b|\x00\d+ (?!moved|named)\w+ed\b"
+    r"(?s)^(?!.*\b(?:born|founded|joined|died) .*(?<![\x00\d])\d).*(?:(?<!is )(?<!are )\b(?:was|were|had|did|wrote|went"
+    r"|met|got|took|came|left|kept|ran|built|gave|made|used to|formerly|previously|originally|until|once|ago)\b"
+    r"|\x00\d+ (?!moved|named)\w+ed\b)"
+)
+# A change denies the former value.
+_REWRITTEN = (
+    (re.compile(r"\bcan(?:'t|not| not) stand\b"), "hates"),
+    (re.compile(r"\b(?:moved|switched|changed|migrated) (?:over )?from (.+?) to .*"), r"not \1"),
+    (re.compile(r"n't\b|\bcannot\b|\b(?:quit|stopped|gave up)\b"), " not"),
+    (re.compile(r"\breports to\b"), "manager to"),
 )
 # Attributes with one value: the words before the value, and synonyms which the table of related words does not have.
 _ATTRIBUTES = {
     "home": ("in to", "lives resides moved based located stored"),
-    "host": ("on at by", "hosted deployed served"),
+    "host": ("on at by to", "hosted deployed served listens"),
     "job": ("at by for", "works employed employer"),
-    "manager": ("to by under", "boss managed"),
+    "manager": ("to by under", "boss supervisor managed"),
     "owner": ("by to", "owned maintained belongs led"),
     "code": ("in", "written implemented"),
+    "built": ("with", ""),
     "name": ("name", "called"),
     "cost": ("", "charges price"),
     "data": ("", "database"),
@@ -60,14 +67,14 @@ _ATTRIBUTES = {
     "is": ("", "are"),
 }
 _ATTRIBUTE_OF = {stem(word): attribute for attribute, (_, words) in _ATTRIBUTES.items() for word in words.split()}
-_GLUE = _stems("is in at on to for with from by into over under as near without than since during via about")
+_GLUE = stems("is in at on to for with from by into over under as near than since during via about")
 # An entity may have many of these, so "the … is" does not mean a single value.
-_MANY_VALUES = _stems("friend colleague hobby tool member child brother sister part feature language goal note issue")
-_TIMES_AND_NUMBERS = _stems("""
+_MANY_VALUES = stems("friend colleague hobby tool member child brother sister part feature language goal note issue")
+_TIMES_AND_NUMBERS = stems("""
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
     october november december morning noon evening night half one two three four five six seven eight nine ten
 """)
-_UNITS = _stems("second minute hour day week month am pm")
+_UNITS = stems("second minute hour day week month am pm")
 
 
 class Contradiction(NamedTuple):
@@ -75,18 +82,17 @@ class Contradiction(NamedTuple):
 
     newer: Fact
     older: Fact
-    shared: tuple[str, ...]
-    entity_overlap: float
     score: float
 
     def as_data(self) -> dict[str, Any]:
+        names, others = self.newer.entities, self.older.entities
+        shared = [name for name in names if name in others]
         return {
             "fact_a": self.newer.as_data(),
             "fact_b": self.older.as_data(),
-            "shared_entities": list(self.shared),
-            "entity_overlap": round(self.entity_overlap, 3),
-            "content_similarity": round(self.score, 3),
-            "contradiction_score": round(self.score, 3),
+            "shared_entities": shared,
+            "entity_overlap": round(len(shared) / max(1, len({*names, *others})), 3),
+            **dict.fromkeys(("content_similarity", "contradiction_score"), round(self.score, 3)),
         }
 
 
@@ -110,25 +116,26 @@ def find_contradictions(
         fact_id: read_claim(fact.content, {known.entity_id: names[known.entity_id] for known in links.get(fact_id, [])})
         for fact_id, fact in facts.items()
     }
-    pairs = ((facts[a], facts[b], compare(claims[a], claims[b])) for a, b in _candidate_pairs(claims))
-    found = [_contradiction(a, b, links, score) for a, b, score in pairs if score]
+    pairs = (((facts[a], facts[b]), compare(claims[a], claims[b])) for a, b in _candidate_pairs(claims))
+    age = attrgetter("updated_at", "fact_id")
+    found = [Contradiction(max(pair, key=age), min(pair, key=age), score) for pair, score in pairs if score]
     found.sort(key=lambda pair: (-pair.score, -pair.newer.fact_id))
     return found[:limit]
 
 
 def read_claim(content: str, names: dict[int, list[str]]) -> FactClaim:
     """Parses a fact; `names` are all names of its entities."""
-    text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
+    text = content.replace("’", "'").casefold()
+    for pattern, words in _REWRITTEN:
+        text = pattern.sub(words, text)
     by_name = {name: entity_id for entity_id, aliases in names.items() for name in aliases}
     for name, entity_id in sorted(by_name.items(), key=lambda item: -len(item[0])):
         text = re.sub(rf"(?<![\w.@/-]){re.escape(name.casefold())}(?![\w@/-]|\.\w)", f"{_ENTITY}{entity_id}", text)
     if _PAST.search(text):
         return FactClaim((), False)
-    # Only the verb: a report is not a manager.
-    words = _TOKEN.findall(text.replace("reports to", "manager to"))
-    stems = [stem(word) if word.isalpha() else word for word in words]
-    tokens = tuple(_ATTRIBUTE_OF.get(word, word) for word in stems if word not in _SKIPPED)
-    return FactClaim(tokens, not _DENIALS.isdisjoint(stems))
+    roots = [stem(word) if word.isalpha() else word for word in _TOKEN.findall(text)]
+    tokens = tuple(_ATTRIBUTE_OF.get(word, word) for word in roots if word not in _SKIPPED)
+    return FactClaim(tokens, not _DENIALS.isdisjoint(roots))
 
 
 def compare(a: FactClaim, b: FactClaim) -> float:
@@ -142,6 +149,9 @@ def compare(a: FactClaim, b: FactClaim) -> float:
         if a.denied == b.denied or len(denial) < 2 or any(_synonyms(word).isdisjoint(statement) for word in denial):
             return 0.0
         return len(shared) / len(frozenset(statement))
+    only, others = ({*first} - shared, {*second} - shared)
+    if len(only) == len(others) == 1 and others <= opposite_words(*only):
+        return 1.0
     mine, theirs = _find_value(a.tokens, shared, second), _find_value(b.tokens, shared, first)
     if mine is None or theirs is None or (mine.extra and theirs.extra) or not _has_one_value(mine, theirs, shared):
         return 0.0
@@ -211,8 +221,6 @@ def _is_same_kind(word: str, other: str) -> bool:
     """Whether two words are opposites or of one class: not the same, but related, or related to the same words."""
     first, second = related_words(word), related_words(other)
     closeness = first.get(other, 0)
-    if other in opposite_words(word):
-        return True
     return closeness < _MIN_SAME and (closeness > 0 or len(first.keys() & second.keys()) >= _MIN_COMMON)
 
 
@@ -230,23 +238,10 @@ def _candidate_pairs(claims: dict[int, FactClaim]) -> Iterator[tuple[int, int]]:
     for fact_id in sorted(claims, reverse=True):
         tokens = claims[fact_id].tokens
         subjects = dict.fromkeys(token for token in tokens if token.startswith(_ENTITY) or token == tokens[0])
-        words = dict.fromkeys(token[:5] for token in tokens if not token.startswith(_ENTITY))
-        for key in ((subject, word) for subject in subjects for word in words):
+        words = dict.fromkeys(token if token.startswith(_ENTITY) else token[:5] for token in tokens)
+        for key in ((subject, word) for subject in subjects for word in words if word != subject):
             group = groups.setdefault(key, [])
             if len(group) < _MAX_GROUP:
                 group.append(fact_id)
-    seen: set[tuple[int, int]] = set()
-    for pair in (pair for group in groups.values() for pair in combinations(group, 2)):
-        if pair not in seen:
-            seen.add(pair)
-            yield pair
-        if len(seen) >= _MAX_PAIRS:
-            return
-
-
-def _contradiction(a: Fact, b: Fact, links: dict[int, list[KnownEntity]], score: float) -> Contradiction:
-    newer, older = (a, b) if (a.updated_at, a.fact_id) >= (b.updated_at, b.fact_id) else (b, a)
-    first, second = links.get(a.fact_id, []), links.get(b.fact_id, [])
-    shared = [known for known in first if known in second]
-    overlap = len(shared) / max(1, len({*first, *second}))
-    return Contradiction(newer, older, tuple(known.name for known in shared), overlap, score)
+    pairs = (pair for group in groups.values() for pair in combinations(group, 2))
+    return iter(dict.fromkeys(islice(pairs, _MAX_PAIRS)))
