@@ -37,7 +37,7 @@ _DASHES = {"mixed": "", "tools": "5 4"}
 _COLUMNS = 3
 _WIDTH, _HEIGHT = 290, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42, 22, 34, 30
-_MARGIN, _LEGEND = 14, 30
+_MARGIN, _LEGEND = 14, 46
 _STYLE = """
 text{font:11px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#333}.h{font-weight:600;font-size:12px}
 .b{fill:#fff}.g{stroke:#ddd}.l{fill:none;stroke-width:2}.e{text-anchor:end}.m{text-anchor:middle}
@@ -110,6 +110,7 @@ def _legend(lines: list[Line]) -> Iterator[str]:
         yield f'<line class="l" x1="{left}" x2="{left + 18}" y1="{middle}" y2="{middle}" stroke="{_COLORS[program]}"/>'
         yield f'<text x="{left + 23}" y="{middle + 4}">{escape(name)}</text>'
         left += 40 + round(6.2 * len(name))
+    left, middle = _MARGIN + 8, middle + 18
     for corpus in sorted({line.corpus for line in lines}):
         dash = f' stroke-dasharray="{_DASHES[corpus]}"' if _DASHES.get(corpus) else ""
         yield f'<line class="l" x1="{left}" x2="{left + 26}" y1="{middle}" y2="{middle}" stroke="#888"{dash}/>'
