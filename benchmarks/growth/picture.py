@@ -18,9 +18,9 @@ from benchmarks.growth.table import read_figures
 
 _PANELS = (
     ("hit@3, question", "Notes found by a question, hit@3", "", False),
-    ("hit@3, words", "Notes found by five words, hit@3", "", False),
     ("question, 8 to 12 words, p50, ms", "Question, CPU p50, ms", "ms", True),
     ("five plain words, p50, ms", "Five words, CPU p50, ms", "ms", True),
+    ("phrase, p50, ms", "Phrase, CPU p50, ms", "ms", True),
     ("list_sessions_rich(20), CPU, ms", "Latest 20 conversations, CPU, ms", "ms", True),
     ("disk / text", "Disk / text", "×", False),
 )
@@ -30,7 +30,7 @@ _COLORS = {
     "fts5": "#2563eb",
     "tantivy-ours": "#15803d",
     "hermes": "#9333ea",
-    "mem0": "#b45309",
+    "mem0": "#0e7490",
 }
 _NAMES = {"tantivy-ours": "tantivy, our tokens", "fts5": "SQLite FTS5", "hermes": "Hermes 0.19", "mem0": "Mem0"}
 _DASHES = {"mixed": "", "tools": "5 4"}
