@@ -28,8 +28,8 @@ _WAIT = 1.0
 _SCHEMA = """
 CREATE TABLE state (store TEXT, format TEXT, model TEXT, dimensions INTEGER, message TEXT, change TEXT, mark TEXT);
 CREATE TABLE sessions (
-    number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, conversation TEXT NOT NULL, user TEXT, source TEXT NOT NULL,
-    project TEXT
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, conversation TEXT NOT NULL, user TEXT,
+    source TEXT NOT NULL, project TEXT
 );
 CREATE TABLE blocks (
     number INTEGER PRIMARY KEY, version INTEGER NOT NULL, messages BLOB, sessions BLOB, times BLOB, roles BLOB,
@@ -145,23 +145,26 @@ def read_vectors(connection: sqlite3.Connection, np: Any, number: int, rows: Seq
 
 def append_rows(connection: sqlite3.Connection, np: Any, rows: Sequence[Row], vectors: "Vectors") -> None:
     """Add messages: to the last block until it is full, then to new ones."""
-    last = connection.execute(
-        f"SELECT number, version, {_COLUMNS}, vectors FROM blocks ORDER BY number DESC LIMIT 1"
-    ).fetchone()
-    number, version = (0, 0) if last is None else last[:2]
-    columns: list[bytes] = [b""] * 7 if last is None else list(last[2:])
+    last = connection.execute(f"SELECT number, {_COLUMNS}, vectors FROM blocks ORDER BY number DESC LIMIT 1").fetchone()
+    number = 0 if last is None else last[0]
+    columns: list[bytes] = [b""] * 7 if last is None else list(last[1:])
     room = BLOCK - len(columns[0]) // 8
     start = 0
     while start < len(rows):
         if not room:
-            number, version, columns, room = number + 1, 0, [b""] * 7, BLOCK
+            number, columns, room = number + 1, [b""] * 7, BLOCK
         some = slice(start, start + room)
         added = _encode(np, rows[some], vectors[some])
         columns = [before + new for before, new in zip(columns, added, strict=True)]
         connection.execute(
-            "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, version + 1, *columns)
+            "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, _new_version(), *columns)
         )
         start, room = start + room, 0
+
+
+def _new_version() -> int:
+    """A number that no block has had before: the number of a block that was deleted is used again."""
+    return secrets.randbits(62)
 
 
 def _encode(np: Any, rows: Sequence[Row], vectors: "Vectors") -> list[bytes]:
@@ -184,7 +187,7 @@ def erase_rows(connection: sqlite3.Connection, np: Any, block: Block, rows: Iter
         connection.execute("DELETE FROM blocks WHERE number = ?", (block.number,))
         return
     connection.execute(
-        "UPDATE blocks SET version = version + 1, messages = ?, sessions = ?, times = ?, roles = ?, checksums = ?,"
+        "UPDATE blocks SET version = ?, messages = ?, sessions = ?, times = ?, roles = ?, checksums = ?,"
         " signs = ?, vectors = ? WHERE number = ?",
-        (*map(bytes, erased), block.number),
+        (_new_version(), *map(bytes, erased), block.number),
     )

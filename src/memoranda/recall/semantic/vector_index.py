@@ -189,10 +189,9 @@ class VectorIndex:
     def _is_foreign(self, state: VectorState) -> bool:
         """Whether the store was restored from an older copy, which assigns the same ids to other messages."""
         head = self._feed.head()
-        if state.change > head.change or state.message > head.message:
-            return True
         current = self._feed.mark_of(int(state.mark.split(" ", 1)[0])) if state.mark else ""
-        return current != state.mark and (bool(current) or state.change == head.change)
+        # If there are later changes, a missing message was deleted, and the changes will remove its vector.
+        return state.change > head.change or (current != state.mark and (bool(current) or state.change == head.change))
 
     def _discard_damaged(self, error: sqlite3.DatabaseError | OSError) -> None:
         if isinstance(error, sqlite3.DatabaseError) and is_damage(error):

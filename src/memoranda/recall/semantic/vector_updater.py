@@ -45,6 +45,7 @@ class VectorUpdater:
 
     def follow_changes(self, state: VectorState) -> tuple[VectorState, bool]:
         """Remove what was deleted, and embed what was changed; returns whether there may be more."""
+        head = self._feed.head().message
         changes = self._feed.changes_after(state.change, _CHANGES)
         first: dict[str, int | None] = {}
         for change in changes:
@@ -55,7 +56,9 @@ class VectorUpdater:
         for session_id, from_message in first.items():
             self._recheck(session_id, existing.get(session_id), from_message, state)
         if changes:
-            state = state._replace(change=changes[-1].position)
+            # If the marked message was deleted and stayed the mark, everything would be embedded again.
+            message = min(state.message, head)
+            state = state._replace(change=changes[-1].position, message=message, mark=self._feed.mark(message))
             vector_file.write_state(self._connection, state)
         return state, len(changes) == _CHANGES
 
