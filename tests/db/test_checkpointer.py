@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.db import checkpointer
 from memoranda.db.checkpointer import WalCheckpointer
+from memoranda.errors import CorruptStoreError
 from tests.timing import GIVE_UP
 
 
@@ -86,13 +87,18 @@ def test_the_thread_ends_when_nothing_is_written(log: Log, monkeypatch: pytest.M
     checkpoints.close()
 
 
-def test_a_failed_checkpoint_is_tried_again_with_a_new_connection(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "error", [sqlite3.OperationalError("unable to open database file"), CorruptStoreError("state.db is missing.")]
+)
+def test_a_failed_checkpoint_is_tried_again_with_a_new_connection(
+    log: Log, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
     """A warning says so, and the thread stays."""
     checkpoints = WalCheckpointer(log.path)
 
     def refuse() -> sqlite3.Connection:
         log.opened.append("refused")
-        raise sqlite3.OperationalError("unable to open database file")
+        raise error
 
     fail = [True]
     connect = lambda: refuse() if fail[0] else log.connect()  # noqa: E731

@@ -235,8 +235,11 @@ class HomeServices:
         if not (settings.semantic and settings.semantic_index) and any(self.home.root.glob(_VECTOR_FILES)):
             from memoranda.support.vector_paths import remove_vectors
 
-            # Nothing would remove deleted messages from them.
-            remove_vectors(self.home.state_db)
+            try:
+                # Nothing would remove deleted messages from them.
+                remove_vectors(self.home.state_db)
+            except OSError as error:
+                _log.warning("Vectors that are no longer used could not be deleted: %s", error)
 
     def _configured_summarizer(
         self, user: str | None, session_id: str, chat_model: "ChatModel | None"

@@ -10,6 +10,7 @@ from pathlib import Path
 from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import wal_path
 from memoranda.db.writer_turns import pause
+from memoranda.errors import StorageError
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class _Worker:
             try:
                 with fork_safety.gate:
                     self._checkpoint()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, StorageError) as error:
                 _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
                 self._close()
         self._close()

@@ -322,6 +322,17 @@ def test_vectors_do_not_outlive_the_setting(tmp_path: Path) -> None:
     assert vector_files(home.state_db) == []
 
 
+def test_vectors_that_cannot_be_deleted_prevent_no_search(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As in a home that cannot be written; a warning says so."""
+    home = Home(tmp_path / "home")
+    with memoranda.open(home.root) as memory:
+        _fill(memory.sessions)
+    (home.root / "state.vectors.old.db").mkdir()
+    with memoranda.open(home.root) as memory:
+        assert memory.search("dog")["results"][0]["session_id"] == "s0"
+    assert "could not be deleted" in caplog.text
+
+
 def test_files_of_models_that_are_not_in_use_are_deleted(db: SessionDB) -> None:
     """Nothing would remove deleted messages from them."""
     _fill(db)
