@@ -110,6 +110,8 @@ def test_a_service_is_refused_without_an_address_or_encryption(home: Home) -> No
         {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]},
         {"data": [{"embedding": ["1"]}, {"embedding": [float("nan")]}]},
         {"data": [{"embedding": "AAAA"}, 3]},
+        {"data": [{"index": "0", "embedding": [1.0]}, {"index": 1, "embedding": [2.0]}]},
+        {"data": [{"index": [], "embedding": [1.0]}, {"index": None, "embedding": [2.0]}]},
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: Any) -> None:

@@ -240,6 +240,40 @@ def test_a_reader_never_mixes_a_deleted_block_with_its_successor(db: SessionDB) 
     assert (match.session_id, match.message) == ("second", message)
 
 
+class _Shorter:
+    """A model of a service that was replaced under its name: the length of its vectors is known after the first one."""
+
+    def __init__(self, embedder: Embedder, dimensions: int) -> None:
+        self._embedder = embedder
+        self._length = dimensions
+        self.dimensions = 0
+
+    def embed(self, texts: Sequence[str], **options: Any) -> Any:
+        self.dimensions = self._length
+        return self._embedder.embed(texts, **options)[:, : self._length]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._embedder, name)
+
+
+def test_vectors_of_another_length_start_again(db: SessionDB) -> None:
+    """They are never mixed in one file, and never compared with each other."""
+    _fill(db)
+    _index(db).catch_up()
+    db.create_session("s3", "cli")
+    db.append_message("s3", "user", "I roast a chicken with potatoes.")
+    index = _index(db, cast("Embedder", _Shorter(StaticVectors.installed(), 64)))
+    with pytest.raises(EmbedderError, match="changed the length"):
+        index.catch_up()
+    with index.reading() as reader:
+        assert reader is None
+    assert index.catch_up().complete
+    assert index.counts().messages == 4
+    with index.reading() as reader:
+        assert reader is not None
+        assert reader.state.dimensions == 64
+
+
 def test_many_blocks_are_searched(db: SessionDB) -> None:
     """A block has 256 messages; the last one grows until it is full."""
     db.create_session("many", "cli")

@@ -98,13 +98,14 @@ def read_vectors(answer: Any, count: int) -> list[list[float]]:
     entries = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(entries, list) or len(entries) != count:
         raise EmbedderError(f"the service did not answer with {count} embeddings.")
-    found: dict[int, list[float]] = {}
+    found: dict[object, list[float]] = {}
     for number, entry in enumerate(entries):
         vector = entry.get("embedding") if isinstance(entry, dict) else None
         if not isinstance(vector, list) or not 1 <= len(vector) <= _MAX_DIMENSIONS or not all(map(_is_number, vector)):
             raise EmbedderError("the service answered with an embedding that is not a list of numbers.")
-        found[entry.get("index", number)] = vector
-    if sorted(found) != list(range(count)) or len({len(vector) for vector in found.values()}) != 1:
+        place = entry.get("index", number)
+        found[place if isinstance(place, int) else None] = vector
+    if found.keys() != set(range(count)) or len({len(vector) for vector in found.values()}) != 1:
         raise EmbedderError("the service answered with embeddings that do not belong to the texts.")
     return [found[number] for number in range(count)]
 

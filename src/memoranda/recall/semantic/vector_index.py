@@ -146,9 +146,10 @@ class VectorIndex:
         if self._reader is None and self.path.exists():
             self._reader = VectorReader(self.path, _numpy())
         reader = self._reader
-        if reader is None or not reader.refresh(self._load().name, self._feed.store_id()):
+        embedder = self._load()
+        if reader is None or not reader.refresh(embedder.name, self._feed.store_id()):
             return None
-        return reader
+        return reader if _has_length(embedder, reader.state) else None
 
     def _step(self, limit: int | None) -> tuple[VectorState, bool]:
         embedder = self._load()
@@ -181,7 +182,12 @@ class VectorIndex:
     def _valid_state(self, connection: sqlite3.Connection) -> VectorState:
         embedder, store = self._load(), self._feed.store_id()
         state = vector_file.read_state(connection)
-        if state is None or (state.store, state.model) != (store, embedder.name) or self._is_foreign(state):
+        if (
+            state is None
+            or (state.store, state.model) != (store, embedder.name)
+            or not _has_length(embedder, state)
+            or self._is_foreign(state)
+        ):
             state = VectorState(store, embedder.name, embedder.dimensions)
             vector_file.empty(connection, state)
         return state
@@ -198,6 +204,11 @@ class VectorIndex:
             _log.warning("The index of vectors %s is damaged (%s). It will be rebuilt.", self.path, error)
             self.close()
             remove_file(self.path)
+
+
+def _has_length(embedder: Embedder, state: VectorState) -> bool:
+    """Whether the vectors in the file are as long as those of the embedder; a service may have replaced its model."""
+    return not embedder.dimensions or state.dimensions in (0, embedder.dimensions)
 
 
 def _numpy() -> Any:

@@ -9,7 +9,7 @@ from memoranda.db.position import Position
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import ASSISTANT, USER
 from memoranda.recall.semantic import vector_file
-from memoranda.recall.semantic.embedder import Embedder
+from memoranda.recall.semantic.embedder import Embedder, EmbedderError
 from memoranda.recall.semantic.session_texts import MAX_CHARS
 from memoranda.recall.semantic.vector_file import Row, VectorState
 from memoranda.sessions.feed import Feed, FeedMessage, FeedSession
@@ -33,7 +33,7 @@ class VectorUpdater:
         if more:
             return state, True
         messages, position = self._feed.messages_after(state.message, limit)
-        self._add(messages)
+        self._add(messages, state.dimensions)
         if messages:
             state = state._replace(message=position, mark=self._feed.mark_of(messages[-1].id))
         else:
@@ -78,7 +78,8 @@ class VectorUpdater:
             kept = self._erase(
                 number, {message.id: _checksum(text) for message, text in current}, first, state.dimensions
             )
-            self._embed([(message, text) for message, text in current if message.id not in kept])
+            changed = [(message, text) for message, text in current if message.id not in kept]
+            self._embed(changed, state.dimensions)
 
     def _messages(self, session_id: str, first: int, until: Position) -> list[tuple[FeedMessage, str]]:
         return _texts(self._feed.messages_from(session_id, first, until=until))
@@ -94,16 +95,19 @@ class VectorUpdater:
                 vector_file.erase_rows(self._connection, self._np, block, gone, dimensions)
         return kept
 
-    def _add(self, messages: Sequence[FeedMessage]) -> None:
+    def _add(self, messages: Sequence[FeedMessage], dimensions: int) -> None:
         texts = _texts(messages)
         for session in self._feed.feed_sessions({message.session_id for message, _ in texts}).values():
             self._write_session(session)
-        self._embed(texts)
+        self._embed(texts, dimensions)
 
-    def _embed(self, texts: Sequence[tuple[FeedMessage, str]]) -> None:
+    def _embed(self, texts: Sequence[tuple[FeedMessage, str]], dimensions: int) -> None:
+        """Embed messages; `dimensions` is the length of the vectors in the file, 0 if it has none."""
         if not texts:
             return
         vectors = self._embedder.embed([text for _, text in texts], timeout=_MAX_SECONDS, background=True)
+        if dimensions not in (0, vectors.shape[1]):
+            raise EmbedderError(f"{self._embedder.name} changed the length of its vectors; they are all made again.")
         numbers = {session_id: self._number(session_id) for session_id in {message.session_id for message, _ in texts}}
         rows, kept = [], []
         for place, (message, text) in enumerate(texts):
