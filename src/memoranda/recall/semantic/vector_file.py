@@ -76,11 +76,11 @@ def sign_bytes(dimensions: int) -> int:
     return (dimensions + 7) // 8
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, or create it, for its owner only."""
+def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
+    """Open the file, or create it, for its owner only; `wait` is how many seconds it waits for another writer."""
     if not path.exists():
         _create(path)
-    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA secure_delete=ON")
     return connection

@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 
 # An embedder that is fast embeds more messages in one transaction.
 _BATCH, _SLOW_BATCH = 2_000, 64
+# Another process may be embedding a batch; if it takes longer, the caller deletes all vectors.
+_WAIT_TO_FORGET = 20.0
+# After a fork, the child never uses or closes what its parent opened.
+_readers_of_parent: list[VectorReader] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class VectorIndex:
         if self.path.exists():
             more = True
             while more:
-                with self._transaction() as (connection, state):
+                with self._transaction(_WAIT_TO_FORGET) as (connection, state):
                     updater = VectorUpdater(connection, self._feed, self._load(), _numpy())
                     _, more = updater.follow_changes(state)
 
@@ -123,6 +127,7 @@ class VectorIndex:
             return VectorCounts(*((0, 0) if reader is None else reader.counts()), size)
 
     def close(self) -> None:
+        self._reset_in_child()
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
@@ -130,6 +135,7 @@ class VectorIndex:
 
     def remove(self) -> None:
         """Delete the file; it is rebuilt if the settings still ask for it."""
+        self._reset_in_child()
         with self._writing:
             self.close()
             remove_file(self.path)
@@ -137,6 +143,8 @@ class VectorIndex:
     def _reset_in_child(self) -> None:
         """After a fork, the child must not use the connection and the locks of its parent."""
         if self._process != os.getpid():
+            if self._reader is not None:
+                _readers_of_parent.append(self._reader)
             self._process, self._reader = os.getpid(), None
             self._writing, self._reading = threading.Lock(), threading.RLock()
 
@@ -159,12 +167,15 @@ class VectorIndex:
             return updater.follow(state, size if limit is None else min(size, limit))
 
     @contextmanager
-    def _transaction(self) -> Iterator[tuple[sqlite3.Connection, VectorState]]:
-        """One transaction, in which no other process writes; a file of another store or model is emptied first."""
+    def _transaction(self, wait: float = 1.0) -> Iterator[tuple[sqlite3.Connection, VectorState]]:
+        """One transaction, in which no other process writes; a file of another store or model is emptied first.
+
+        `wait` is how many seconds it waits for another process.
+        """
         self._reset_in_child()
         with self._writing, fork_safety.gate:
             try:
-                connection = vector_file.connect(self.path)
+                connection = vector_file.connect(self.path, wait)
                 try:
                     connection.execute("BEGIN IMMEDIATE")
                     before = connection.execute("SELECT * FROM state").fetchone()
