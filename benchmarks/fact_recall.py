@@ -1,9 +1,9 @@
 """Counts how often the holographic memory recalls the fact that answers a question, and how often it is not silent.
 
 The sets are in `facts/`. `natural` and `blind` have what a person would ask in their own words, `distant` questions in
-words as different from the fact as they can be. Recall and the table of related words were last changed with all these
-in view, so their figures flatter. `sealed` was written before that change by the person who made it, and counted at the
-end: nearer to the truth, but not blind. Each set is stored alone, then with 400 others.
+words as different from the fact as they can be; `sealed` was written by the person who made the table of related words,
+before it was made. Recall was last changed with all these in view, so their figures flatter.
+Each set is stored alone, then with 400 others.
 `everyday_prompts.txt` and the prompts of `*_unrelated.txt` should recall nothing.
 
 Run it with `python -m benchmarks.fact_recall`.

@@ -90,6 +90,20 @@ def test_a_question_word_prefers_facts_that_answer_it(provider: HolographicProvi
     assert "Ingrid" in provider.prefetch("Who checks our backup?").splitlines()[0]
 
 
+def test_a_name_that_no_fact_has_counts_against_all_facts(provider: HolographicProvider) -> None:
+    """A question about a country does not recall where a relative lives; the same question about the relative does."""
+    _add(provider, "Grandma Ilse lives in a care home in Graz")
+    assert provider.prefetch("How many people live in Brazil?") == ""
+    assert "Graz" in provider.prefetch("In what kind of home does Ilse live?")
+
+
+def test_a_question_about_the_user_prefers_facts_about_the_user(provider: HolographicProvider) -> None:
+    """The newer of two facts that match equally well comes second, if it is about someone else."""
+    _add(provider, "The user drinks green tea at night")
+    _add(provider, "Bruno drinks black tea at night")
+    assert "user" in provider.prefetch("Which tea do I drink at night?").splitlines()[0]
+
+
 def test_a_name_is_recalled_by_its_other_name(provider: HolographicProvider) -> None:
     """An alias finds the facts, whatever name they contain."""
     _add(provider, "Guido aka BDFL is Dutch", "Guido works on speed")

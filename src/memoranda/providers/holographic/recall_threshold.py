@@ -2,8 +2,9 @@
 
 Facts are mostly about the user and what the user works on. A question about these needs little to be answered, so a
 related word is enough; a question for advice ("how do I …?") or about something else needs more. A prompt that asks
-nothing, or asks the assistant to do something, needs most of its words, and at least two. A fact that has what the
-question word expects (a time, a number, a name, a place) matches better than one that has not.
+nothing, or asks the assistant to do something, needs most of its words, and at least two. These raise a match: two
+words instead of one, what the question word expects (a time, a number, a name, a place), and, in a question about the
+user, a fact about the user.
 """
 
 import re
@@ -19,6 +20,7 @@ _ADVICE = re.compile(
     r"(?! (?:like|prefer|want|have)\b)",
     re.IGNORECASE,
 )
+_USER = re.compile(r"\b(?:I|my|me|mine|user)\b|[我私僕俺]", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|ours|us|(?:the )?user(?:'s)?)\b|[我私僕俺]", re.IGNORECASE)
 
 _DATE = (
@@ -48,11 +50,12 @@ _EXPECTED = [
 ]
 _WITH_EXPECTED = 1.2
 _WITHOUT_EXPECTED = 0.8
+_WITH_TWO_WORDS = 1.25
+_WITH_THE_USER = 1.5
 
 _ABOUT_THE_USER = 0.1
-_ADVICE_FOR_THE_USER = 0.27
-_OTHER_QUESTION = 0.31
-_NO_QUESTION = 0.7
+_OTHER_QUESTION = 0.38
+_NO_QUESTION = 0.9
 
 
 class RecallDemand(NamedTuple):
@@ -61,12 +64,16 @@ class RecallDemand(NamedTuple):
     min_coverage: float
     min_words: int = 1
     expected: re.Pattern[str] | None = None
+    about_user: bool = False
 
-    def weigh(self, content: str) -> float:
-        """How much the coverage of a fact counts."""
-        if self.expected is None:
-            return 1.0
-        return _WITH_EXPECTED if self.expected.search(content) else _WITHOUT_EXPECTED
+    def weigh(self, content: str, words: int) -> float:
+        """How much the coverage of a fact counts that has this number of the prompt's words."""
+        factor = _WITH_TWO_WORDS if words > 1 else 1.0
+        if self.about_user and _USER.search(content):
+            factor *= _WITH_THE_USER
+        if self.expected is not None:
+            factor *= _WITH_EXPECTED if self.expected.search(content) else _WITHOUT_EXPECTED
+        return factor
 
 
 def read_demand(prompt: str) -> RecallDemand:
@@ -75,6 +82,7 @@ def read_demand(prompt: str) -> RecallDemand:
         return RecallDemand(_NO_QUESTION, 2)
     question = _CLAUSE_END.split(prompt)[-1]
     expected = next((fact for pattern, fact in _EXPECTED if pattern.search(question)), None)
+    about_user = bool(_USER.search(question))
     if _FIRST_PERSON.search(question):
-        return RecallDemand(_ADVICE_FOR_THE_USER if _ADVICE.search(question) else _ABOUT_THE_USER, 1, expected)
+        return RecallDemand(_OTHER_QUESTION if _ADVICE.search(question) else _ABOUT_THE_USER, 1, expected, about_user)
     return RecallDemand(_NO_QUESTION if _EXPLANATION.search(question) else _OTHER_QUESTION, 1, expected)

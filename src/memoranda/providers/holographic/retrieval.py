@@ -80,7 +80,7 @@ class Retriever:
             if fact and demand is None:
                 pairs.append((fact, match.coverage))
             elif fact and demand and match.words >= demand.min_words:
-                coverage = match.coverage * demand.weigh(fact.content)
+                coverage = match.coverage * demand.weigh(fact.content, match.words)
                 if coverage >= demand.min_coverage:
                     pairs.append((fact, coverage))
         return self._rank(pairs, filters)

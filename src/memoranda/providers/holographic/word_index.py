@@ -19,6 +19,9 @@ _MAX_PHRASE_TOKENS = 24
 _MAX_ROWS = 2000
 # The weight of a query word that occurs in no fact.
 _UNKNOWN_WORD_WEIGHT = 0.7
+# How much more a name counts than another word: a question about Brazil is hardly about a fact without Brazil.
+_NAME_FACTOR = 2.0
+_NAME = re.compile(r"(?<=[^.?!:\"“] )(?!I\b)[A-Z][\w+#]*")
 
 
 def stems(words: str) -> frozenset[str]:
@@ -62,6 +65,7 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
     A query that has only stop words searches for these, unless `stop_words_too` is false.
     """
     words = _query_words(query, stop_words_too)
+    names = set(query_words(" ".join(_NAME.findall(query))))
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
     weights: dict[int, float] = {}
     counts: Counter[int] = Counter()
@@ -69,6 +73,7 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
     for word in words:
         is_weak = word[0] in _WEAK_WORDS or word[0].isdigit()
         weight, strengths = _match_word(connection, word, total, is_weak)
+        weight *= _NAME_FACTOR if word in names else 1
         total_weight += weight
         # A word that matches many facts says little about each.
         weight *= math.sqrt(_rarity(total, sum(strengths.values())) / _rarity(total, 0))
