@@ -17,6 +17,7 @@ from memoranda.index import generations
 from memoranda.index.segments import check_segment, purge, read_segments
 from memoranda.index.sqlite_errors import is_damage
 from memoranda.index.tables import create
+from memoranda.index.view import IndexView
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class IndexFile:
         self.read_only = mode != "rw"
         self._mode = mode
         self._identity = file_identity(file)
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[IndexView] = []
         self._closed = False
         self._writer = generations.connect(file, _WAIT, mode)
         try:
@@ -147,32 +148,40 @@ class IndexFile:
             self._writer.executescript(f"PRAGMA incremental_vacuum({free})")
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[IndexView]:
         """One consistent view."""
-        connection = self._readers.pop() if self._readers else generations.connect(self.file, _WAIT, self._mode)
+        view = self._readers.pop() if self._readers else self._open_view()
+        try:
+            view.begin()
+            yield view
+            view.connection.execute("ROLLBACK")
+        except BaseException:
+            view.connection.close()
+            raise
+        if len(self._readers) < _IDLE_READERS and "immutable" not in self._mode and not self._closed:
+            self._readers.append(view)
+        else:
+            view.connection.close()
+
+    def _open_view(self) -> IndexView:
+        connection = generations.connect(self.file, _WAIT, self._mode)
         try:
             connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-            connection.execute("BEGIN")
-            yield connection
-            connection.execute("ROLLBACK")
+            return IndexView(connection)
         except BaseException:
             connection.close()
             raise
-        if len(self._readers) < _IDLE_READERS and "immutable" not in self._mode and not self._closed:
-            self._readers.append(connection)
-        else:
-            connection.close()
 
     def close(self) -> None:
         """Close the idle connections; a search that is still reading closes its own at its end."""
         self._closed = True
         while self._readers:
-            self._readers.pop().close()
+            self._readers.pop().connection.close()
         self._writer.close()
 
     def abandon_in_child(self) -> None:
         """After a fork the connections belong to the parent: the child never uses or closes them."""
-        _abandoned.extend([*self._readers, self._writer])
+        _abandoned.extend([*(view.connection for view in self._readers), self._writer])
         self._readers = []
 
 

@@ -26,7 +26,6 @@ from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.sqlite_errors import describe_error, is_damage
 from memoranda.index.unindexed_scan import MAX_READ_ALL
 from memoranda.index.updater import IndexUpdater
-from memoranda.index.view import IndexView
 from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
@@ -274,7 +273,7 @@ class SearchIndex:
         return self._open
 
     def _view(self, file: IndexFile, stack: ExitStack) -> IndexConnection:
-        return IndexConnection(IndexView(stack.enter_context(file.reading())), lambda error: self._discard(file, error))
+        return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
         """Delete a damaged file, unless another thread has already done so."""

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from memoranda.index import doc_sets
 from memoranda.index.doc_sets import DocSet, decode, difference, intersection, union
-from memoranda.index.message_text import SPOKEN, filter_token, kinds_for_roles
+from memoranda.index.message_text import SPOKEN, filter_token, is_filter_token, kinds_for_roles
 from memoranda.index.phrase_order import has_phrase
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.index.segments import Segment, read_segments
@@ -16,6 +16,10 @@ from memoranda.index.tokenizer import is_single_character
 
 _MAX_DEPTH = 40
 _BATCH_SIZE = 400
+# What a view keeps for the next search: frequent words and filters, which are large and asked for again and again.
+_MAX_KEPT_BYTES = 4_000_000
+_MAX_KEPT_FILTERS = 8
+_INTEGER_BYTES = 100
 _LAST_CHARACTER = "\U0010ffff"
 
 _as_posting: Callable[[Iterable[Any]], Posting] = partial(tuple.__new__, Posting)
@@ -23,10 +27,14 @@ _as_posting: Callable[[Iterable[Any]], Posting] = partial(tuple.__new__, Posting
 
 
 class IndexView:
-    """One consistent view of an index. Sets that were read are kept, because a search asks for the same ones again."""
+    """One consistent view of an index. Sets that were read are kept, because a search asks for the same ones again.
+
+    The next search may use the view again, and the sets as well if nothing has changed since.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self._version: int | None = None
         self.reload()
 
     def reload(self) -> None:
@@ -34,12 +42,31 @@ class IndexView:
         self._segments = {segment.number: segment for segment in read_segments(self.connection)}
         self._numbers = ", ".join(map(str, self._segments))
         self._stored: dict[str, list[tuple[Segment, int, bytes]]] = {}
+        self._counts: dict[str, int] = {}
         self._sets: dict[str, DocSet] = {}
         self._allowed: dict[Filters, DocSet] = {}
 
+    def begin(self) -> None:
+        """Begin a transaction, and forget what may have changed since the last one, or takes too much memory."""
+        self.connection.execute("BEGIN")
+        # It rises with every change by another connection, and this one changes nothing.
+        (version,) = self.connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self.reload()
+            self._version = version
+            return
+        if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
+            self._sets = {token: docs for token, docs in self._sets.items() if is_filter_token(token)}
+            if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
+                self._sets = {}
+        if len(self._allowed) > _MAX_KEPT_FILTERS:
+            self._allowed = {}
+        self._stored = {}
+        self._counts = {token: count for token, count in self._counts.items() if token in self._sets}
+
     def load(self, tokens: Collection[str]) -> None:
         """Read the sets of these tokens with one statement."""
-        wanted = [token for token in dict.fromkeys(tokens) if token not in self._stored]
+        wanted = [token for token in dict.fromkeys(tokens) if token not in self._counts]
         if not wanted:
             return
         rows = self.connection.execute(
@@ -55,11 +82,13 @@ class IndexView:
                 stored[-1] = (segment, count, stored[-1][2] + data)
             else:
                 stored.append((segment, count, data))
+        for token in wanted:
+            self._counts[token] = sum(count for _, count, _ in self._stored[token])
 
     def count(self, token: str) -> int:
         """How many documents have a token, those included that were deleted since the last purge."""
         self.load((token,))
-        return sum(count for _, count, _ in self._stored[token])
+        return self._counts[token]
 
     def docs(self, token: str) -> DocSet:
         """The documents with a token."""
@@ -198,6 +227,11 @@ class IndexView:
         tokens = [filter_token(field, value) for value in values]
         self.load(tokens)
         return union([self.docs(token) for token in tokens]) if tokens else {}
+
+
+def _memory_size(docs: DocSet) -> int:
+    """About how many bytes a set takes in memory."""
+    return sum((bits.bit_length() >> 3) + _INTEGER_BYTES for bits in docs.values())
 
 
 def _require_set(count: object, data: object) -> None:
