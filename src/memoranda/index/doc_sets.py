@@ -11,6 +11,7 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 BLOCK_BITS = 16
 BLOCK = 1 << BLOCK_BITS
@@ -88,21 +89,22 @@ def to_offsets(bits: int) -> "array[int]":
     return array("H", falling_offsets(bits)[::-1])
 
 
-def falling_offsets(bits: int) -> list[int]:
+def falling_offsets(bits: int, limit: int | None = None) -> list[int]:
     """The offsets of the bits that are set, the highest first."""
     data = bits.to_bytes((bits.bit_length() + 7) >> 3, "big")
     top = (len(data) - 1) << 3
-    starts = [match.start() for match in _NOT_ZERO.finditer(data)]
-    return [top - (start << 3) + bit for start in starts for bit in _OFFSETS[data[start]]]
+    # Each byte that is not zero has at least one.
+    starts = [match.start() for match in islice(_NOT_ZERO.finditer(data), limit)]
+    return [top - (start << 3) + bit for start in starts for bit in _OFFSETS[data[start]]][:limit]
 
 
 def newest(docs: DocSet, limit: int | None = None) -> Iterator[int]:
     """The documents of a set, the newest first."""
     left = limit
     for block in sorted(docs, reverse=True):
-        offsets = falling_offsets(docs[block])
+        offsets = falling_offsets(docs[block], left)
         base = block << BLOCK_BITS
-        for offset in offsets if left is None else offsets[:left]:
+        for offset in offsets:
             yield base + offset
         if left is not None:
             left -= len(offsets)
@@ -136,7 +138,8 @@ def intersection(left: DocSet, right: DocSet) -> DocSet:
 
 
 def difference(left: DocSet, right: DocSet) -> DocSet:
-    return {block: rest for block, bits in left.items() if (rest := bits & ~right.get(block, 0))}
+    # `bits & ~other` would take longer: Python computes with a negative number in several steps.
+    return {block: rest for block, bits in left.items() if (rest := bits ^ (bits & right.get(block, 0)))}
 
 
 def count_docs(docs: DocSet) -> int:
@@ -187,7 +190,7 @@ class WeighedDocs:
                 rest = upper
             elif upper:
                 found += newest(upper)
-                rest = difference(rest, upper)
+                rest = {block: low for block, bits in rest.items() if (low := bits ^ upper.get(block, 0))}
         found += newest(rest, limit - len(found))
         return found
 
@@ -211,15 +214,19 @@ class DocMasks:
 
     def of(self, docs: Sequence[int]) -> list[int]:
         """The sets of each document."""
-        places = [(doc >> BLOCK_BITS, (doc & _OFFSET) >> 3, _BIT[doc & 7]) for doc in docs]
-        masks = [0] * len(places)
-        blocks = {block for block, _, _ in places}
+        by_block: dict[int, list[tuple[int, int, int]]] = {}
+        for index, doc in enumerate(docs):
+            by_block.setdefault(doc >> BLOCK_BITS, []).append((index, (doc & _OFFSET) >> 3, _BIT[doc & 7]))
+        masks = [0] * len(docs)
         for number, (docs_of_set, flags) in enumerate(zip(self._sets, self._flags, strict=True)):
-            for block in blocks:
-                if block not in flags:
-                    flags[block] = docs_of_set.get(block, 0).to_bytes(_BLOCK_BYTES, "little")
             own = 1 << number
-            for index, (block, byte, bit) in enumerate(places):
-                if flags[block][byte] & bit:
-                    masks[index] |= own
+            for block, places in by_block.items():
+                if block not in docs_of_set:
+                    continue
+                if block not in flags:
+                    flags[block] = docs_of_set[block].to_bytes(_BLOCK_BYTES, "little")
+                data = flags[block]
+                for index, byte, bit in places:
+                    if data[byte] & bit:
+                        masks[index] |= own
         return masks

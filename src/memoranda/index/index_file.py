@@ -154,7 +154,7 @@ class IndexFile:
         try:
             view.begin()
             yield view
-            view.connection.execute("ROLLBACK")
+            view.end()
         except BaseException:
             view.connection.close()
             raise

@@ -6,6 +6,7 @@ messages of the postings and compares them.
 
 from collections.abc import Callable, Collection
 from functools import lru_cache
+from itertools import chain
 from typing import assert_never
 
 from memoranda.index.message_text import SearchableText, searchable_text, title_text
@@ -66,6 +67,7 @@ class PhraseMatcher:
         self._lower = [text.lower() for text in self._words]
         self._is_ascii = all(map(str.isascii, self._words))
         self._tokens: list[list[str]] | None = None
+        self._parts: list[list[str]] | None = None
 
     def matches(self, pattern: Pattern) -> bool:
         match pattern:
@@ -89,22 +91,30 @@ class PhraseMatcher:
         pieces = _known_spellings(tokens) if self._is_ascii or quick else None
         if pieces is not None and not any(_may_contain(text, pieces) for text in self._lower):
             return False
-        return any(_contains_sequence(tokens, text) for text in self._read_tokens())
+        # Usually the words stand in the text as they are, and its camelCase names need not be divided.
+        every = chain.from_iterable(read() for read in (self._read_tokens, self._read_parts))
+        return any(_contains_sequence(tokens, text) for text in every)
 
     def _has(self, token: str) -> bool:
         return (
             self._has_prefix(token)
             if is_single_character(token)
-            else any(token in text for text in self._read_tokens())
+            else any(token in text for text in self._read_tokens() + self._read_parts())
         )
 
     def _has_prefix(self, prefix: str) -> bool:
-        return any(token.startswith(prefix) for text in self._read_tokens() for token in text)
+        return any(token.startswith(prefix) for text in self._read_tokens() + self._read_parts() for token in text)
 
     def _read_tokens(self) -> list[list[str]]:
         if self._tokens is None:
-            self._tokens = [tokens for text in self._words for tokens in (tokenize(text), _camel_case(text)) if tokens]
+            self._tokens = [tokens for text in self._words if (tokens := tokenize(text))]
         return self._tokens
+
+    def _read_parts(self) -> list[list[str]]:
+        """The parts of camelCase names."""
+        if self._parts is None:
+            self._parts = [tokens for text in self._words if (tokens := _camel_case(text))]
+        return self._parts
 
 
 @lru_cache(maxsize=256)

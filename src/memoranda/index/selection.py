@@ -101,16 +101,20 @@ class Selection:
 
     def _promise(self, masks: Sequence[int]) -> float:
         """The weight of the heaviest document, and how much all of them have together."""
-        counts = [0] * len(self._weights)
+        weights = self._weights
+        counts: dict[int, int] = {}
         heaviest = 0.0
         for mask in masks:
             total = 0.0
             for number in self._numbers[mask]:
-                counts[number] += 1
-                total += self._weights[number]
+                counts[number] = counts.get(number, 0) + 1
+                total += weights[number]
             heaviest = max(heaviest, total)
-        together = (weight * count / (count + _SATURATION) for weight, count in zip(self._weights, counts, strict=True))
-        return heaviest + sum(together)
+        together = 0.0
+        for number in sorted(counts):
+            count = counts[number]
+            together += weights[number] * count / (count + _SATURATION)
+        return heaviest + together
 
 
 class _Numbers(dict[int, tuple[int, ...]]):

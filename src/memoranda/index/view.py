@@ -45,23 +45,27 @@ class IndexView:
         self._counts: dict[str, int] = {}
         self._sets: dict[str, DocSet] = {}
         self._allowed: dict[Filters, DocSet] = {}
+        self._rows: dict[int, Posting] = {}
 
     def begin(self) -> None:
-        """Begin a transaction, and forget what may have changed since the last one, or takes too much memory."""
+        """Begin a transaction, and forget what may have changed since the last one."""
         self.connection.execute("BEGIN")
         # It rises with every change by another connection, and this one changes nothing.
         (version,) = self.connection.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             self.reload()
             self._version = version
-            return
+
+    def end(self) -> None:
+        """End the transaction; of what was read, only some sets stay in memory."""
+        self.connection.execute("ROLLBACK")
         if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
             self._sets = {token: docs for token, docs in self._sets.items() if is_filter_token(token)}
             if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
                 self._sets = {}
         if len(self._allowed) > _MAX_KEPT_FILTERS:
             self._allowed = {}
-        self._stored = {}
+        self._stored, self._rows = {}, {}
         self._counts = {token: count for token, count in self._counts.items() if token in self._sets}
 
     def load(self, tokens: Collection[str]) -> None:
@@ -142,16 +146,16 @@ class IndexView:
 
     def rows(self, docs: Iterable[int]) -> dict[int, Posting]:
         """The postings of documents; those of deleted messages are missing."""
-        found: dict[int, Posting] = {}
-        rest = iter(docs)
+        wanted = list(docs)
+        known = self._rows
+        rest = iter([doc for doc in wanted if doc not in known])
         while batch := list(islice(rest, _BATCH_SIZE)):
             rows = self.connection.execute(
                 "SELECT doc, message, session, place, role & 3, length, time FROM docs"
                 f" WHERE doc IN ({', '.join(map(str, batch))})"
             )
-            by_doc = {row[0]: _as_posting(row[1:]) for row in rows}
-            found |= {doc: by_doc[doc] for doc in batch if doc in by_doc}
-        return found
+            known |= {row[0]: _as_posting(row[1:]) for row in rows}
+        return {doc: known[doc] for doc in wanted if doc in known}
 
     def docs_of_sessions(self, numbers: Collection[int]) -> list[int]:
         """The documents of sessions."""
