@@ -209,15 +209,23 @@ def test_an_index_of_another_store_is_not_believed(tmp_path: Path, sessions: Ses
         stranger.close()
 
 
-def test_an_index_of_another_version_is_rebuilt(tmp_path: Path, sessions: SessionStore) -> None:
-    """Its tokens may differ, whether it is older or newer."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE state SET format = '999.1'",
+        "ALTER TABLE state DROP COLUMN next_doc",
+        "ALTER TABLE state ADD COLUMN more INTEGER",
+    ],
+)
+def test_an_index_of_another_version_is_rebuilt(tmp_path: Path, sessions: SessionStore, change: str) -> None:
+    """Its tokens and its tables may differ, whether it is older or newer."""
     made = _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     index.close()
     old = index.files[0]
     connection = sqlite3.connect(old)
-    connection.execute("UPDATE state SET format = '999.1'")
+    connection.execute(change)
     connection.commit()
     connection.close()
     assert ids(index, "weasel") == made[::-1]

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -232,6 +232,8 @@ def _open(file: Path) -> IndexFile:
         return IndexFile(file, "ro&immutable=1")
 
 
+_STATE_COLUMNS = len(fields(IndexState))
+
 # Every search reads the state, which seldom changes.
 _parse_position = lru_cache(maxsize=16)(Position.parse)
 
@@ -241,6 +243,8 @@ def read_state(connection: sqlite3.Connection) -> IndexState:
     if row is None:
         raise sqlite3.DatabaseError("the index has lost its state")
     store, version, message, change, *rest = row
+    if len(row) != _STATE_COLUMNS:
+        raise sqlite3.DatabaseError("another version wrote the index")
     try:
         # Positions are stored as text; SQLite turns one that is a plain number into an integer.
         return IndexState(store, version, _parse_position(message), _parse_position(change), *rest)
