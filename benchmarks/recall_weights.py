@@ -24,7 +24,6 @@ _ENGLISH = ("locomo", "lme_pool", "beam100k", "engineering", "instructions")
 _VALUES: tuple[tuple[Any, str, tuple[float, ...]], ...] = (
     (ranking, "RELATED", (0.001, 0.2, 0.4, 0.6)),
     (term_fetcher, "STANDING", (0.001, 0.2, 0.3)),
-    (ranking, "OWN_LENGTH", (ranking.LENGTH, 0.8)),
 )
 
 

@@ -25,9 +25,7 @@ Sort = Literal["newest", "oldest"]
 
 SATURATION = 1.2
 LENGTH = 0.6
-# What people say about themselves is short, so length counts more; answers of an assistant are long, and so may be a
-# message that is wanted by itself, so it counts less.
-OWN_LENGTH = 0.8
+# Answers of an assistant are long, and so may be a message that is wanted by itself, so their length counts less.
 ANSWER_LENGTH = 0.4
 NEIGHBOUR = 0.4
 FURTHER_NEIGHBOUR = 0.1
@@ -384,7 +382,7 @@ class _LengthWeights(dict[tuple[int, int], float]):
         super().__init__()
         self._average = max(1.0, size.tokens / max(1, size.messages))
         may_be_long = perspective is Perspective.ASSISTANT or (single and perspective is not Perspective.USER)
-        self._length = ANSWER_LENGTH if may_be_long else OWN_LENGTH if perspective is Perspective.USER else LENGTH
+        self._length = ANSWER_LENGTH if may_be_long else LENGTH
         self._roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
         if perspective is Perspective.USER or (perspective is Perspective.SUMMARY and not single):
             self._roles[ASSISTANT] = OTHER_ROLE

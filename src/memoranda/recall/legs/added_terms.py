@@ -15,7 +15,7 @@ from memoranda.recall.standing_instructions import MARKERS, concerns_work, is_st
 from memoranda.sessions.feed import FeedMessage
 
 # The weight of a standing instruction, as a share of the weight of all typed terms.
-STANDING = 0.2
+STANDING = 0.3
 # Of how many messages with the marker words and the most of the terms the text is read, and how many of those may rank
 # higher: more would crowd out everything else.
 _MAX_READ = 20
