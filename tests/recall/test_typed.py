@@ -1,13 +1,15 @@
 """What people and models really type: every input finds what a person expects, and none is an error."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.recall.guidance import NOT_FOUND
-from memoranda.recall.search import NOTHING_TYPED
+from memoranda.recall.search import NOT_ALL, NOTHING_TYPED
 from tests.examples import examples
 from tests.recall.library import Library
 
@@ -196,3 +198,18 @@ def test_no_text_is_an_error(library: Library, text: str) -> None:
     answer = library.find(text, limit=3)
     assert len(answer.hits) <= 3
     assert len({hit.conversation_id for hit in answer.hits}) == len(answer.hits)
+
+
+def test_an_excluded_phrase_stays_excluded_however_often_it_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are more messages than are compared, those with its words are dropped, and the answer says so."""
+    monkeypatch.setattr("memoranda.index.reader._MAX_COMPARED", 3)
+    with closing(Library(tmp_path)) as library:
+        library.add("other", "A zebra walks near the lake, which is big.")
+        for number in range(8):
+            library.add(f"lake{number}", "The zebra walks near the big lake alone.")
+        library.add("barn", "The zebra sleeps in the barn.")
+        found = library.find('zebra alone -"big lake"')
+    assert [hit.session_id for hit in found.hits] == ["barn"]
+    assert found.note == NOT_ALL

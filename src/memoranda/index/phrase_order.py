@@ -4,7 +4,7 @@ The index has no positions: they would take more room than everything else. For 
 messages of the postings and compares them.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import assert_never
@@ -15,6 +15,7 @@ from memoranda.index.tokenizer import index_tokens, is_single_character, is_unsp
 from memoranda.sessions.feed import FeedMessage
 
 _LOOK_AHEAD = 400
+_MAX_PLACES = 8
 _IN_WORDS = "abcdefghijklmnopqrstuvwxyz0123456789'+#"
 _BETWEEN_WORDS = "".join(chr(code) for code in range(128) if not chr(code).isalnum())
 
@@ -64,7 +65,6 @@ class PhraseMatcher:
 
     def __init__(self, words: SearchableText) -> None:
         self._words = [text for text in (words.text, words.tool_text) if text]
-        self._lower = [text.lower() for text in self._words]
         self._is_ascii = all(map(str.isascii, self._words))
         self._tokens: list[list[str]] | None = None
         self._parts: list[list[str]] | None = None
@@ -76,7 +76,11 @@ class PhraseMatcher:
             case Prefix(token):
                 return self._has_prefix(token)
             case Phrase(tokens):
-                return all(map(self.contains, _sequences(pattern))) and all(map(self._has, tokens))
+                sequences = _sequences(pattern)
+                in_sequences = frozenset(chain.from_iterable(sequences))
+                return all(map(self.contains, sequences)) and all(
+                    self._has(token) for token in tokens if token not in in_sequences
+                )
             case And(parts):
                 return all(map(self.matches, parts))
             case Or(parts):
@@ -89,8 +93,14 @@ class PhraseMatcher:
     def contains(self, tokens: tuple[str, ...], *, quick: bool = False) -> bool:
         """Whether the tokens stand one right after the other; `quick` may overlook ASCII tokens with accents."""
         pieces = _known_spellings(tokens) if self._is_ascii or quick else None
-        if pieces is not None and not any(_may_contain(text, pieces) for text in self._lower):
-            return False
+        if pieces is not None:
+            places = [(text, at) for text in self._words for at in _places(text.lower(), pieces)]
+            if not places:
+                return False
+            if self._is_ascii and len(places) <= _MAX_PLACES:
+                # A long text need not be divided into words.
+                near = [read(_around(*place)) for place in places for read in (tokenize, _camel_case)]
+                return any(_contains_sequence(tokens, words) for words in near)
         # Usually the words stand in the text as they are, and its camelCase names need not be divided.
         every = chain.from_iterable(read() for read in (self._read_tokens, self._read_parts))
         return any(_contains_sequence(tokens, text) for text in every)
@@ -126,16 +136,22 @@ def _known_spellings(tokens: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | N
     return None if any("_" in piece for pieces in found for piece in pieces) else found
 
 
-def _may_contain(text: str, words: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether words with these beginnings may stand one after the other in a text; False is certain."""
+def _places(text: str, words: tuple[tuple[str, ...], ...]) -> Iterator[int]:
+    """Where words with these beginnings may stand one after the other in a text: nowhere else can they."""
     first, *others = words
     for piece in first:
         at = text.find(piece)
         while at >= 0:
             if _may_continue(text[at + len(piece) : at + _LOOK_AHEAD], others):
-                return True
+                yield at
             at = text.find(piece, at + 1)
-    return False
+
+
+def _around(text: str, at: int) -> str:
+    """The whole words around a place in a text."""
+    start = max(text.rfind(blank, max(0, at - _LOOK_AHEAD), at) for blank in " \n") + 1
+    end = text.find(" ", at + _LOOK_AHEAD)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def _may_continue(rest: str, words: list[tuple[str, ...]]) -> bool:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from memoranda.db.position import START, Position
-from memoranda.index.doc_sets import DocMasks, count_docs, difference, from_docs, intersection, newest
+from memoranda.index.doc_sets import DocMasks, DocSet, count_docs, difference, from_docs, intersection, newest, union
 from memoranda.index.index_file import IndexState, read_state
 from memoranda.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
 from memoranda.index.postings import (
@@ -34,7 +34,7 @@ _BATCH_SIZE = 500
 # Phrases are compared with the text: of so many messages at once, and of so many in all.
 _COMPARED_AT_ONCE = 100
 _MAX_COMPARED = 3_000
-_MAX_PHRASES = 300
+_MAX_PHRASES = 800
 _MAX_AT_ONCE = 5_000
 
 
@@ -256,10 +256,7 @@ class IndexReader:
         ]
         allowed = view.allowed(filters)
         if excluded is not None:
-            dropped = view.match(excluded)
-            if has_phrase(excluded):
-                dropped = from_docs(self._matching(view, excluded, filters, _MAX_PHRASES))
-            allowed = difference(allowed, dropped)
+            allowed = difference(allowed, self._dropped(view, excluded, intersection(allowed, union(sets))))
         weights = [weight for _, weight in weighted]
         return Selection(view, sets, weights, allowed, wanted, lambda row: self._counts_in(view, row, filters))
 
@@ -271,6 +268,18 @@ class IndexReader:
             # The index file also has the title.
             return row[3] != TITLE or row[1] >= FIRST_NUMBER or row[1] in self._stale
         return row[1] not in self._stale
+
+    def _dropped(self, view: IndexView, excluded: Pattern, docs: DocSet) -> DocSet:
+        """What an exclusion drops of these documents: of too many to compare, all that have the words of its phrase."""
+        dropped = intersection(view.match(excluded), docs)
+        if not has_phrase(excluded):
+            return dropped
+        compared = list(newest(dropped, _MAX_COMPARED))
+        rest = difference(dropped, from_docs(compared))
+        self.compared_all = self.compared_all and not rest
+        rows = view.rows(compared)
+        in_order = set(keep_in_order(list(rows.values()), excluded, self._feed.messages_by_id, self.sessions))
+        return union([rest, from_docs(doc for doc, row in rows.items() if row in in_order)])
 
     def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> dict[int, Posting]:
         """The documents of one view that match, newest first."""
