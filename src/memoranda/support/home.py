@@ -32,7 +32,7 @@ _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
 _HOME_ENTRY = re.compile(
     r"config\.yaml|\.env|\.lock|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history|logs|usage\."
-    r"|prices\.yaml|imports|migration|backups|host-|reviews\.|SOUL\.md|skills|memories|profiles"
+    r"|prices\.yaml|expansions\.json|imports|migration|backups|host-|reviews\.|SOUL\.md|skills|memories|profiles"
 )
 _NO_ENTRIES = re.compile(r"\.|lost\+found")
 _MAX_FOREIGN_SHOWN = 3
