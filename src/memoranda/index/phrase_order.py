@@ -6,7 +6,7 @@ messages of the postings and compares them.
 
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import assert_never
 
 from memoranda.index.message_text import SearchableText, searchable_text, title_text
@@ -94,11 +94,11 @@ class PhraseMatcher:
         """Whether the tokens stand one right after the other; `quick` may overlook ASCII tokens with accents."""
         pieces = _known_spellings(tokens) if self._is_ascii or quick else None
         if pieces is not None:
-            places = [(text, at) for text in self._words for at in _places(text.lower(), pieces)]
+            places = [(text, at) for text in self._words for at in islice(_places(text.lower(), pieces), _MAX_PLACES)]
             if not places:
                 return False
-            if self._is_ascii and len(places) <= _MAX_PLACES:
-                # A long text need not be divided into words.
+            if self._is_ascii and not quick and len(places) < _MAX_PLACES:
+                # A long text need not be divided into words. (Who asks quickly asks again, and the words are kept.)
                 near = [read(_around(*place)) for place in places for read in (tokenize, _camel_case)]
                 return any(_contains_sequence(tokens, words) for words in near)
         # Usually the words stand in the text as they are, and its camelCase names need not be divided.
