@@ -25,6 +25,7 @@ from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scheduled_prune import ScheduledPrune
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
+from memoranda.sessions.stored_checksums import StoredChecksums
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.todos import Todos
 from memoranda.sessions.transfer import Transfer
@@ -179,6 +180,8 @@ class SessionDB(SearchableStore):
     lost_repetitions = _Delegate("maintenance", Maintenance.lost_repetitions)
     give_up_lost_repetitions = _Delegate("maintenance", Maintenance.give_up_lost_repetitions)
     take_rows = _Delegate("maintenance", Maintenance.take_rows)
+    damaged_messages = _Delegate("checksums", StoredChecksums.damaged_messages)
+    fill_checksums = _Delegate("checksums", StoredChecksums.fill_checksums)
     store_id = _Delegate("feed", Feed.store_id)
     head = _Delegate("feed", Feed.head)
     mark = _Delegate("feed", Feed.mark)

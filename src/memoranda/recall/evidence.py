@@ -44,7 +44,8 @@ _ROLES = frozenset({"user", "assistant", "tool", "system"})
 # a comma, and what says that it is cut.
 _MAX_ESCAPE_CHARS = 6
 _CONTENT_FIELDS_CHARS = 60
-# The most that id, role and time take, without the digits of the id.
+# The fields of a message without tools: id, role, time; and the most that they take, without the digits of the id.
+_PLAIN_FIELDS = 3
 _PLAIN_FIELDS_CHARS = 76
 # What a message among others gets at least: its fields and some words.
 _MIN_MESSAGE_CHARS = 150
@@ -76,6 +77,8 @@ def fit_message(
         shown["tool_name"] = message.tool_name[:_MAX_NAME_CHARS]
     if anchor:
         shown["anchor"] = True
+    if message.damaged:
+        shown["damaged"] = True
     if start:
         shown["from_char"] = start
     if message.tool_calls:
@@ -83,7 +86,7 @@ def fit_message(
         if json_size(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
     # Measuring the JSON of every message would take a twentieth of a search.
-    is_plain = message.role in _ROLES and not message.tool_name and not message.tool_calls and not anchor and not start
+    is_plain = message.role in _ROLES and len(shown) == _PLAIN_FIELDS
     fields_size = _PLAIN_FIELDS_CHARS + len(str(message.id)) if is_plain else json_size(shown)
     other_fields = fields_size + _CONTENT_FIELDS_CHARS
     max_chars = min(max_chars, len(text) - start) if start < len(text) else 0

@@ -6,11 +6,22 @@ Reading around a message, after a message, or at both ends costs as much as it r
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
+from memoranda.sessions.checksums import CHECKSUM, COVERED, matches_checksum
 from memoranda.sessions.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
+from memoranda.sessions.message_rows import DAMAGED
 from memoranda.sessions.store_part import StorePart
+
+_FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
+# What the checksum of a message covers besides the columns of the feed, and the checksum.
+_OTHERS = [*(name for name in COVERED if name not in _FEED_COLUMNS), CHECKSUM]
+_OTHER_COLUMNS = ", ".join(f"m.{name}" for name in _OTHERS)
+_select_covered = itemgetter(*([*_FEED_COLUMNS, *_OTHERS].index(name) for name in COVERED))
+_EXTRA = len(_FEED_COLUMNS) + _OTHERS.index("extra")
 
 
 class Conversation(NamedTuple):
@@ -160,12 +171,13 @@ class Conversations(StorePart):
         size: int,
     ) -> list[FeedMessage]:
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
-        rows = connection.execute(
-            f"SELECT {COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}"
+        rows = readable_rows(
+            connection,
+            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}"
             f" ORDER BY m.id {order} LIMIT ?",
             (*sessions, *values, size),
         )
-        return [feed_message(row) for row in rows]
+        return [_checked_message(row) for row in rows]
 
     def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
@@ -185,3 +197,14 @@ class Conversations(StorePart):
             # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
             text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
         return text, list(values)
+
+
+def _checked_message(row: Sequence[Any]) -> FeedMessage:
+    """Decode a row of the feed's columns and _OTHERS, and mark the message if it does not match its checksum."""
+    message = feed_message(row[: len(_FEED_COLUMNS)])
+    extra = row[_EXTRA]
+    if matches_checksum(message.session_id, message.id, _select_covered(row), row[-1]) and (
+        extra is None or DAMAGED not in extra
+    ):
+        return message
+    return message._replace(damaged=True)

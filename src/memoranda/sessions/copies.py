@@ -6,11 +6,14 @@ Hermes read it. Any other copy repeats the original in another form, such as a s
 """
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
+from memoranda.sessions.checksums import CHECKSUM, COVERED, find_damaged, mark_damaged, matches_checksum, resealed
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.message_rows import READ, WRITTEN
+from memoranda.sessions.message_rows import DAMAGED, READ, WRITTEN, Message, decode
 
 SAME = "same"
 LOST = "[This message was lost in a damaged store.]"
@@ -41,6 +44,24 @@ def _field(name: str) -> str:
     return f"COALESCE(m.{name}, original.{name})" if name in _COPIED else f"m.{name}"
 
 
+# A copy takes these columns from its original, and its checksum covers them as they are stored.
+_STORED = ("content_format", "token_count", "extra")
+CHECKED_COLUMNS = f"{read_columns()}, {', '.join(f'm.{name}' for name in _STORED)}"
+"""The columns for `decode_checked`, of rows `m` joined by JOIN_ORIGINAL."""
+_select_covered = itemgetter(
+    *[len(READ) + _STORED.index(name) if name in _STORED else READ.index(name) for name in COVERED]
+)
+_CHECKSUM = READ.index(CHECKSUM)
+
+
+def decode_checked(row: Sequence[Any]) -> Message:
+    """Decode a row with the columns in CHECKED_COLUMNS; a message that does not match its checksum is marked."""
+    message = decode(row[: len(READ)])
+    if not matches_checksum(message["session_id"], message["id"], _select_covered(row), row[_CHECKSUM]):
+        message[DAMAGED] = True
+    return message
+
+
 def as_copy(connection: Connection, session_id: str, row: Sequence[Any]) -> list[Any]:
     """Turn a row with `copy_of` into a copy, with the text that it shares with the original.
 
@@ -58,13 +79,21 @@ def as_copy(connection: Connection, session_id: str, row: Sequence[Any]) -> list
         copy[_INDEX["content_format"]] = None
         if copy[_INDEX["content"]] is None and copy[_INDEX["tool_calls"]] is None:
             copy[_INDEX["content"]] = LOST
+    if original is not None and copy[_INDEX["content_format"]] == SAME and find_damaged(connection, [original]):
+        # The text of the copy has a checksum of its own, which would hide the damage.
+        (extra,) = _read_row(connection, ("extra",), original)
+        copy[_INDEX["extra"]] = mark_damaged(extra)
     return copy
 
 
 def _fill(connection: Connection, copy: list[Any], original: int) -> None:
-    values = connection.execute(f"SELECT {', '.join(SHARED)} FROM messages WHERE id = ?", (original,)).fetchone()
-    for name, value in zip(SHARED, values, strict=True):
+    for name, value in zip(SHARED, _read_row(connection, SHARED, original), strict=True):
         copy[_INDEX[name]] = value
+
+
+def _read_row(connection: Connection, names: Sequence[str], message_id: int) -> Sequence[Any]:
+    (row,) = readable_rows(connection, f"SELECT {', '.join(names)} FROM messages WHERE id = ?", (message_id,))
+    return row  # type: ignore[no-any-return]
 
 
 def original_of(connection: Connection, message_id: int) -> int | None:
@@ -75,12 +104,16 @@ def original_of(connection: Connection, message_id: int) -> int | None:
 
 def _has_same_content(connection: Connection, session_id: str, message_id: int, row: Sequence[Any]) -> bool:
     """Whether a row has the content of a message of the same user; another user's message never counts."""
-    found = connection.execute(
-        f"SELECT {', '.join(f'm.{name}' for name in _CONTENT)} FROM messages m"
-        " JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
-        " WHERE m.id = ? AND m.copy_of IS NULL AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, '')",
-        (session_id, message_id),
-    ).fetchone()
+    found = next(
+        readable_rows(
+            connection,
+            f"SELECT {', '.join(f'm.{name}' for name in _CONTENT)} FROM messages m"
+            " JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
+            " WHERE m.id = ? AND m.copy_of IS NULL AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, '')",
+            (session_id, message_id),
+        ),
+        None,
+    )
     return found is not None and all(row[_INDEX[name]] == value for name, value in zip(_CONTENT, found, strict=True))
 
 
@@ -114,7 +147,8 @@ def _promote(connection: Connection, elsewhere: str, values: tuple[str, int, str
         if promoted == number:
             _make_original(connection, number)
         else:
-            connection.execute("UPDATE messages SET copy_of = ? WHERE id = ?", (promoted, number))
+            with resealed(connection, [number]):
+                connection.execute("UPDATE messages SET copy_of = ? WHERE id = ?", (promoted, number))
         changed[owner] = min(number, changed.get(owner, number))
     for owner, first in changed.items():
         note_change(connection, owner, first)
@@ -123,13 +157,14 @@ def _promote(connection: Connection, elsewhere: str, values: tuple[str, int, str
 
 def _make_original(connection: Connection, message_id: int) -> None:
     names = ("content_format", *_COPIED)
-    values = connection.execute(
-        f"SELECT {read_columns(names)} FROM messages m {JOIN_ORIGINAL} WHERE m.id = ?", (message_id,)
-    ).fetchone()
-    connection.execute(
-        f"UPDATE messages SET {', '.join(f'{name} = ?' for name in names)}, copy_of = NULL WHERE id = ?",
-        (*values, message_id),
+    (values,) = readable_rows(
+        connection, f"SELECT {read_columns(names)} FROM messages m {JOIN_ORIGINAL} WHERE m.id = ?", (message_id,)
     )
+    with resealed(connection, [message_id]):
+        connection.execute(
+            f"UPDATE messages SET {', '.join(f'{name} = ?' for name in names)}, copy_of = NULL WHERE id = ?",
+            (*values, message_id),
+        )
 
 
 def find_lost_copies(connection: Connection) -> list[int]:
@@ -145,11 +180,13 @@ def mark_lost_copies(connection: Connection) -> list[str]:
     """Make copies without an original originals; one without content says that it is lost. Return their sessions."""
     changed = []
     for number in find_lost_copies(connection):
-        (owner,) = connection.execute(
-            "UPDATE messages SET content = CASE WHEN content IS NULL AND tool_calls IS NULL THEN ? ELSE content END,"
-            " content_format = NULL, copy_of = NULL WHERE id = ? RETURNING session_id",
-            (LOST, number),
-        ).fetchone()
+        with resealed(connection, [number]):
+            (owner,) = connection.execute(
+                "UPDATE messages SET content ="
+                "  CASE WHEN content IS NULL AND tool_calls IS NULL THEN ? ELSE content END,"
+                " content_format = NULL, copy_of = NULL WHERE id = ? RETURNING session_id",
+                (LOST, number),
+            ).fetchone()
         note_change(connection, owner, number)
         changed.append(owner)
     return list(dict.fromkeys(changed))

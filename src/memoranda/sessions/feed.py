@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.position import START, Position
 from memoranda.sessions.message_rows import decode_content, decode_json
 from memoranda.sessions.store_part import StorePart
@@ -35,6 +36,8 @@ class FeedMessage(NamedTuple):
     tool_calls: Any
     timestamp: float
     is_summary: bool = False
+    damaged: bool = False
+    """It does not match its checksum; only set where a person or a model reads it, not for an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,8 @@ class Feed(StorePart):
         found: list[FeedMessage] = []
         room = MAX_CHARACTERS
         with self._engine.reading() as connection:
-            rows = connection.execute(
+            rows = readable_rows(
+                connection,
                 f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m"
                 f" WHERE {SEARCHABLE} AND {condition}"
                 f" ORDER BY {self._dialect.position_order('m.id')} LIMIT ?",
@@ -204,7 +208,9 @@ class Feed(StorePart):
         if not self._scope.all:
             self._require_everyone()
         with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
+            rows = readable_rows(
+                connection, f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values
+            )
             return [feed_message(row) for row in rows]
 
     def _last(self, connection: Connection, table: str, column: str) -> Position:

@@ -11,6 +11,7 @@ from typing import Any
 from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.checksums import resealed
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_json, dump_json, recount, require_storable
 from memoranda.sessions.messages import Messages
@@ -179,12 +180,13 @@ def _set_state(connection: Connection, session_id: str, message_id: int, state: 
     ).rowcount
     if state.original is not None:
         # Only a message of the same user is an original.
-        changed += connection.execute(
-            "UPDATE messages SET copy_of = (SELECT COALESCE(m.copy_of, m.id) FROM messages m"
-            "  JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
-            "  WHERE m.session_id = ? AND m.external_id = ? AND m.id < messages.id"
-            "   AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, ''))"
-            " WHERE id = ? AND copy_of IS NULL",
-            (session_id, *state.original, message_id),
-        ).rowcount
+        with resealed(connection, [message_id]):
+            changed += connection.execute(
+                "UPDATE messages SET copy_of = (SELECT COALESCE(m.copy_of, m.id) FROM messages m"
+                "  JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
+                "  WHERE m.session_id = ? AND m.external_id = ? AND m.id < messages.id"
+                "   AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, ''))"
+                " WHERE id = ? AND copy_of IS NULL",
+                (session_id, *state.original, message_id),
+            ).rowcount
     return bool(changed)

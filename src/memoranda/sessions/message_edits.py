@@ -7,6 +7,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.checksums import seal
 from memoranda.sessions.copies import SAME, promote_copies, promote_copies_in_branches
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import REDACTED, delete_messages, dump_json, recount
@@ -144,6 +145,7 @@ class MessageEdits(StorePart):
                 f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
                 (clean, _REDACTED_EXTRA, message_id, original, original, conversation, bool(is_reference), original),
             ).fetchall()  # fmt: skip
+            seal(connection, [number for number, _ in changed])
             for number, owner in changed:
                 _recount_and_notify(connection, owner, number)
             count_redactions(connection, redacted)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.errors import SessionError
 from memoranda.sessions.schema import MESSAGES, hour_of
 
@@ -36,6 +37,8 @@ TURN, DONE = "memoranda_turn", "memoranda_done"
 TURN_FIELDS = frozenset({TURN, DONE})
 # An extra field of a message whose text was redacted.
 REDACTED = "redacted"
+# A field of a message that does not match its checksum; an extra field of one whose damage is known.
+DAMAGED = "memoranda_damaged"
 # Names of the same field in other programs.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
@@ -101,14 +104,19 @@ def _add_renamed(fields: Message, row: list[Any], extra: Message) -> list[int]:
 
 
 def decode(row: Sequence[Any]) -> Message:
-    """Decode a row with the columns in READ, and merge its extra fields in."""
+    """Decode a row with the columns in READ, and merge its extra fields in; the checksum is not a field."""
     message: Message = dict(zip(READ, row, strict=True))
+    del message["checksum"]
     message["content"] = decode_content(message["content"], message.pop("content_format"))
     for name in _JSONS:
         if message[name] is not None:
             message[name] = decode_json(message[name])
     extra = message.pop("extra")
-    return message if extra is None else message | decode_json(extra)
+    if extra is None:
+        return message
+    fields = decode_json(extra)
+    # Damaged JSON is returned as text.
+    return message | (fields if isinstance(fields, dict) else {"extra": extra})
 
 
 def as_chat(message: Message) -> Message:
@@ -123,6 +131,7 @@ def as_chat(message: Message) -> Message:
 _BOOKKEEPING = (
     _RESERVED
     | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp", SHADOWED, REDACTED}
+    | {DAMAGED}
     | TURN_FIELDS
 )
 
@@ -180,7 +189,7 @@ def decode_content(stored: str | None, content_format: str | None) -> Any:
             return decode_json(stored.removeprefix(_HERMES_JSON))
         return stored
     value = decode_json(stored)
-    return "".join(value) if content_format == "pieces" else value
+    return "".join(map(str, value)) if content_format == "pieces" else value
 
 
 def dump_json(value: Any) -> str:
@@ -264,7 +273,8 @@ def _encode_flag(name: str, value: Any, extra: Message) -> int | None:
 def seconds(value: Any) -> float:
     """A caller's time as seconds since 1970."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MAX_NUMBER < value < _MAX_NUMBER:
-        return float(value)
+        # Without the sign of a zero, which SQLite does not store.
+        return float(value) + 0.0
     if isinstance(value, datetime):
         return value.timestamp()
     raise SessionError(f"{str(value)[:60]} is not a time: use seconds since 1970 or a datetime.")
@@ -317,8 +327,10 @@ def recount(connection: Connection, session_id: str) -> None:
     if found is None:
         return
     count, said, latest = found
-    rows = connection.execute(
-        f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {COUNTED}", (session_id,)
+    rows = readable_rows(
+        connection,
+        f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {COUNTED}",
+        (session_id,),
     )
     calls = sum(count_tool_calls(stored) for (stored,) in rows)
     connection.execute(

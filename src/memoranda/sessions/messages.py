@@ -7,20 +7,21 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Dialect, Engine
 from memoranda.db.position import START, Position
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions import alternation
-from memoranda.sessions.copies import JOIN_ORIGINAL, SAME, as_copy, read_columns
-from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, count_tool_calls, decode, encode, recount
+from memoranda.sessions.checksums import CHECKSUM, checksum_of_row, checksum_of_values, resealed
+from memoranda.sessions.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, as_copy, decode_checked
+from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, count_tool_calls, encode, recount
 from memoranda.sessions.schema import hour_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
 
 # The ids of deleted messages are never used again.
 _LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
-_COLUMNS = read_columns()
 _ROLE = WRITTEN.index("role")
 _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
@@ -123,14 +124,15 @@ class Messages(StorePart):
         """The next messages of a session: some dozens, or fewer if they are long."""
         page, room = [], _PART_CHARACTERS
         with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+            rows = readable_rows(
+                connection,
+                f"SELECT {CHECKED_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
                 f" WHERE {self._in_scope} AND m.session_id = ? AND m.id > ? AND (m.active = 1 OR m.compacted = 1)"
                 " ORDER BY m.id LIMIT ?",
                 (*self._scope.values, session_id, after_id, _PART_MESSAGES),
             )
             for row in rows:
-                page.append(decode(row))
+                page.append(decode_checked(row))
                 room -= sum([len(value) for value in row if type(value) is str])
                 if room <= 0:
                     break
@@ -280,8 +282,8 @@ class Messages(StorePart):
             return self._dialect.add_rows(
                 connection,
                 "messages",
-                ("session_id", *names),
-                [(session_id, *select(row)) for row in rows],
+                ("session_id", *names, CHECKSUM),
+                [(session_id, *select(row), checksum_of_row((session_id, *row))) for row in rows],
                 _LAST_DELETED,
             )
         except self._dialect.row_refused as error:
@@ -304,12 +306,10 @@ class Messages(StorePart):
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
         filled = tuple([value is not None for value in row])
+        values = [session_id, *[value for value in row if value is not None]]
+        values.append(checksum_of_values(filled, values))
         try:
-            message_id = self._dialect.add_row(
-                connection,
-                _insert_statement(self._dialect, filled),
-                [session_id, *[value for value in row if value is not None]],
-            )
+            message_id = self._dialect.add_row(connection, _insert_statement(self._dialect, filled), values)
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
         if message_id is not None:
@@ -322,17 +322,19 @@ class Messages(StorePart):
         if not was_edited:
             return int(existing), False
         # The message was rewound and now arrives with other text, because it was edited: the new one gets the id.
-        connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (existing,))
+        with resealed(connection, [existing]):
+            connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (existing,))
         return self.insert(connection, session_id, row)
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
         with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+            rows = readable_rows(
+                connection,
+                f"SELECT {CHECKED_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
                 f" WHERE {self._in_scope} AND {condition}",
                 (*self._scope.values, *values),
             )
-            return [decode(row) for row in rows]
+            return [decode_checked(row) for row in rows]
 
     def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
         """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
@@ -383,7 +385,7 @@ def _counting_statements(in_scope: str) -> tuple[str, str]:
 @cache
 def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
     """The INSERT for a row with only these columns, because binding a null costs as much as binding a value."""
-    names = ["session_id", *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
+    names = ["session_id", *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled), CHECKSUM]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"
         f" VALUES ({dialect.next_id('messages', _LAST_DELETED)}, {', '.join('?' * len(names))})"

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.checksums import find_damaged, mark_damaged
 from memoranda.sessions.copies import SAME
 from memoranda.sessions.lifecycle import Sessions, insert_session
 from memoranda.sessions.message_rows import (
@@ -306,12 +308,15 @@ def drop_compression_state(connection: Connection, session_id: str) -> None:
 def _copy_row(connection: Connection, message_id: int) -> list[Any]:
     """The row that copies an active message; a shortened copy and a summary keep their own text."""
     names = [name for name in WRITTEN if name != "external_id"]
-    values = connection.execute(f"SELECT {', '.join(names)} FROM messages WHERE id = ?", (message_id,)).fetchone()
+    (values,) = readable_rows(connection, f"SELECT {', '.join(names)} FROM messages WHERE id = ?", (message_id,))
     found = dict(zip(names, values, strict=True))
     if found["copy_of"] is None and not found["is_summary"]:
         found = {"role": found["role"], "timestamp": found["timestamp"], "content_format": SAME, "copy_of": message_id}
-    elif found["is_summary"]:
+        return [found.get(name) for name in WRITTEN]
+    if found["is_summary"]:
         found["copy_of"] = None
+    if find_damaged(connection, [message_id]):
+        found["extra"] = mark_damaged(found["extra"])
     return [found.get(name) for name in WRITTEN]
 
 

@@ -7,7 +7,10 @@ from memoranda.db.connection import Connection
 from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, Table
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 9
+VERSION = 10
+
+MISSING_CHECKSUMS = "missing_checksums"
+"""The key of a range of ids, `after last`, in which messages of an earlier version have no checksum yet."""
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -121,6 +124,12 @@ MESSAGES = Table(
             "null: text; json: JSON; pieces: a JSON list of text pieces; same: as in copy_of.",
         ),
         Column("extra", "text", "", "Fields without a column, as JSON."),
+        Column(
+            "checksum",
+            "integer",
+            "",
+            "CRC-32 of what was said, by whom and when, by which damage is noticed; null until it is filled.",
+        ),
     ),
 )
 
@@ -199,6 +208,19 @@ def _count_messages(connection: Connection) -> None:
     connection.execute(_ROW_TRIGGERS[1].create())
 
 
+def _note_missing_checksums(connection: Connection) -> None:
+    """Note up to which message the checksums of an earlier version's messages are missing; `fill_checksums` adds them.
+
+    Adding them here would read and write the whole file before it can be used.
+    """
+    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    if highest is not None:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+            (MISSING_CHECKSUMS, f"0 {highest}"),
+        )
+
+
 def _name_store(connection: Connection) -> None:
     connection.execute(
         "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
@@ -208,6 +230,11 @@ def _name_store(connection: Connection) -> None:
 
 _SEARCHED_COLUMNS = ("role", "content", "content_format", "tool_name", "tool_calls")
 _CAN_BE_FOUND = "({0}.active = 1 OR {0}.compacted = 1) AND {0}.copy_of IS NULL AND {0}.is_summary IS NULL"
+_COVERED_COLUMNS = tuple(
+    column.name
+    for column in MESSAGES.columns
+    if column.name not in ("id", "active", "compacted", "rewound", "checksum")
+)
 _FOLLOWED_COLUMNS = ("title", "source", "user_id", "archived", "project", "conversation_id", "started_at")
 
 
@@ -282,6 +309,14 @@ _ROW_TRIGGERS = (
             f" WHERE id = NEW.id AND last_active < {_LATEST}",
         ),
     ),
+    # The store sets the checksum with what it covers; another program does not know it.
+    RowTrigger(
+        "drop_checksum_of_updated_message",
+        f"UPDATE OF {', '.join(_COVERED_COLUMNS)}",
+        "messages",
+        f"NEW.checksum IS NOT NULL AND NEW.checksum IS OLD.checksum AND ({_any_differs(_COVERED_COLUMNS)})",
+        ("UPDATE messages SET checksum = NULL WHERE id = NEW.id",),
+    ),
 )
 
 SCHEMA = Schema(
@@ -294,6 +329,7 @@ SCHEMA = Schema(
         Migration("content-of-copies", _fill_copies),
         Migration("sessions-of-other-programs", _complete_sessions),
         Migration("messages-in-the-context", _count_messages),
+        Migration("messages-without-checksum", _note_missing_checksums),
     ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",

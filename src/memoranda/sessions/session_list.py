@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Condition
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
@@ -213,7 +214,8 @@ class SessionList(StorePart):
 
 def preview(connection: Connection, session_id: str) -> str:
     """The start of the first message of the user."""
-    rows = connection.execute(
+    rows = readable_rows(
+        connection,
         f"SELECT {read_columns(('content', 'content_format'))} FROM messages m {JOIN_ORIGINAL}"
         " WHERE m.session_id = ? AND m.role = 'user' AND m.is_summary IS NULL AND (m.active = 1 OR m.compacted = 1)"
         " AND (m.content IS NOT NULL OR m.copy_of IS NOT NULL) ORDER BY m.id LIMIT 5",

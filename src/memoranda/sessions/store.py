@@ -20,6 +20,7 @@ from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scheduled_prune import ScheduledPrune
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
+from memoranda.sessions.stored_checksums import StoredChecksums
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.todos import Todos
 from memoranda.sessions.transfer import Transfer
@@ -62,6 +63,10 @@ class SessionStore:
     @lazy_attribute
     def edits(self) -> MessageEdits:
         return MessageEdits(*self._common, self.messages)
+
+    @lazy_attribute
+    def checksums(self) -> StoredChecksums:
+        return StoredChecksums(*self._common)
 
     @lazy_attribute
     def imported_rows(self) -> ImportedRows:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Engine
 from memoranda.db.schema import Column
 from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.checksums import resealed
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.imported_ids import ImportedIds
@@ -184,10 +186,11 @@ class Transfer(StorePart):
             return
         with self._engine.writing() as connection:
             for number, original in late:
-                (session_id,) = connection.execute(
-                    "UPDATE messages SET copy_of = ?, external_id = NULL WHERE id = ? RETURNING session_id",
-                    (original, number),
-                ).fetchone()
+                with resealed(connection, [number]):
+                    (session_id,) = connection.execute(
+                        "UPDATE messages SET copy_of = ?, external_id = NULL WHERE id = ? RETURNING session_id",
+                        (original, number),
+                    ).fetchone()
                 recount(connection, session_id)
                 note_change(connection, session_id, number)
 
@@ -368,7 +371,8 @@ def _check_column(column: Column, value: Any) -> None:
 def _existing_messages(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
     """The ids of a session's messages without an external id, by what identifies them."""
     existing: dict[tuple[Any, ...], list[int]] = {}
-    rows = connection.execute(
+    rows = readable_rows(
+        connection,
         f"SELECT m.id, m.extra = '{dump_json({REDACTED: True})}', {read_columns(_IDENTITY_COLUMNS)}"
         f" FROM messages m {JOIN_ORIGINAL}"
         " WHERE m.session_id = ? AND m.external_id IS NULL ORDER BY m.id",

@@ -25,7 +25,7 @@ from memoranda.importers.resume_command import resume_command
 from memoranda.recall.evidence import shorten_calls, show_time
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.session_db import SessionDB
-from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.message_rows import DAMAGED, text_of
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name
 from memoranda.support.shorten import shorten_end
@@ -176,6 +176,8 @@ def _format_message(message: dict[str, Any], tools: bool) -> list[str]:
         text = shorten_end(text, _MAX_TOOL_CHARS, f"… ({len(text):,} characters; --tools shows them)")
     name = f" {message['tool_name']}" if message["tool_name"] else ""
     facts = f"{local_time(message['timestamp'])}  #{message['id']}"
+    if message.get(DAMAGED):
+        facts += "  damaged: it does not match its checksum"
     lines = [f"{bold(terminal_line(message['role'] + name))}  {dim(facts)}"]
     lines += [f"  {terminal_line(line)}" for line in text.splitlines()]
     if message["tool_calls"]:
