@@ -17,6 +17,7 @@
     │   └── BudgetSpentError      today's budget for background work is spent
     └── StorageError         a file could not be read, written or locked
         ├── LockTimeoutError another process holds the lock
+        ├── NoLocksError     the file system has no locks, so a database on it is not opened
         ├── CorruptStoreError the session store is damaged, or another program wrote it
         ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
@@ -110,6 +111,10 @@ class StorageError(MemorandaError):
 
 class LockTimeoutError(StorageError):
     """Another process held the lock for longer than the timeout."""
+
+
+class NoLocksError(StorageError):
+    """The file system has no byte locks, without which several processes would damage a database."""
 
 
 class CorruptStoreError(StorageError):

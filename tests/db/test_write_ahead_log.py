@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,12 +45,19 @@ with open_store(sys.argv[1]) as store:
 """
 
 
-def _run_without_shared_memory(path: Path, session: str) -> subprocess.CompletedProcess[str]:
-    """Run the program while the system cannot map the shared memory of a log, as on some network drives."""
-    shared = [word for name in (path, f"{path}-probe") for word in ("-P", f"{name}-shm")]
-    trace = ["strace", "-f", "-qq", "-o", os.devnull, "-e", "inject=mmap:error=ENODEV", *shared]
+def _run_with_errors(
+    call: str, error: str, files: Iterable[Path | str], path: Path, session: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the program while a system call on these files fails."""
+    paths = [word for file in files for word in ("-P", str(file))]
+    trace = ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"inject={call}:error={error}", *paths]
     words = [*trace, sys.executable, "-c", _PROGRAM, str(path), session]
     return subprocess.run(words, capture_output=True, text=True, timeout=GIVE_UP, check=False)
+
+
+def _run_without_shared_memory(path: Path, session: str, error: str = "ENODEV") -> subprocess.CompletedProcess[str]:
+    """Run the program while the system cannot map the shared memory of a log, as on some network drives."""
+    return _run_with_errors("mmap", error, [f"{path}-shm", f"{path}-probe-shm"], path, session)
 
 
 @pytest.fixture
@@ -83,3 +93,35 @@ def test_a_file_system_without_shared_memory_gets_no_log(tmp_path: Path, can_tra
     done = _run_without_shared_memory(copy, "s5")
     assert done.stdout == "delete 5\n", done.stderr
     assert sorted(file.name for file in tmp_path.iterdir() if "probe" in file.name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ["ENODEV", "EINVAL", "EACCES"])
+def test_a_home_that_was_left_with_a_log_works_without_shared_memory(
+    tmp_path: Path, can_trace: None, error: str
+) -> None:
+    """Its header asks for a log, because an earlier version asked SQLite for one and failed at the next read."""
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    assert path.read_bytes()[18:20] == b"\x02\x02"
+    path.chmod(0o600)
+    for number in (1, 2):
+        done = _run_without_shared_memory(path, f"s{number}", error)
+        assert done.stdout == f"delete {number}\n", done.stderr
+    assert path.read_bytes()[18:20] == b"\x01\x01"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ["ENOLCK", "EOPNOTSUPP"])
+def test_a_file_system_without_locks_is_refused_with_the_reason(tmp_path: Path, can_trace: None, error: str) -> None:
+    """SQLite takes the first for another process's lock and the second for a bad disk; nothing is changed or left."""
+    path = tmp_path / "state.db"
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+    before = path.read_bytes()
+    done = _run_with_errors("fcntl", error, [path, f"{path}-shm", f"{path}-locks"], path, "t")
+    assert "memoranda.errors.NoLocksError" in done.stderr
+    assert "file system without byte locks" in done.stderr
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["state.db"]

@@ -1,12 +1,16 @@
 """The files of an index and their names."""
 
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from memoranda.index import generations as generation_files
 from memoranda.index.generations import create_generation, generations, next_generation, remove, remove_older
+from memoranda.index.sqlite_errors import is_damage
 
 
 def _make(path: Path) -> Path:
@@ -67,3 +71,19 @@ def test_a_file_is_removed_with_its_companions(tmp_path: Path) -> None:
     remove(file)
     remove(file)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("supported", "journal"), [(True, "wal"), (False, "delete")])
+def test_an_index_has_a_log_where_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supported: bool, journal: str
+) -> None:
+    """On a file system without shared memory it has none; one that was built with a log there is built again."""
+    monkeypatch.setattr(generation_files, "supports_log", lambda file: supported)
+    file = next_generation(tmp_path / "state.index.db")
+    with create_generation(file) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == (journal,)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMMAP
+    assert is_damage(error)

@@ -20,12 +20,20 @@ from urllib.parse import quote
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
 from memoranda.db.error_mapping import encoding_error, storage_error
+from memoranda.db.file_locks import open_with_retries
 from memoranda.db.file_owner import claim_file
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
 from memoranda.db.write_ahead_log import choose_journal, empty_log, prepare_connection
-from memoranda.db.writer_turns import WriterTurns, pause, retry
-from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
+from memoranda.db.writer_turns import WriterTurns, retry
+from memoranda.errors import (
+    CorruptStoreError,
+    LockTimeoutError,
+    NewerStoreError,
+    NoLocksError,
+    ReplacedStoreError,
+    StorageError,
+)
 from memoranda.support.durable_files import create_private_file
 
 LONG_TIMEOUT_MS = 1000
@@ -220,26 +228,18 @@ class Database:
             if not self.path.exists():
                 refuse_missing_main_file(self.path)
                 create_private_file(self.path)
-            self._writer = self._prepare_with_retries()
+            self._writer = open_with_retries(self._open_writer, self.path, self._wait)
             self._identity = file_identity(self._file)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be created: {error.strerror}.") from error
         except StorageError as error:
-            if isinstance(error, CorruptStoreError | LockTimeoutError | NewerStoreError):
+            if isinstance(error, CorruptStoreError | LockTimeoutError | NewerStoreError | NoLocksError):
                 raise
             self._open_read_only(error)
 
-    def _prepare_with_retries(self) -> Connection:
-        """Retry because another process may be creating or closing the file, and SQLite does not always wait for it."""
-        deadline = time.monotonic() + self._wait
-        while True:
-            try:
-                with self._mapped_errors():
-                    return prepare_connection(self._connect, self._prepare)
-            except LockTimeoutError:
-                if time.monotonic() >= deadline:
-                    raise
-                pause()
+    def _open_writer(self) -> Connection:
+        with self._mapped_errors():
+            return prepare_connection(self._connect, self._prepare)
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
@@ -305,8 +305,7 @@ class Database:
         if self._closed:
             raise StorageError(f"{self.path} has been closed.")
         if self._writer is None:
-            with self._mapped_errors():
-                self._writer = prepare_connection(self._connect, self._prepare)
+            self._writer = self._open_writer()
             self._identity = file_identity(self._file)
         return self._writer
 

@@ -64,7 +64,7 @@ def choose_journal(connection: sqlite3.Connection, path: Path, deadline: float) 
 def _ask_for_log(ask: Callable[[str], str], path: Path) -> str:
     mode = ask("PRAGMA journal_mode")
     # An attempt in a file that other processes use would make their reads fail until it is given up.
-    if mode == "wal" or (ask("SELECT count(*) FROM sqlite_master") != "0" and not _supports_log(path)):
+    if mode == "wal" or (ask("SELECT count(*) FROM sqlite_master") != "0" and not supports_log(path)):
         return mode
     try:
         return ask("PRAGMA journal_mode=WAL")
@@ -81,7 +81,7 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     return not busy
 
 
-def _supports_log(path: Path) -> bool:
+def supports_log(path: Path) -> bool:
     """Whether a log works beside a file, tried with another file."""
     probe = Path(f"{path}-probe")
     try:

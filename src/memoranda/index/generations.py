@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from memoranda.db.write_ahead_log import supports_log
 from memoranda.index.tables import PAGE_SIZE
 from memoranda.support.durable_files import PRIVATE_FILE, sync
 
@@ -55,7 +56,7 @@ def create_generation(file: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("PRAGMA synchronous=OFF")
             yield connection
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute(f"PRAGMA journal_mode={'WAL' if supports_log(file) else 'DELETE'}")
         # Without a journal, part of the file could be missing after a power cut.
         with hidden.open("rb+") as whole:
             sync(whole.fileno())

@@ -19,6 +19,8 @@ _DAMAGED_READING = {
     sqlite3.SQLITE_IOERR_SHORT_READ,
     sqlite3.SQLITE_IOERR_CORRUPTFS,
     sqlite3.SQLITE_READONLY_DBMOVED,
+    # It has a log, and this file system has no shared memory for one; the next generation has none.
+    sqlite3.SQLITE_IOERR_SHMMAP,
 }
 _DESCRIPTIONS = {
     sqlite3.SQLITE_BUSY: "another process is using it",
