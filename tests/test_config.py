@@ -218,10 +218,34 @@ def test_yes_and_no_mean_the_same_everywhere(home: Home, word: str, meaning: str
 
 def test_setting_an_unknown_key_or_a_wrong_value_writes_nothing(home: Home) -> None:
     """A typo gets an answer."""
-    for name, value in (("memory.memory_char_limt", "3"), ("memory.memory_char_limit", "x")):
+    for name, value in (
+        ("memory.memory_char_limt", "3"),
+        ("memory.memory_char_limit", "x"),
+        ("search.rerank", "big"),
+        ("search.rerank", "onnx:"),
+        ("search.semantic_model", "wordllama,bert"),
+    ):
         with pytest.raises(ConfigError):
             config.set_value(home, name, value)
     assert not home.config_file.exists()
+
+
+def test_a_removed_setting_has_its_default_again(home: Home) -> None:
+    """The rest of the file does not change, and a setting that the file does not have is reported."""
+    home.config_file.write_text("# mine\nmemory:\n  provider: honcho  # a comment\n  memory_char_limit: 10\n")
+    assert config.unset_value(home, "memory.memory_char_limit")
+    assert home.config_file.read_text() == "# mine\nmemory:\n  provider: honcho  # a comment\n"
+    assert not config.unset_value(home, "memory.memory_char_limit")
+    with pytest.raises(ConfigError):
+        config.unset_value(home, "memory.memory_char_limt")
+
+
+def test_the_last_setting_of_a_section_can_be_removed(home: Home) -> None:
+    """A section without settings means the defaults."""
+    config.set_value(home, "search.semantic", "on")
+    assert config.unset_value(home, "search.semantic")
+    assert config.load(home, {}) == config.load(Home(home.root / "none"), {})
+    assert not config.unset_value(Home(home.root / "none"), "search.semantic")
 
 
 def test_unknown_keys_in_our_section_are_reported(home: Home) -> None:

@@ -32,12 +32,14 @@ def test_the_doctor_fixes_what_is_safe_to_fix(terminal: Terminal) -> None:
     assert terminal.json("doctor")["healthy"] is True
 
 
-def test_settings_are_listed_read_and_changed(terminal: Terminal) -> None:
+def test_settings_are_listed_read_changed_and_removed(terminal: Terminal) -> None:
     """Each with its environment variable; a wrong one is refused."""
     assert "MEMORANDA_MEMORY_WRITE_APPROVAL" in terminal.ok("config", "list")
     terminal.ok("config", "set", "memory.memory_char_limit", "3000")
     assert terminal.ok("config", "get", "memory.memory_char_limit") == "3000\n"
     assert terminal.json("config", "get", "memory.memory_enabled") == {"memory.memory_enabled": True}
+    assert terminal.ok("config", "unset", "memory.memory_char_limit") == "memory.memory_char_limit = 2200\n"
+    assert "is not set in" in terminal.ok("config", "unset", "memory.memory_char_limit")
     assert terminal.run("config", "set", "memory.memory_char_limit", "many").exit_code == 2
     assert terminal.run("config", "get", "nonsense").exit_code == 2
 

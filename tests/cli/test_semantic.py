@@ -76,18 +76,16 @@ def test_a_model_that_is_missing_is_named(terminal: Terminal, home: Home) -> Non
 
 
 def test_the_doctor_knows_settings_that_cannot_work(home: Home) -> None:
-    """A service without an address, a reranker that is none, and vectors that nothing keeps up to date."""
+    """A service without an address, and vectors that nothing keeps up to date."""
     _record(home, "My dog barks.")
     config.set_value(home, "search.semantic", "on")
     config.set_value(home, "search.semantic_model", "endpoint:small")
-    config.set_value(home, "search.rerank", "big")
     left = home.state_db.with_name("state.vectors.old.db")
     left.write_bytes(b"vectors")
     left.chmod(0o600)
     problems = {issue.problem: issue for issue in doctor.examine(home) if issue.severity != "note"}
-    assert len(problems) == 3
+    assert len(problems) == 2
     assert any("search.semantic_url is not set" in problem for problem in problems)
-    assert "search.rerank is 'big'" in problems
     repair = problems["has vectors that nothing keeps up to date"].repair
     assert repair is not None
     repair()

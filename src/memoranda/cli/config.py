@@ -12,6 +12,7 @@ Examples:
   memoranda config list
   memoranda config get memory.memory_char_limit
   memoranda config set memory.write_approval propose
+  memoranda config unset memory.write_approval
 """
 
 
@@ -57,6 +58,19 @@ def set_setting(name: str, value: str) -> None:
     stored = config.set_value(home, name, value)
     warn_of_unknown_keys(config.load(home))
     invocation.respond(f"{name} = {_format_value(stored)}  ({home.config_file})", {"success": True, name: stored})
+
+
+@command.command()
+@click.argument("name", shell_complete=complete_setting)
+@common_options
+def unset(name: str) -> None:
+    """Remove one setting from config.yaml, so that its default applies."""
+    invocation = Invocation.current()
+    home = invocation.locate_home()
+    removed = config.unset_value(home, name)
+    value = config.value_of(config.load(home), config.find_key(name))
+    text = f"{name} = {_format_value(value)}" if removed else f"{name} is not set in {home.config_file}."
+    invocation.respond(text, {"success": True, "removed": removed, name: value})
 
 
 @command.command()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from memoranda.config.config_file import read_document as read_document
     from memoranda.config.config_file import set_value as set_value
     from memoranda.config.config_file import set_values as set_values
+    from memoranda.config.config_file import unset_value as unset_value
     from memoranda.config.environment import colour_choice as colour_choice
     from memoranda.config.environment import directory_from_variable as directory_from_variable
     from memoranda.config.environment import editor_is_set as editor_is_set
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "config": ("Config",),
-    "config_file": ("read_document", "set_value", "set_values"),
+    "config_file": ("read_document", "set_value", "set_values", "unset_value"),
     "environment": ("colour_choice", "directory_from_variable", "editor_is_set", "is_set", "locate_home"),
     "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "value_of"),
     "loader": ("load",),

@@ -35,12 +35,36 @@ def set_values(home: Home, settings: Mapping[str, Any]) -> dict[str, Any]:
             section, _, leaf = name.partition(".")
             if document.get(section) is None:
                 document[section] = {}
-            if getattr(getattr(document[section], "anchor", None), "value", None):
-                raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
+            _refuse_alias(document, section, home)
             document[section][leaf] = list(value) if isinstance(value, tuple) else value
         _refuse_provider_conflict(document, home)
         write_private(home.config_file, comments + _dump(document))
     return values
+
+
+def unset_value(home: Home, name: str) -> bool:
+    """Remove one setting from config.yaml, so that its default applies; False if the file does not have it."""
+    key = find_key(name)
+    home.refuse_if_foreign()
+    if not home.config_file.exists():
+        return False
+    with FileLock(home.lock_file, LOCK_TIMEOUT):
+        document = read_document(home)
+        refuse_link(home.config_file)
+        look_up(document, key, home)
+        section, _, leaf = name.partition(".")
+        if leaf not in (document.get(section) or {}):
+            return False
+        _refuse_alias(document, section, home)
+        del document[section][leaf]
+        _refuse_provider_conflict(document, home)
+        write_private(home.config_file, _dump(document))
+    return True
+
+
+def _refuse_alias(document: Mapping[str, Any], section: str, home: Home) -> None:
+    if getattr(getattr(document[section], "anchor", None), "value", None):
+        raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
 
 
 def _parse_new(name: str, raw: Any) -> Any:

@@ -75,6 +75,24 @@ def _parse_names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
+def _parse_embedders(value: Any) -> tuple[str, ...]:
+    names = _parse_names(value)
+    if not all(name == "wordllama" or _names_one(name, "onnx:", "endpoint:") for name in names):
+        raise ValueError
+    return names
+
+
+def _parse_reranker(value: Any) -> str:
+    name = _parse_name(value)
+    if name and name != "model" and not _names_one(name, "onnx:"):
+        raise ValueError
+    return name
+
+
+def _names_one(name: str, *kinds: str) -> bool:
+    return any(name.startswith(kind) and name != kind for kind in kinds)
+
+
 def _parse_mode(value: Any) -> str:
     if value not in MODES:
         raise ValueError
@@ -236,7 +254,7 @@ KEYS = (
         "The model that writes these summaries, at the same service as model.name; if empty, the model that answers."),
     Key("search.semantic", "true or false", _parse_flag,
         "Rank search results by meaning as well as by words; needs memoranda[semantic]."),
-    Key("search.semantic_model", "wordllama, onnx:DIRECTORY or endpoint:MODEL, or several of them", _parse_names,
+    Key("search.semantic_model", "wordllama, onnx:DIRECTORY or endpoint:MODEL, or several of them", _parse_embedders,
         "What compares meanings: the vectors in the package wordllama, an ONNX model with its tokenizer.json, or a "
         "model behind an OpenAI-compatible /embeddings."),
     Key("search.semantic_url", "an address, or nothing", _parse_name,
@@ -247,7 +265,7 @@ KEYS = (
         "Store the vectors of all messages in a file, so that a search also finds what shares no word with it."),
     Key("search.semantic_seconds", "seconds, more than 0", _parse_seconds,
         "The longest that a search waits for meanings before it ranks by words only."),
-    Key("search.rerank", "onnx:DIRECTORY, model, or nothing", _parse_name,
+    Key("search.rerank", "onnx:DIRECTORY, model, or nothing", _parse_reranker,
         "What compares the query with the first results one by one: a cross-encoder, or a chat model."),
     Key("search.rerank_model", "a model's name, or nothing", _parse_name,
         "The chat model that does so, at the same service as model.name; if empty, that model."),

@@ -92,11 +92,6 @@ def test_a_model_that_fails_costs_only_the_order(home: Home) -> None:
     assert answer["note"] == "The first results were not reranked: The model did not name any excerpt."
 
 
-def test_a_setting_that_names_nothing_is_explained(home: Home) -> None:
-    """The note names the setting and what it accepts."""
-    assert "use onnx:DIRECTORY or model" in _search(home, search__rerank="big")["note"]
-
-
 def test_numbers_that_no_excerpt_has_do_not_count() -> None:
     """Whatever a model answers, each excerpt gets a number from 0 to 1."""
     scorer = ChatScorer(lambda _: ScriptedModel([Reply("9, 2, 2 and -1, 0")]))

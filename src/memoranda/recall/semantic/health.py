@@ -22,9 +22,6 @@ def check(config_file: Path, settings: RecallSettings) -> Iterator[HealthIssue]:
     if settings.rerank.startswith(ONNX):
         path = Path(settings.rerank.removeprefix(ONNX))
         yield from _try(config_file, "search.rerank", lambda: load_cross_encoder(path))
-    elif settings.rerank not in ("", "model"):
-        problem = f"search.rerank is {settings.rerank!r}"
-        yield HealthIssue("warning", config_file, problem, f"use {ONNX}DIRECTORY or model")
 
 
 def _try(config_file: Path, setting: str, load: Callable[[], object]) -> Iterator[HealthIssue]:
