@@ -55,7 +55,7 @@ OTHER_VALUES = {
     "search.semantic_url": "http://localhost:1/v1", "search.semantic_api_key_env": "KEY",
     "search.semantic_seconds": 0.4, "search.semantic_index": True, "search.rerank": "model",
     "search.rerank_model": "r", "search.rerank_seconds": 3.0, "search.expand": True, "search.expand_model": "e",
-    "search.expand_seconds": 4.0,
+    "search.expand_seconds": 4.0, "memory.untrusted_writes": "save", "memory.trusted_tools": ("read_file",),
 }  # fmt: skip
 
 

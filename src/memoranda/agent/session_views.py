@@ -127,6 +127,9 @@ class TurnSession(Protocol):
     def next_turn_number(self) -> int:
         """The number of the turn whose question was just recorded."""
 
+    def note_recall(self, recalled: str) -> None:
+        """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
 

@@ -11,6 +11,7 @@ from memoranda.app.session_options import GATEWAY, SessionOptions
 from memoranda.app.session_record import SessionRecord
 from memoranda.app.session_todos import SessionTodos
 from memoranda.app.session_tools import SessionTools
+from memoranda.app.untrusted_text import UntrustedText
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ContinuedError
 from memoranda.providers.external_memory import ExternalMemory, guarded
@@ -47,7 +48,8 @@ class SessionState:
         self.store = services.curated_for(options.user)
         self.store.written = self._on_memory_write
         self.record = SessionRecord(services, session_id, options.user)
-        self.toolbox = SessionTools(services, options, self.store)
+        self.untrusted = UntrustedText(self.record, services.config.curated.trusted_tools)
+        self.toolbox = SessionTools(services, options, self.store, self.untrusted.sources_of)
         self.external = external or self._start_external()
         self.toolbox.bind(session_id)
         self._compressor: SessionCompressor | None = None
@@ -90,6 +92,11 @@ class SessionState:
         """The number of the turn whose question was just recorded; it continues after a resume and a compression."""
         self._turn_number = self.record.count_turns() if self._turn_number is None else self._turn_number + 1
         return self._turn_number
+
+    def note_recall(self, recalled: str) -> None:
+        """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+        names = self.services.config.providers if recalled else ()
+        self.untrusted.recalled = tuple(f"provider {name}" for name in names)
 
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""

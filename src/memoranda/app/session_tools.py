@@ -7,7 +7,7 @@ from memoranda.app.provider_tools import FindTool, restore_tools
 from memoranda.app.services import HomeServices
 from memoranda.app.session_options import SessionOptions
 from memoranda.curated.store import MemoryStore
-from memoranda.curated.tool import MemoryTool
+from memoranda.curated.tool import MemoryTool, SourcesOf
 from memoranda.curated.write_result import Origin
 from memoranda.skills.prompt_list import render_skill_list
 from memoranda.skills.tool import SkillTools
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 class SessionTools:
     """Builds the tools of a session; `bind` names the session in the journals of what they write."""
 
-    def __init__(self, services: HomeServices, options: SessionOptions, store: MemoryStore) -> None:
+    def __init__(
+        self, services: HomeServices, options: SessionOptions, store: MemoryStore, sources_of: SourcesOf
+    ) -> None:
+        """`sources_of` says which untrusted text may have suggested what the agent writes."""
+        self._sources_of = sources_of
         self._services = services
         self._options = options
         self._store = store
@@ -32,7 +36,7 @@ class SessionTools:
 
     def bind(self, session_id: str) -> None:
         """Build the tools for a session, which is another one after compression."""
-        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id))
+        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id), self._sources_of)
         self._skill_tools = SkillTools(self._skills, Origin("agent", session_id))
         self._session_id = session_id
 

@@ -44,6 +44,7 @@ class Turn:
         if self._external.active:
             self._query = plain_text(self._question)
             recalled = self._external.begin_turn(self._query, session.id, session.next_turn_number)
+            session.note_recall(recalled)
             self._recalled = "\n\n".join(filter(None, (self._recalled, recalled)))
 
     @property

@@ -3,7 +3,7 @@
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -43,9 +43,16 @@ def format_change(change: Mapping[str, Any], file: str) -> str:
     session = f", session {printable(change['session'])}" if change["session"] else ""
     reference = f" of {change['refers_to']}" if change["refers_to"] else ""
     note = f"  ({printable(change['note'])})" if change["note"] else ""
+    sources = format_sources(name for names in change.get("sources", {}).values() for name in names)
     time = printable(change["at"][:19].replace("T", " "))
-    action = f"{change['action']}{reference} by {printable(change['actor'])}{session}{note}"
+    action = f"{change['action']}{reference} by {printable(change['actor'])}{session}{sources}{note}"
     return f"{change['number']:>4}  {time}  {file}  {action}"
+
+
+def format_sources(names: Iterable[str]) -> str:
+    """Formats the untrusted sources of a change, after its session."""
+    known = ", ".join(dict.fromkeys(map(printable, names)))
+    return f", after reading {known}" if known else ""
 
 
 def terminal_line(text: str, max_chars: int = 0) -> str:

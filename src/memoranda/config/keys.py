@@ -57,6 +57,12 @@ def _parse_approval(value: Any) -> str:
     return "propose" if _parse_flag(value) else "off"
 
 
+def _parse_untrusted_writes(value: Any) -> str:
+    if value not in ("propose", "save"):
+        raise ValueError
+    return str(value)
+
+
 def _parse_name(value: Any) -> str:
     if value is None:
         return ""
@@ -175,6 +181,11 @@ KEYS = (
     Key("memory.user_char_limit", _A_COUNT, _parse_count, "How many characters USER.md may contain."),
     Key("memory.write_approval", "off, propose or explicit-only", _parse_approval,
         "Whether a person must approve what the agent saves."),
+    Key("memory.untrusted_writes", "propose or save", _parse_untrusted_writes,
+        "Whether a person must approve what the agent saves after it read untrusted text, if that text may have "
+        "suggested it and it would change what the agent does."),
+    Key("memory.trusted_tools", "a list of tools, or nothing", _parse_names,
+        "Tools whose results are trusted like the user's words."),
     Key("memory.provider", "a provider's name, or nothing", _parse_name,
         "The external memory provider; see 'memoranda provider'."),
     Key("memory.providers", "a list of providers, or nothing", _parse_names,

@@ -31,11 +31,13 @@ class Proposal:
     # The entries that the operations would change or remove, as they were then; None for each that they add.
     replaced: tuple[str | None, ...] = ()
     at: str = field(default_factory=utc_timestamp)
+    # What untrusted text may have suggested it.
+    sources: tuple[str, ...] = ()
 
     @property
     def origin(self) -> Origin:
         """The origin of the write, now explicitly approved by a person."""
-        return Origin(self.actor, self.session, explicit=True)
+        return Origin(self.actor, self.session, explicit=True, sources=self.sources)
 
 
 class ApprovalQueue:
@@ -49,7 +51,15 @@ class ApprovalQueue:
     ) -> Proposal:
         make_private_directory(self.directory)
         proposal_id = secrets.token_hex(4)
-        proposal = Proposal(proposal_id, target, origin.actor, origin.session, tuple(operations), tuple(replaced))
+        proposal = Proposal(
+            proposal_id,
+            target,
+            origin.actor,
+            origin.session,
+            tuple(operations),
+            tuple(replaced),
+            sources=origin.sources,
+        )
         record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         write_private(self._path(proposal.id), text.encode("utf-8", "backslashreplace"))
@@ -110,7 +120,8 @@ def _decode(proposal_id: str, raw: bytes) -> Proposal:
     operations = tuple(_decode_operation(item) for item in record["operations"])
     replaced = tuple(text if text is None else _text(text) for text in record["replaced"])
     actor, session, at = _text(record["actor"]), _text(record["session"]), _text(record["at"])
-    return Proposal(proposal_id, record["target"], actor, session, operations, replaced, at)
+    sources = tuple(map(_text, record.get("sources", ())))
+    return Proposal(proposal_id, record["target"], actor, session, operations, replaced, at, sources)
 
 
 def _decode_operation(item: Any) -> Operation:

@@ -91,8 +91,11 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     # Entries that damaged lines made unknown are recorded when the file is next written.
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
+    sources = store.journal.sources()
     return [
-        restate(newest, target, entries, heads) for target, entries in found if entries is not None and target in heads
+        restate(newest, target, entries, heads, sources)
+        for target, entries in found
+        if entries is not None and target in heads
     ]
 
 

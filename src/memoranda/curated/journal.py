@@ -8,16 +8,18 @@ between the two steps leaves its staged file behind, and the next writer marks t
 program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from memoranda.curated.entry_format import handle
 from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.settings import TARGETS, Target
-from memoranda.curated.write_result import EntryEdit, Origin
+from memoranda.curated.write_result import PERSON, EntryEdit, Origin
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.clock import utc_timestamp
+from memoranda.support.durable_files import read_file
 from memoranda.support.journal_file import JournalFile
 
 MemoryAction = Literal[
@@ -30,10 +32,16 @@ MemoryAction = Literal[
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 
+APPROVED = "approved by a person"
+"""The note of a change that a person approved."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels."""
+    """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
+
+    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`).
+    """
 
     number: int
     target: Target
@@ -45,8 +53,11 @@ class MemoryChange:
     at: str = field(default_factory=utc_timestamp)
     refers_to: int | None = None
     note: str = ""
+    sources: dict[str, list[str]] = field(default_factory=dict)
 
 
+# How a line begins to name sources.
+_SOURCES = b'"sources":{"'
 # A later version may write more fields; they are ignored.
 _FIELDS = tuple(item.name for item in fields(MemoryChange))
 
@@ -65,11 +76,15 @@ def next_change(
     if head is not None:
         heads[target] = head
     number = last.number + 1 if last else 1
-    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, **more)
+    written = [edit.after for edit in edits if edit.after is not None] if origin.sources else []
+    sources = {handle(text): list(origin.sources) for text in written}
+    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, sources=sources, **more)
 
 
 class MemoryJournal(JournalFile[MemoryChange]):
     """The journal of one memory directory. Appending and purging need the directory's lock."""
+
+    OPTIONAL_FIELDS = frozenset({"sources"})
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _from_record)
@@ -80,6 +95,26 @@ class MemoryJournal(JournalFile[MemoryChange]):
         heads = before[-1].heads if before else {}
         number = change.number + 1
         return MemoryChange(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
+
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
+        if not self._has_sources():
+            return {}
+        found: dict[str, tuple[str, ...]] = {}
+        for change in self.changes():
+            for written in (handle(edit.after) for edit in change.edits if edit.after is not None):
+                if written in change.sources and change.note != APPROVED:
+                    found[written] = tuple(change.sources[written])
+                elif change.actor == PERSON.actor or change.note == APPROVED:
+                    found.pop(written, None)
+        return found
+
+    def _has_sources(self) -> bool:
+        """Whether any line names sources; most journals have none, and need not be parsed for them."""
+        try:
+            return _SOURCES in read_file(self._path)
+        except FileNotFoundError:
+            return False
 
     def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
         """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
@@ -104,11 +139,20 @@ def _replay(change: MemoryChange, entries: list[str] | None) -> list[str] | None
     return entries
 
 
-def restate(change: MemoryChange, target: Target, entries: Sequence[str], heads: dict[str, str]) -> MemoryChange:
+def restate(
+    change: MemoryChange,
+    target: Target,
+    entries: Sequence[str],
+    heads: dict[str, str],
+    sources: Mapping[str, Sequence[str]],
+) -> MemoryChange:
     """A "found" line with the entries, under the same number, which replaces everything up to `change`."""
+    known = {key: list(sources[key]) for key in map(handle, entries) if key in sources}
     edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
-    return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
+    return replace(
+        change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known
+    )
 
 
 def _from_record(record: Any) -> MemoryChange | None:
@@ -126,7 +170,10 @@ def _is_valid(change: MemoryChange) -> bool:
         or not isinstance(change.heads, dict)
     ):
         return False
-    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values()]
+    if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
+        return False
+    names = [name for listed in change.sources.values() for name in listed]
+    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
     numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]

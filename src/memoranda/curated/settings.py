@@ -11,17 +11,24 @@ DEFAULT_MEMORY_CHAR_LIMIT = 2200
 DEFAULT_USER_CHAR_LIMIT = 1375
 
 WriteApproval = Literal["off", "propose", "explicit-only"]
+UntrustedWrites = Literal["propose", "save"]
 
 
 @dataclass(frozen=True, slots=True)
 class CuratedSettings:
-    """Limits count code points of the whole file."""
+    """Limits count code points of the whole file.
+
+    `untrusted_writes` is what happens to a change of behaviour that untrusted text may have suggested. The results of
+    `trusted_tools` are trusted.
+    """
 
     memory_enabled: bool = True
     user_profile_enabled: bool = True
     memory_char_limit: int = DEFAULT_MEMORY_CHAR_LIMIT
     user_char_limit: int = DEFAULT_USER_CHAR_LIMIT
     write_approval: WriteApproval = "off"
+    untrusted_writes: UntrustedWrites = "propose"
+    trusted_tools: tuple[str, ...] = ()
     lock_timeout: float = 10.0
 
     def enabled(self, target: Target) -> bool:

@@ -1,6 +1,7 @@
 """Renders the block of a system prompt that shows one memory file, under a header with its usage."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from memoranda.curated.entry_format import ENTRY_DELIMITER
 from memoranda.curated.entry_scanner import ScannedEntry
@@ -11,6 +12,11 @@ _LABELS: dict[Target, str] = {
     "memory": "MEMORY (your personal notes)",
     "user": "USER PROFILE (who the user is)",
 }
+# A name of a tool is text from outside.
+_NO_NAME = re.compile(r"[^\w .:/-]")
+_MAX_NAME_CHARS = 40
+_MAX_SOURCES = 4
+_ORIGIN = re.compile(r"\s?\[origin: [^\[\]\n]{1,200}; not said by the user\]\s*$")
 
 
 def usage(used: int, limit: int) -> str:
@@ -19,11 +25,24 @@ def usage(used: int, limit: int) -> str:
     return f"{percent}% — {used:,}/{limit:,} chars"
 
 
-def render(target: Target, entries: Sequence[ScannedEntry], used: int, limit: int) -> str | None:
-    """The block for these entries, or None when there are none."""
+def render(
+    target: Target, entries: Sequence[ScannedEntry], used: int, limit: int, sources: Mapping[str, Sequence[str]]
+) -> str | None:
+    """The block for these entries, or None when there are none; `sources` are those of `MemoryJournal.sources`."""
     if not entries:
         return None
-    return _block(target, usage(used, limit), ENTRY_DELIMITER.join(entry.visible_text for entry in entries))
+    shown = [entry.visible_text + _origin(sources.get(entry.handle, ())) for entry in entries]
+    return _block(target, usage(used, limit), ENTRY_DELIMITER.join(shown))
+
+
+def remove_origin(text: str) -> str:
+    """A text without the origin that a prompt shows after an entry: a model may copy it."""
+    return _ORIGIN.sub("", text)
+
+
+def _origin(sources: Sequence[str]) -> str:
+    names = ", ".join(_NO_NAME.sub("", name)[:_MAX_NAME_CHARS] for name in sources[:_MAX_SOURCES])
+    return f" [origin: {names}; not said by the user]" if names else ""
 
 
 def render_problem(target: Target, file_name: str, problem: str) -> str:

@@ -17,7 +17,7 @@ from memoranda.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.curated.entry_fields import EntryFields
 from memoranda.curated.entry_format import ENTRY_DELIMITER, size
 from memoranda.curated.entry_scanner import EntryScanner, ScannedEntry
-from memoranda.curated.journal import MemoryAction, MemoryJournal, next_change
+from memoranda.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
 from memoranda.curated.memory_file import (
     UndecodableFile,
     UnreadableFile,
@@ -47,6 +47,7 @@ from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import AwaitsApproval, MemoryReceipt, MemoryRefusal, MemoryWriteResult, Origin
 from memoranda.curated.writer import MemoryWriter
 from memoranda.errors import StorageError
+from memoranda.safety.behaviour import changes_behaviour
 from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.journaled_writer import WriteFailure
 
@@ -177,7 +178,7 @@ class MemoryStore(EntryFields):
         if refusal:
             return refusal
         request = _build_request(target, [_canonical(item) for item in operations], origin, allow)
-        if self.settings.write_approval != "off" and not origin.explicit:
+        if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
             return self._propose(request, operations)
         return _explain_merge(request, self.commit(request))
 
@@ -192,7 +193,7 @@ class MemoryStore(EntryFields):
                 return refusals.proposal_outdated(proposal.target, proposal.id)
             return planned
 
-        outcome = self.commit(with_changes(request, plan=plan_as_shown, note="approved by a person"))
+        outcome = self.commit(with_changes(request, plan=plan_as_shown, note=APPROVED))
         if isinstance(outcome, MemoryReceipt):
             try:
                 self.proposals.remove_applied(proposal)
@@ -271,7 +272,7 @@ class MemoryStore(EntryFields):
         # Equal entries are shown once, and the scanner must see what is shown.
         shown = self._scanners[target].scan_entries(list(dict.fromkeys(state.entries)))
         self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
-        return render(target, shown, size(state.entries), self.settings.limit(target))
+        return render(target, shown, size(state.entries), self.settings.limit(target), self.journal.sources())
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:
         screened = tuple(self._scanners[target].scan_entries(state.entries))
@@ -294,6 +295,17 @@ class MemoryStore(EntryFields):
                     return refusals.empty(target, name)
         return None
 
+    def _needs_approval(self, request: WriteRequest) -> bool:
+        """Whether untrusted text may have suggested a change of behaviour, which then awaits a person."""
+        if not request.origin.sources or self.settings.untrusted_writes == "save":
+            return False
+        state = self._writer.writable_state(request.target)
+        planned = state if isinstance(state, MemoryRefusal) else self._writer.validate_request(request, state.entries)
+        # A refusal is returned by the write itself.
+        return isinstance(planned, EntryPlan) and any(
+            changes_behaviour(text) for edit in planned.edits for text in (edit.before, edit.after) if text
+        )
+
     def _propose(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
         target = request.target
         if self.settings.write_approval == "explicit-only":
@@ -312,12 +324,17 @@ class MemoryStore(EntryFields):
         )
         if isinstance(proposal, WriteFailure):
             return refusals.from_failure(target, proposal)
-        return AwaitsApproval(
-            target,
-            proposal.id,
-            f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'. "
-            "Nothing is saved until then. Do not send it again.",
-        )
+        return AwaitsApproval(target, proposal.id, _describe_proposal(proposal))
+
+
+def _describe_proposal(proposal: Proposal) -> str:
+    reason = ""
+    if proposal.sources:
+        reason = f" It may come from {', '.join(proposal.sources)} instead of the user, and would change what you do."
+    return (
+        f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'.{reason} "
+        "Nothing is saved until then. Do not send it again."
+    )
 
 
 def _build_request(

@@ -1,12 +1,14 @@
 """The `memory` tool: reads a model's arguments and answers with one JSON object, whatever the arguments are."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from memoranda.curated import guidance
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.settings import TARGETS, Target
+from memoranda.curated.snapshot import remove_origin
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import (
     AwaitsApproval,
@@ -21,6 +23,8 @@ from memoranda.support.shorten import shorten_end
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
+
+SourcesOf = Callable[[Sequence[str]], tuple[str, ...]]
 
 _ACTIONS = ("add", "replace", "remove")
 _MAX_FAILURES_PER_TURN = 3
@@ -50,9 +54,11 @@ PARAMETERS: JsonObject = {
 class MemoryTool:
     """The tool of one session. It counts failures, so that a model does not spend a whole turn on retries."""
 
-    def __init__(self, store: MemoryStore, origin: Origin) -> None:
+    def __init__(self, store: MemoryStore, origin: Origin, sources_of: SourcesOf | None = None) -> None:
+        """`sources_of` says which untrusted text may have suggested the new texts of a call."""
         self._store = store
         self._origin = origin
+        self._sources_of = sources_of
         self._failures = 0
 
     def definitions(self) -> tuple[Tool, ...]:
@@ -86,8 +92,14 @@ class MemoryTool:
 
     def _answer(self, arguments: Mapping[str, Any]) -> JsonObject:
         target, operations = read_arguments(arguments)
-        outcome = self._store.apply(target, operations, self._origin)
+        outcome = self._store.apply(target, operations, self._origin_of(operations))
         return describe(outcome, self._store)
+
+    def _origin_of(self, operations: Sequence[Operation]) -> Origin:
+        if self._sources_of is None:
+            return self._origin
+        texts = [item.old_text if isinstance(item, Remove) else item.content for item in operations]
+        return replace(self._origin, sources=self._sources_of(texts))
 
 
 def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
@@ -136,7 +148,7 @@ def _read_text(item: Mapping[str, Any], name: str, where: str) -> str:
         raise InvalidArgumentsError(f"{where}{name} is missing.")
     if not isinstance(text, str):
         raise InvalidArgumentsError(f"{where}{name} must be a string, not {_type_name(text)}.")
-    return text
+    return remove_origin(text)
 
 
 def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:

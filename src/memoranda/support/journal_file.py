@@ -37,6 +37,9 @@ Line = TypeVar("Line", bound=NumberedLine)
 class JournalFile(Generic[Line]):
     """The lines of one journal. Appending and purging need the lock of the directory that the journal describes."""
 
+    OPTIONAL_FIELDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that a line has only if they are not empty."""
+
     def __init__(self, path: Path, from_record: Callable[[Any], Line | None]) -> None:
         self._path = path
         self._from_record = from_record
@@ -117,7 +120,10 @@ class JournalFile(Generic[Line]):
                 block *= 4
 
     def _encode(self, lines: Sequence[Line]) -> bytes:
-        records = map(asdict, lines)
+        records = [
+            {name: value for name, value in asdict(line).items() if value or name not in self.OPTIONAL_FIELDS}
+            for line in lines
+        ]
         text = "".join(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in records)
         # A session id of another program may contain half a surrogate pair, which UTF-8 cannot encode.
         return text.encode("utf-8", "backslashreplace")

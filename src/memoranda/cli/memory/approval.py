@@ -8,6 +8,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
+from memoranda.cli.terminal_text import format_sources
 from memoranda.curated.approval_queue import Proposal, encode_operation
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.store import MemoryStore
@@ -19,7 +20,11 @@ _NOTHING_PENDING = "Nothing is waiting for approval."
 @click.command()
 @memory_options
 def pending() -> None:
-    """List the proposals that await a decision (memory.write_approval: propose)."""
+    """List the proposals that await a decision.
+
+    The agent proposes everything with memory.write_approval: propose. Otherwise it proposes what untrusted text may
+    have suggested and would change what the agent does (memory.untrusted_writes).
+    """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     proposals = store.proposals.all()
@@ -88,7 +93,8 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
 def _format_proposal(store: MemoryStore, proposal: Proposal) -> str:
     time = printable(proposal.at[:19].replace("T", " "))
     session = f", session {printable(proposal.session)}" if proposal.session else ""
-    author = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
+    sources = format_sources(proposal.sources)
+    author = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}{sources}"
     lines = [f"{proposal.id}  {time}  {author}"]
     lines += [f"    - {store.visible_text(proposal.target, text)}" for text in proposal.replaced if text is not None]
     for operation in proposal.operations:
