@@ -10,18 +10,55 @@ import re
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 BLOCK_BITS = 16
 BLOCK = 1 << BLOCK_BITS
 _OFFSET = BLOCK - 1
 _BLOCK_BYTES = BLOCK >> 3
 
-DocSet = dict[int, int]
-"""The bits of each block that has any. Sets are never changed after they were made."""
+
+class DocSet(dict[int, int]):
+    """The bits of each block that has any. Sets are never changed after they were made."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(
+        self, bits: Mapping[int, int] = MappingProxyType({}), flags: Mapping[int, bytes] | None = None
+    ) -> None:
+        """`flags` are the same bits as bytes, of some blocks: reading single documents from an integer is slow."""
+        super().__init__(bits)
+        self._flags = {} if flags is None else dict(flags)
+
+    def flags(self, block: int) -> bytes:
+        """The bits of a block as bytes, without zeros at the end."""
+        found = self._flags.get(block)
+        if found is None:
+            bits = self.get(block, 0)
+            found = self._flags[block] = bits.to_bytes((bits.bit_length() + 7) >> 3, "little")
+        return found
+
+    def cut(self, run: "Run") -> int:
+        """Which documents of a run are in the set, as bits from the first one on. The run is within a block."""
+        first, end = run
+        offset = first & _OFFSET
+        data = self.flags(first >> BLOCK_BITS)[offset >> 3 : (offset + end - first + 7) >> 3]
+        return (int.from_bytes(data, "little") >> (offset & 7)) & ((1 << end - first) - 1)
+
+    def has_doc(self, doc: int) -> bool:
+        data = self.flags(doc >> BLOCK_BITS)
+        offset = (doc & _OFFSET) >> 3
+        return offset < len(data) and bool(data[offset] & _BIT[doc & 7])
+
+
+Run = tuple[int, int]
+"""Consecutive documents: the first, and the one after the last."""
 
 MAX_LISTED = 256
+# Up to so many bits of a block are read one by one, which is then faster than reading all bytes.
+_FEW_IN_BLOCK = 10
 # Sparser sets are compressed: 30 microseconds to unpack a denser one are not worth the room that it would save.
 _COMPRESSED_SHARE = 32
 _COMPRESSION_LEVEL = 6
@@ -53,20 +90,25 @@ def encode(docs: "array[int] | int", first: int, end: int) -> tuple[int, bytes]:
     return count, flags
 
 
-def decode(count: int, data: bytes, first: int, end: int) -> int:
-    """The bits of a stored set within its block; raises sqlite3.DatabaseError if it is damaged."""
+def decode(count: int, data: bytes, first: int, end: int) -> bytes:
+    """The bits of a stored set within its block, as bytes; raises sqlite3.DatabaseError if it is damaged."""
     if count <= MAX_LISTED:
         offsets = list_offsets(data)
         flags = bytearray((max(offsets, default=0) >> 3) + 1)
         for offset in offsets:
             flags[offset >> 3] |= _BIT[offset & 7]
-        return int.from_bytes(flags, "little")
+        return bytes(flags)
     if len(data) < byte_size(first, end):
         try:
-            data = zlib.decompress(data)
+            data = zlib.decompress(data, bufsize=_BLOCK_BYTES)
         except zlib.error as error:
             raise sqlite3.DatabaseError("a set of documents is damaged") from error
-    return int.from_bytes(data, "little") << (first & ~7)
+    return bytes(first >> 3) + data if first >> 3 else data
+
+
+def decode_bits(count: int, data: bytes, first: int, end: int) -> int:
+    """The bits of a stored set within its block, as an integer."""
+    return int.from_bytes(decode(count, data, first, end), "little")
 
 
 def list_offsets(data: bytes) -> "array[int]":
@@ -112,6 +154,14 @@ def newest(docs: DocSet, limit: int | None = None) -> Iterator[int]:
                 return
 
 
+def newest_of_few(docs: DocSet) -> Iterator[int]:
+    """Like `newest`, faster if a block has few documents."""
+    for block in sorted(docs, reverse=True):
+        base = block << BLOCK_BITS
+        for offset in offsets_of_few(docs[block]):
+            yield base + offset
+
+
 def from_docs(docs: Iterable[int]) -> DocSet:
     """The set of these documents."""
     flags: dict[int, bytearray] = {}
@@ -120,13 +170,13 @@ def from_docs(docs: Iterable[int]) -> DocSet:
         if block not in flags:
             flags[block] = bytearray(_BLOCK_BYTES)
         flags[block][offset >> 3] |= _BIT[offset & 7]
-    return {block: int.from_bytes(flags[block], "little") for block in flags}
+    return DocSet({block: int.from_bytes(flags[block], "little") for block in flags})
 
 
 def union(sets: Sequence[DocSet]) -> DocSet:
     if len(sets) == 1:
         return sets[0]
-    found: DocSet = {}
+    found = DocSet()
     for docs in sets:
         for block, bits in docs.items():
             found[block] = found.get(block, 0) | bits
@@ -134,16 +184,37 @@ def union(sets: Sequence[DocSet]) -> DocSet:
 
 
 def intersection(left: DocSet, right: DocSet) -> DocSet:
-    return {block: both for block, bits in left.items() if (both := bits & right.get(block, 0))}
+    return DocSet({block: both for block, bits in left.items() if (both := bits & right.get(block, 0))})
 
 
 def difference(left: DocSet, right: DocSet) -> DocSet:
     # `bits & ~other` would take longer: Python computes with a negative number in several steps.
-    return {block: rest for block, bits in left.items() if (rest := bits ^ (bits & right.get(block, 0)))}
+    return DocSet({block: rest for block, bits in left.items() if (rest := bits ^ (bits & right.get(block, 0)))})
 
 
 def count_docs(docs: DocSet) -> int:
     return sum(bits.bit_count() for bits in docs.values())
+
+
+def to_runs(docs: Iterable[int]) -> list[Run]:
+    """Rising documents as runs of consecutive ones, each within a block."""
+    runs: list[Run] = []
+    first = end = -1
+    for doc in docs:
+        if doc != end or not doc & _OFFSET:
+            if end >= 0:
+                runs.append((first, end))
+            first = doc
+        end = doc + 1
+    return [*runs, (first, end)] if end >= 0 else runs
+
+
+def offsets_of_few(bits: int) -> Iterator[int]:
+    """The offsets of the bits that are set, the highest first; faster than `falling_offsets` if they are few."""
+    while bits:
+        offset = bits.bit_length() - 1
+        yield offset
+        bits ^= 1 << offset
 
 
 class WeighedDocs:
@@ -161,7 +232,7 @@ class WeighedDocs:
         self._height = sum(weight for _, weight in every).bit_length()
         self._preferred = preferred
         self._sums: dict[int, list[int]] = {}
-        self.any: DocSet = {}
+        self.any = DocSet()
         """The documents that have any weight."""
         for block in set().union(*(docs for docs, _ in weighted)):
             if mask := allowed.get(block, 0):
@@ -183,14 +254,17 @@ class WeighedDocs:
     def heaviest(self, among: DocSet, limit: int) -> list[int]:
         """The heaviest of these documents, roughly in order; of those with the lowest sum, the newest."""
         found: list[int] = []
-        rest = intersection(self.any, among)
+        rest = among if among is self.any else intersection(self.any, among)
         for place in range(self._height - 1, -1, -1):
-            upper = {block: high for block, bits in rest.items() if (high := bits & self._sums[block][place])}
-            if len(found) + count_docs(upper) > limit:
+            upper = DocSet({block: high for block, bits in rest.items() if (high := bits & self._sums[block][place])})
+            if not upper:
+                continue
+            count = count_docs(upper)
+            if len(found) + count > limit:
                 rest = upper
-            elif upper:
-                found += newest(upper)
-                rest = {block: low for block, bits in rest.items() if (low := bits ^ upper.get(block, 0))}
+            else:
+                found += newest(upper) if count > _FEW_IN_BLOCK * len(upper) else newest_of_few(upper)
+                rest = DocSet({block: low for block, bits in rest.items() if (low := bits ^ upper.get(block, 0))})
         found += newest(rest, limit - len(found))
         return found
 
@@ -203,30 +277,3 @@ def _add(sums: list[int], bits: int, weight: int) -> None:
             while carry:
                 sums[at], carry = sums[at] ^ carry, sums[at] & carry
                 at += 1
-
-
-class DocMasks:
-    """Tells which of some sets single documents are in, as bits in the order of the sets."""
-
-    def __init__(self, sets: Sequence[DocSet]) -> None:
-        self._sets = sets
-        self._flags: list[dict[int, bytes]] = [{} for _ in sets]
-
-    def of(self, docs: Sequence[int]) -> list[int]:
-        """The sets of each document."""
-        by_block: dict[int, list[tuple[int, int, int]]] = {}
-        for index, doc in enumerate(docs):
-            by_block.setdefault(doc >> BLOCK_BITS, []).append((index, (doc & _OFFSET) >> 3, _BIT[doc & 7]))
-        masks = [0] * len(docs)
-        for number, (docs_of_set, flags) in enumerate(zip(self._sets, self._flags, strict=True)):
-            own = 1 << number
-            for block, places in by_block.items():
-                if block not in docs_of_set:
-                    continue
-                if block not in flags:
-                    flags[block] = docs_of_set[block].to_bytes(_BLOCK_BYTES, "little")
-                data = flags[block]
-                for index, byte, bit in places:
-                    if data[byte] & bit:
-                        masks[index] |= own
-        return masks

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from memoranda.db.position import START, Position
-from memoranda.index.doc_sets import DocMasks, DocSet, count_docs, difference, from_docs, intersection, newest, union
+from memoranda.index.doc_sets import DocSet, count_docs, difference, from_docs, intersection, newest, union
 from memoranda.index.index_file import IndexState, read_state
 from memoranda.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
 from memoranda.index.postings import (
@@ -149,10 +149,9 @@ class IndexReader:
             sets = [view.match(pattern) for pattern, _ in weighted]
             weighed = weigh(sets, [weight for _, weight in weighted], allowed)
             rows = view.rows(weighed.heaviest(allowed, limit))
-            masks = DocMasks(sets).of(list(rows))
             return [
-                (sum(weight for number, (_, weight) in enumerate(weighted) if mask >> number & 1), row)
-                for row, mask in zip(rows.values(), masks, strict=True)
+                (sum(weight for docs, (_, weight) in zip(sets, weighted, strict=True) if docs.has_doc(doc)), row)
+                for doc, row in rows.items()
                 if self._counts_in(view, row, filters)
             ]
 

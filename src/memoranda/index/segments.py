@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from memoranda.index import doc_sets
-from memoranda.index.doc_sets import BLOCK, BLOCK_BITS, MAX_LISTED, decode, encode, list_offsets
+from memoranda.index.doc_sets import BLOCK, BLOCK_BITS, MAX_LISTED, decode_bits, encode, list_offsets
 
 _FAN_IN_BITS = 3
 _FAN_IN = 1 << _FAN_IN_BITS
@@ -134,7 +134,7 @@ def _remove(connection: sqlite3.Connection, segment: Segment, dead: Collection[i
         if data in single if len(data) == _OFFSET_BYTES else not offsets.isdisjoint(memoryview(data).cast("H")):
             changed.append((token, array("H", (offset for offset in list_offsets(data) if offset not in offsets))))
     for token, count, data in _sets(connection, segment, MAX_LISTED):
-        bits = decode(count, data, first, end)
+        bits = decode_bits(count, data, first, end)
         if bits & gone:
             changed.append((token, bits & ~gone))
     connection.executemany(
@@ -187,7 +187,7 @@ def _merged_lists(connection: sqlite3.Connection, segments: list[Segment]) -> It
             if count <= MAX_LISTED:
                 merged.frombytes(data)
             else:
-                bits |= decode(count, data, *segments[order].offsets)
+                bits |= decode_bits(count, data, *segments[order].offsets)
         yield token, bits | doc_sets.from_docs(merged).get(0, 0) if bits else merged
 
 
@@ -250,7 +250,7 @@ def check_segment(connection: sqlite3.Connection, segment: Segment) -> None:
             right = len(listed) == count > 0 and first <= listed[0] and listed[-1] < end
             right = right and list(listed) == sorted(set(listed))
         else:
-            bits = decode(count, data, first, end)
+            bits = decode_bits(count, data, first, end)
             right = bits.bit_count() == count and bits >> end == 0 and not bits & ((1 << first) - 1)
         if not right or token <= previous:
             raise sqlite3.DatabaseError("a set of documents is damaged")

@@ -1,10 +1,11 @@
 """Chooses the sessions of an index whose messages have the most weight, out of the whole store."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from heapq import nlargest
+from itertools import chain
 from typing import NamedTuple
 
-from memoranda.index.doc_sets import DocMasks, DocSet, WeighedDocs, difference, from_docs
+from memoranda.index.doc_sets import DocSet, WeighedDocs, difference, from_docs, offsets_of_few
 from memoranda.index.postings import Posting
 from memoranda.index.view import IndexView
 
@@ -19,8 +20,8 @@ _PREFERENCE = 0.15
 class Wanted(NamedTuple):
     """How much is chosen, and what is preferred."""
 
-    docs: int = 160
-    sessions: int = 60
+    docs: int = 80
+    sessions: int = 30
     background: frozenset[str] = frozenset()
     """Sources whose messages must not crowd out the others."""
     also: frozenset[int] = frozenset()
@@ -58,71 +59,69 @@ class Selection:
         if wanted.background:
             preferred = difference(preferred, view.of_sources(wanted.background))
         self._weighed = weigh(sets, weights, allowed, preferred)
-        self._masks = DocMasks([*sets, preferred])
+        self._allowed = allowed
+        self._sets = [*sets, preferred]
         self._weights = [*weights, _PREFERENCE * sum(weights)]
-        self._numbers = _Numbers()
         self.complete = True
         """Whether every session that matches was chosen."""
         self.sessions = set(wanted.also)
-        self._choose(allowed, wanted.docs, wanted.sessions)
+        self._choose(wanted.docs, wanted.sessions)
 
     def postings(self, view: IndexView | None = None, *, sessions: Collection[int]) -> list[list[Posting]]:
         """For each pattern, the postings of these sessions, newest first."""
-        every = self._view.docs_of_sessions(sessions)
-        some = DocMasks([self._weighed.any]).of(every)
-        docs = sorted((doc for doc, mask in zip(every, some, strict=True) if mask), reverse=True)
-        rows = {doc: row for doc, row in self._view.rows(docs).items() if self._counts(row)}
-        found: list[list[Posting]] = [[] for _ in self._weights]
-        for row, mask in zip(rows.values(), self._masks.of(list(rows)), strict=True):
-            for number in self._numbers[mask]:
-                found[number].append(row)
-        return found[:-1]
+        masks: dict[int, int] = {}
+        for runs in self._view.runs_of_sessions(sessions).values():
+            for run in runs:
+                allowed = self._allowed.cut(run)
+                for number, docs in enumerate(self._sets[:-1]):
+                    for offset in offsets_of_few(docs.cut(run) & allowed):
+                        doc = run[0] + offset
+                        masks[doc] = masks.get(doc, 0) | 1 << number
+        found: list[list[Posting]] = [[] for _ in self._sets[:-1]]
+        for doc, row in self._view.rows(sorted(masks, reverse=True)).items():
+            if self._counts(row):
+                for number in offsets_of_few(masks[doc]):
+                    found[number].append(row)
+        return found
 
-    def _choose(self, among: DocSet, docs: int, sessions: int) -> None:
+    def _choose(self, docs: int, sessions: int) -> None:
         """Choose sessions by their heaviest documents: the more of the weights these have together, the better."""
+        among = self._weighed.any
         by_session: dict[int, list[int]] = {}
         for _ in range(_ROUNDS):
             chosen = self._weighed.heaviest(among, docs)
-            rows = self._view.rows(chosen)
-            for row, mask in zip(rows.values(), self._masks.of(list(rows)), strict=True):
+            for doc, row in self._view.rows(chosen).items():
                 if self._counts(row):
-                    by_session.setdefault(row[1], []).append(mask)
+                    by_session.setdefault(row[1], []).append(doc)
             exhausted = len(chosen) < docs
             if exhausted or len(by_session) >= sessions:
                 break
             # A few sessions have all of these documents, so the next round looks at the others.
-            among = difference(among, from_docs([*chosen, *self._view.docs_of_sessions(by_session)]))
+            runs = self._view.runs_of_sessions(by_session).values()
+            seen = (doc for some in runs for run in some for doc in range(*run))
+            among = difference(among, from_docs([*chosen, *seen]))
         self.complete = self.complete and exhausted and len(by_session) <= sessions
         if len(by_session) > sessions:
-            promise = {session: self._promise(masks) for session, masks in by_session.items()}
+            promise = self._promises(by_session)
             self.sessions.update(nlargest(sessions, promise, key=promise.__getitem__))
         else:
             self.sessions.update(by_session)
 
-    def _promise(self, masks: Sequence[int]) -> float:
-        """The weight of the heaviest document, and how much all of them have together."""
-        weights = self._weights
-        counts: dict[int, int] = {}
-        heaviest = 0.0
-        for mask in masks:
-            total = 0.0
-            for number in self._numbers[mask]:
-                counts[number] = counts.get(number, 0) + 1
-                total += weights[number]
-            heaviest = max(heaviest, total)
-        together = 0.0
-        for number in sorted(counts):
-            count = counts[number]
-            together += weights[number] * count / (count + _SATURATION)
-        return heaviest + together
-
-
-class _Numbers(dict[int, tuple[int, ...]]):
-    """The numbers of the bits in each mask: the same masks occur often."""
-
-    def __missing__(self, mask: int) -> tuple[int, ...]:
-        self[mask] = found = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
-        return found
+    def _promises(self, by_session: Mapping[int, Sequence[int]]) -> dict[int, float]:
+        """For each session, the weight of its heaviest document, and how much all of its documents have together."""
+        totals = dict.fromkeys(chain.from_iterable(by_session.values()), 0.0)
+        together = dict.fromkeys(by_session, 0.0)
+        for docs, weight in zip(self._sets, self._weights, strict=True):
+            has_doc = docs.has_doc
+            for session, some in by_session.items():
+                count = 0
+                for doc in some:
+                    if has_doc(doc):
+                        totals[doc] += weight
+                        count += 1
+                if count:
+                    together[session] += weight * count / (count + _SATURATION)
+        return {session: together[session] + max(map(totals.__getitem__, by_session[session])) for session in together}
 
 
 def weigh(

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, assert_never
 
 from memoranda.index import doc_sets
-from memoranda.index.doc_sets import DocSet, decode, difference, intersection, union
+from memoranda.index.doc_sets import BLOCK_BITS, DocSet, Run, decode, decode_bits, difference, intersection, union
 from memoranda.index.message_text import SPOKEN, filter_token, is_filter_token, kinds_for_roles
 from memoranda.index.phrase_order import has_phrase
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
@@ -98,17 +98,23 @@ class IndexView:
         """The documents with a token."""
         if (found := self._sets.get(token)) is None:
             self.load((token,))
-            found = {}
+            flags: dict[int, bytes] = {}
+            bits: dict[int, int] = {}
             for segment, count, data in self._stored[token]:
                 block = segment.block
-                found[block] = found.get(block, 0) | decode(count, data, *segment.offsets)
-            self._sets[token] = found
+                read = decode(count, data, *segment.offsets)
+                if block in bits:
+                    bits[block] |= int.from_bytes(read, "little")
+                    flags.pop(block, None)
+                else:
+                    bits[block], flags[block] = int.from_bytes(read, "little"), read
+            found = self._sets[token] = DocSet(bits, flags)
         return found
 
     def match(self, pattern: Pattern, depth: int = 0) -> DocSet:
         """The documents that match a pattern, without regard to the order of the words in a phrase."""
         if depth > _MAX_DEPTH:
-            return {}
+            return DocSet()
         match pattern:
             case Word(token):
                 return self._with_prefix(token) if is_single_character(token) else self.docs(token)
@@ -157,10 +163,23 @@ class IndexView:
             known |= {row[0]: _as_posting(row[1:]) for row in rows}
         return {doc: known[doc] for doc in wanted if doc in known}
 
-    def docs_of_sessions(self, numbers: Collection[int]) -> list[int]:
-        """The documents of sessions."""
-        rows = self.connection.execute(f"SELECT doc FROM docs WHERE session IN ({', '.join(map(str, numbers))})")
-        return [doc for (doc,) in rows]
+    def runs_of_sessions(self, numbers: Collection[int]) -> dict[int, list[Run]]:
+        """The documents of sessions: mostly they are consecutive."""
+        wanted = ", ".join(map(str, numbers))
+        rows = self.connection.execute(
+            f"SELECT session, min(doc), max(doc) + 1, count(*) FROM docs WHERE session IN ({wanted}) GROUP BY session"
+        )
+        found: dict[int, list[Run]] = {}
+        scattered: list[int] = []
+        for session, first, end, count in rows:
+            if end - first == count and first >> BLOCK_BITS == (end - 1) >> BLOCK_BITS:
+                found[session] = [(first, end)]
+            else:
+                scattered.append(session)
+        for session in scattered:
+            rows = self.connection.execute("SELECT doc FROM docs WHERE session = ? ORDER BY doc", (session,))
+            found[session] = doc_sets.to_runs(doc for (doc,) in rows)
+        return found
 
     def _all(self, parts: Iterable[Pattern], depth: int) -> DocSet:
         found: DocSet | None = None
@@ -168,14 +187,14 @@ class IndexView:
             docs = self.match(part, depth + 1)
             found = docs if found is None else intersection(found, docs)
             if not found:
-                return {}
-        return found or {}
+                return DocSet()
+        return found or DocSet()
 
     def _with_prefix(self, prefix: str) -> DocSet:
         """The documents with any token that begins so."""
         name = f"{prefix}*"
         if name not in self._sets:
-            found: DocSet = {}
+            found = DocSet()
             for segment in self._segments.values():
                 rows = self.connection.execute(
                     "SELECT token, count, docs FROM postings WHERE segment = ? AND token >= ? AND token < ?"
@@ -188,7 +207,7 @@ class IndexView:
                     stored[token] = (count, stored[token][1] + data if token in stored else data)
                 for count, data in stored.values():
                     block = segment.block
-                    found[block] = found.get(block, 0) | decode(count, data, *segment.offsets)
+                    found[block] = found.get(block, 0) | decode_bits(count, data, *segment.offsets)
             self._sets[name] = found
         return self._sets[name]
 
@@ -212,7 +231,7 @@ class IndexView:
         """The documents that were written within a time."""
         low = float("-inf") if since is None else since
         high = float("inf") if until is None else until
-        found: DocSet = {}
+        found = DocSet()
         for segment in self._segments.values():
             if segment.newest < low or segment.oldest > high:
                 continue
@@ -230,12 +249,12 @@ class IndexView:
     def _any_of(self, field: str, values: Iterable[object]) -> DocSet:
         tokens = [filter_token(field, value) for value in values]
         self.load(tokens)
-        return union([self.docs(token) for token in tokens]) if tokens else {}
+        return union([self.docs(token) for token in tokens]) if tokens else DocSet()
 
 
 def _memory_size(docs: DocSet) -> int:
     """About how many bytes a set takes in memory."""
-    return sum((bits.bit_length() >> 3) + _INTEGER_BYTES for bits in docs.values())
+    return sum((bits.bit_length() >> 2) + _INTEGER_BYTES for bits in docs.values())
 
 
 def _require_set(count: object, data: object) -> None:

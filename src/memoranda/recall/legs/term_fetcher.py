@@ -20,7 +20,7 @@ _session_of = itemgetter(1)
 # If very many messages of scheduled jobs have everything, only the newest are read.
 _MAX_BACKGROUND = 200
 # A small store is ranked nearly whole.
-_SMALL, _WHOLE = 2_000, 4
+_SMALL, _WHOLE = 2_000, 8
 # Terms are common if they and the rarer ones together are in more messages than these, and more than this share of all.
 _MIN_LEADING, _LEADING_SHARE = 3_000, 0.25
 # Of how many messages the text is read to see whether two terms are side by side.

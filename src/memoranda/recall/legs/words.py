@@ -26,12 +26,14 @@ _session_of = itemgetter(1)
 # If very many messages have everything, only the newest are read.
 _MAX_STRICT = 800
 # How many sessions are chosen by single terms, if that is not for a list of sessions by relevance.
-_FOR_TIME, _FOR_MESSAGES = 12, 6
+_FOR_TIME, _FOR_MESSAGES = 24, 12
 _MAX_TIMES = 4
-_MAX_FACTOR = 100
+_MAX_FACTOR = 200
+# For the first pages of a list by relevance, half as many are chosen as for the next.
+_FEW = 21
 # If more than this share of the chosen sessions only repeats others, more are chosen.
 _MAX_REPEATED = 0.3
-_MORE_FOR_REPEATED = 8
+_MORE_FOR_REPEATED = 16
 # Several sessions may belong to one conversation, so more of them are kept than requested.
 _SPARE = 20
 # If this many sessions have everything in one message, weaker ones are not needed.
@@ -100,9 +102,11 @@ class _WordSearch:
         ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
         self._ranking = RankingContext(find_perspective(query.text), ranges, context.now)
         self._asked: Counter[str] = Counter()
+        self._factor = 1
         self._questions = RepeatedQuestions(query, context.reader, context.sort is None and not query.exact)
 
     def candidates(self, limit: int) -> Candidates:
+        self._factor = 1 if limit <= _FEW else 2
         found = None
         if self._query.alternatives and self._sort is None:
             found = self._any_word()
@@ -116,7 +120,7 @@ class _WordSearch:
     def messages(self, limit: int, relax: bool) -> list[Posting]:
         if not relax:
             return self._all_messages(limit)
-        fetched, _, _ = self._fetcher.terms(self._query.terms, min(_MAX_FACTOR, _FOR_MESSAGES + limit // 50))
+        fetched, _, _ = self._fetcher.terms(self._query.terms, min(_MAX_FACTOR, _FOR_MESSAGES + limit // 25))
         adjacent = self._fetcher.adjacent(fetched)
         scored = ranking.score_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
         rows = prefer_named_speakers(self._reader, self._query, scored)
@@ -286,7 +290,7 @@ class _WordSearch:
 
     def _rank(self, terms: Sequence[Term]) -> _Ranked:
         """Ranks the sessions that were chosen by single terms."""
-        ranked = self._rank_chosen(terms, 1 if self._sort is None else _FOR_TIME)
+        ranked = self._rank_chosen(terms, self._factor if self._sort is None else _FOR_TIME)
         repeated = sum(score.asked + score.repeated for score in ranked.scores)
         if repeated > _MAX_REPEATED * ranked.sessions and not self._fetcher.complete and self._sort is None:
             return self._rank_chosen(terms, _MORE_FOR_REPEATED)
