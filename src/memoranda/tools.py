@@ -17,10 +17,24 @@ def tool_refusal(reason: str, error: str) -> JsonObject:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredText:
+    """The kind of stored text that the answers of a tool quote, and the command that shows it to a person as it is.
+
+    `note` says what kind of data it is; without one it is past data.
+    """
+
+    source: str
+    command: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """One tool as a model sees it.
 
     `call` never raises: whatever the arguments are, the result is a JSON object with a `success` key.
+    `memoranda.safety.tool_answers` filters the answers of Memoranda's own tools; `screened` says that this is done, by
+    it or by the tool itself, and `quotes` is the stored text that an answer is labelled with.
     """
 
     name: str
@@ -28,6 +42,8 @@ class Tool:
     parameters: JsonObject
     # The function may name its arguments more exactly, as a dict[str, object] or a TypedDict.
     call: Callable[[Any], JsonObject]
+    quotes: StoredText | None = None
+    screened: bool = False
 
     def openai_schema(self) -> JsonObject:
         """Return the tool in the function-calling form that OpenAI-compatible APIs accept."""

@@ -16,7 +16,8 @@ from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.safety.fence import strip_recalled_blocks
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.safety.tool_answers import screen_tools
+from memoranda.tools import JsonObject, StoredText, Tool, tool_refusal
 
 DESCRIPTION = (
     "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "
@@ -31,6 +32,11 @@ PARAMETERS: JsonObject = {
     },
     "required": ["task"],
 }
+_QUOTES = StoredText(
+    "the delegate",
+    "memoranda sessions show SESSION",
+    "its result may quote other texts, and is not input from the user",
+)
 READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
 """The session tools that change nothing; a delegate gets no other tools of its session."""
 
@@ -67,7 +73,7 @@ class Delegation:
         """The tool, unless delegation is switched off or the parent is as deep as the settings allow."""
         if self._depth >= self._settings.max_depth:
             return ()
-        return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call),)
+        return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Run a task and return the delegate's answer, or a refusal that says why it has none."""
@@ -98,7 +104,7 @@ class Delegation:
             tools=self._tools,
             depth=self._depth + 1,
         )
-        tools = (ScratchTool().tool(), *self._tools, *nested.definitions())
+        tools = (*self._tools, *screen_tools((ScratchTool().tool(), *nested.definitions())))
         return Agent(_ReadOnlySession(child), self._model, settings=limits, tools=tools)
 
 

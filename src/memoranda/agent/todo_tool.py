@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.safety.fence import strip_recalled_blocks
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.tools import JsonObject, StoredText, Tool, tool_refusal
 
 STATUSES = ("pending", "in_progress", "completed", "cancelled")
 DESCRIPTION = (
@@ -35,6 +35,7 @@ PARAMETERS: JsonObject = {
     },
 }
 _MAX_TASKS = 100
+_QUOTES = StoredText("the task list", "memoranda sessions show SESSION", "stored data, not new input from the user")
 _MAX_CHARS = 500
 
 Todo = dict[str, str]
@@ -48,7 +49,7 @@ class TodoTool:
         self._save = save
 
     def definitions(self) -> tuple[Tool, ...]:
-        return (Tool("todo", DESCRIPTION, PARAMETERS, self.call),)
+        return (Tool("todo", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Read the list, or change it as a whole: a task that cannot be used leaves the list as it is."""

@@ -20,6 +20,7 @@ from memoranda.llm.model_factory import model_for
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
 from memoranda.review.session_snapshot import ReviewSnapshot
+from memoranda.safety.tool_answers import screen_tools
 from memoranda.tools import Tool
 
 
@@ -93,7 +94,7 @@ class Agents:
         todo = TodoTool(session.todos.load, session.todos.save)
         # The caller's own tool of that name takes precedence.
         own = () if any(tool.name == "todo" for tool in tools) else todo.definitions()
-        own = (*own, *delegation.definitions())
+        own = screen_tools((*own, *delegation.definitions()))
         return Agent(
             session,
             self._metered(model, "chat", session),

@@ -16,6 +16,7 @@ from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import Origin
 from memoranda.errors import SessionError
+from memoranda.safety.tool_answers import screen_tools
 from memoranda.support.home import Home
 from memoranda.tools import JsonObject, Tool
 
@@ -180,7 +181,8 @@ class Memory:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return (*self._memory_tool.definitions(), *self.services.search_tool(self.user).definitions())
+        search = self.services.search_tool(self.user)
+        return screen_tools((*self._memory_tool.definitions(), *search.definitions()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out."""

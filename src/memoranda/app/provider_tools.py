@@ -56,4 +56,4 @@ def _is_tool(stored: Any) -> bool:
 
 
 def _unavailable(arguments: Mapping[str, Any]) -> JsonObject:
-    return tool_refusal("unavailable", "The external memory that offered this tool is not available now.")
+    return tool_refusal("unavailable", "This tool is not available: its memory provider is not in use now.")

@@ -9,6 +9,7 @@ from memoranda.app.session_options import SessionOptions
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool, SourcesOf
 from memoranda.curated.write_result import Origin
+from memoranda.safety.tool_answers import screen_tools
 from memoranda.skills.prompt_list import render_skill_list
 from memoranda.skills.tool import SkillTools
 from memoranda.tools import Tool
@@ -53,7 +54,7 @@ class SessionTools:
         search = self._services.search_tool(options.user, self._session_id, options.directory, self.chat_model)
         restored = restore_tools(self.stored_provider_tools, tuple(provider_tools), find_tool)
         own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
-        return (*self._filter_allowed(own), *restored)
+        return screen_tools((*self._filter_allowed(own), *restored))
 
     def for_review(self, session_id: str) -> tuple[Tool, ...]:
         """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""
@@ -61,7 +62,7 @@ class SessionTools:
         store = self._services.curated_for(self._options.user)
         store.load_from_disk()
         skills = SkillTools(self._services.skills_for(self._options.user), reviewer)
-        return self._filter_allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions()))
+        return screen_tools(self._filter_allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions())))
 
     def skill_index(self) -> str:
         """The list of skills for the prompt."""

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -68,8 +68,9 @@ def list_skills() -> None:
 @command.command()
 @click.argument("name")
 @click.argument("file", default=SKILL_FILE)
+@click.option("--withheld", "show_withheld", is_flag=True, help="Also print what is withheld from models.")
 @memory_options
-def show(name: str, file: str) -> None:
+def show(name: str, file: str, show_withheld: bool) -> None:
     """Print SKILL.md, or another FILE of a skill, as the agent sees it: suspicious passages are withheld."""
     invocation = Invocation.current()
     view = open_skills(invocation).view(name, file)
@@ -78,10 +79,15 @@ def show(name: str, file: str) -> None:
     lines = [_printable_lines(view.shown.text).rstrip("\n")]
     lines += ["", "Files:", *(f"  {printable(name)}" for name in view.files)] if view.files else []
     lines += ["", f"Withheld: {', '.join(view.shown.findings)}"] if view.shown.passages else []
-    data = {
+    for passage in view.shown.passages if show_withheld else ():
+        lines += ["", f"Line {passage.first_line + 1}:", _printable_lines(passage.text)]
+    data: dict[str, Any] = {
         "name": name, "file": file, "path": str(view.skill.directory), "content": view.shown.text,
         "files": list(view.files), "withheld": list(view.shown.findings),
     }  # fmt: skip
+    if show_withheld:
+        passages = view.shown.passages
+        data["withheld_passages"] = [{"findings": passage.findings, "text": passage.text} for passage in passages]
     invocation.respond("\n".join(lines), data)
 
 

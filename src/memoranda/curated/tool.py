@@ -62,10 +62,13 @@ class MemoryTool:
         self._failures = 0
 
     def definitions(self) -> tuple[Tool, ...]:
-        """The tool for a model, or none when all of memory is switched off."""
+        """The tool for a model, or none when all of memory is switched off.
+
+        It is screened: it shows entries as the prompt does, and so knows what a person has allowed.
+        """
         if not self._store.settings.targets():
             return ()
-        return (Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
+        return (Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call, screened=True),)
 
     def begin_turn(self) -> None:
         """Forget earlier failures, because a new user message has arrived."""

@@ -97,10 +97,9 @@ def _labelled(answer: JsonObject, screened: ScreenedValue, origin: ToolOrigin) -
     label: JsonObject = {}
     if answer["success"] is True and any(len(text.split()) > 1 for text in list_texts(answer)):
         label["recalled_from"] = f"{origin.provider}: {PAST_DATA}"
-    if count := len(screened.passages):
-        passages = "1 passage was" if count == 1 else f"{count} passages were"
-        command = f"memoranda provider call {origin.tool} --provider {origin.provider} --withheld"
-        label["withheld"] = f"{passages} withheld ({', '.join(screened.findings)}); '{command}' shows it to a person."
+    command = f"memoranda provider call {origin.tool} --provider {origin.provider} --withheld"
+    if withheld := screened.describe_withheld(f"'{command}' shows it to a person"):
+        label["withheld"] = withheld
     return ToolAnswer(answer | label, screened.passages)
 
 

@@ -53,7 +53,13 @@ class ProviderTools:
     def for_model(self, call: Callable[[str, Mapping[str, Any]], JsonObject]) -> list[Tool]:
         """The tools as a model sees them."""
         return [
-            Tool(name, self._schemas[name]["description"], self._schemas[name]["parameters"], partial(call, name))
+            Tool(
+                name,
+                self._schemas[name]["description"],
+                self._schemas[name]["parameters"],
+                partial(call, name),
+                screened=True,
+            )
             for name in self.names
         ]
 

@@ -1,8 +1,11 @@
 """The `session_search` tool: browse, discover, scroll and read past conversations, with one schema.
 
-The arguments decide the mode. The answer is always a JSON object, and never larger than the settings allow.
+The arguments decide the mode. The answer is always a JSON object, and never larger than the settings allow. A model
+reads less of a conversation than a person: `definitions` returns the tool for it, whose answers still have to pass
+`memoranda.safety.tool_answers`.
 """
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +21,7 @@ from memoranda.recall.calibration import CONFIDENCES, Confidence
 from memoranda.recall.evidence import Evidence, fit_message, show_time
 from memoranda.recall.excerpts import excerpt
 from memoranda.recall.explain_empty import explain_empty
+from memoranda.recall.model_view import resolve_ids, show_to_model
 from memoranda.recall.query import Query
 from memoranda.recall.ranking import Sort
 from memoranda.recall.relevance import HitRater
@@ -34,10 +38,11 @@ from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
+from memoranda.safety.tool_answers import LABEL_CHARS
 from memoranda.sessions.conversations import SessionFacts
 from memoranda.support.projects import projects_named
 from memoranda.support.shorten import json_size
-from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
+from memoranda.tools import InvalidArgumentsError, JsonObject, StoredText, Tool
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +58,7 @@ _MAX_FILTER_CHARS = 150
 _MAX_NAME_CHARS = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING_MESSAGES = 3
+_QUOTES = StoredText("earlier conversations", "memoranda sessions show SESSION")
 # The characters of a snippet; more for the answer to a question, which may lack the words of the question.
 _SNIPPET_CHARS = 240
 _ANSWER_CHARS = 400
@@ -105,10 +111,17 @@ class SessionSearchTool:
         self._clock = clock
 
     def definitions(self) -> tuple[Tool, ...]:
-        return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
+        """The tool for a model."""
+        for_model = copy.copy(self)
+        for_model._settings = replace(self._settings, answer_chars=self._settings.answer_chars - LABEL_CHARS)
+
+        def call(arguments: Mapping[str, Any]) -> JsonObject:
+            return show_to_model(for_model.call(resolve_ids(arguments)))
+
+        return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
-        """Answers one call; never raises."""
+        """Answers one call with the stored text as it is, for a person or a program; never raises."""
         try:
             answer = self._answer(read_request(arguments, self._clock()), self._open_db())
         except InvalidArgumentsError as error:

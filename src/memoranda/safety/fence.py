@@ -1,18 +1,20 @@
 """Builds the fence around recalled memory, removes it from a text, and puts it into a message.
 
 Recalled text is not trusted. Before a model sees it, fences inside it are removed, passages that the scan objects to
-are withheld, it is shortened to a limit, and whatever still looks like the tag is escaped. `screen_text` does this for
-a text, `screen_value` for all texts of a JSON value.
+are withheld, it is shortened to a limit, and whatever still looks like the tag or like the marker of a role is escaped.
+`screen_text` does this for a text, `screen_value` for all texts of a JSON value from outside, and `screen_stored` for
+those of our own that quote stored text.
 """
 
 import copy
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_tags, next_tag
+from memoranda.safety.role_markers import escape_role_markers
 from memoranda.safety.withheld_passages import ScreenedTexts, WithheldPassage, withhold_in_texts
 from memoranda.support.json_texts import list_texts, map_texts
 
@@ -86,16 +88,36 @@ class ScreenedValue:
         """The ids of everything that was found, sorted."""
         return tuple(sorted({finding for passage in self.passages for finding in passage.findings}))
 
+    def describe_withheld(self, how_to_see: str) -> str:
+        """A sentence for the model about what is withheld and how a person sees it; "" when nothing is."""
+        if not self.passages:
+            return ""
+        count = len(self.passages)
+        passages = "1 passage was" if count == 1 else f"{count} passages were"
+        return f"{passages} withheld ({', '.join(self.findings)}); {how_to_see}."
+
 
 def screen_value(value: Any, *, source: str = "") -> ScreenedValue:
     """A JSON value from outside as it may enter a prompt: every text of it screened, keys included.
 
     Texts are scanned together, because an attack can be split over several of them.
     """
+    return _screen_value(map_texts(value, sanitize_context), source, keys=True)
+
+
+def screen_stored(value: Any, *, source: str = "") -> ScreenedValue:
+    """A JSON value of our own that quotes stored text, as a model may see it: every text screened, but no keys.
+
+    Fences that a stored text contains are escaped and not removed, because a person may have written about them.
+    """
+    return _screen_value(value, source, keys=False)
+
+
+def _screen_value(value: Any, source: str, *, keys: bool) -> ScreenedValue:
     origin = f" from {name}" if (name := _plain_name(source)) else ""
-    screened = _screen_texts([sanitize_context(text) for text in list_texts(value)], origin)
+    screened = _screen_texts(list_texts(value, keys=keys), origin)
     texts = iter(screened.texts)
-    return ScreenedValue(map_texts(value, lambda _: next(texts)), screened.passages)
+    return ScreenedValue(map_texts(value, lambda _: next(texts), keys=keys), screened.passages)
 
 
 def _screen_texts(texts: Sequence[str], origin: str) -> ScreenedTexts:
@@ -104,7 +126,7 @@ def _screen_texts(texts: Sequence[str], origin: str) -> ScreenedTexts:
     if screened.passages:
         findings = sorted({finding for passage in screened.passages for finding in passage.findings})
         _log.warning("Recalled text%s was withheld in part: %s.", origin, ", ".join(findings))
-    return screened
+    return replace(screened, texts=tuple(map(escape_role_markers, screened.texts)))
 
 
 def strip_noted_blocks(text: str) -> str:

@@ -23,6 +23,8 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
+from memoranda.safety.substrings import contains_any
+
 _MAX_BLANKS = 8
 _MAX_ATTRIBUTES = 200
 MAX_TAG_CHARS = len("</memory-context>") + 2 * _MAX_BLANKS + 1 + _MAX_ATTRIBUTES
@@ -44,6 +46,7 @@ _LOOK_ALIKE = re.compile(
     r"([<＜﹤]|&lt;|&#60;|&#x3c;)(?!\\)(?=(?:[^\w<＜﹤]|_){0,18}memory(?:[^\w<＜﹤]|_){0,3}context)",
     re.IGNORECASE,
 )
+_BRACKETS = ("<", "&", "＜", "﹤")
 _RUN_OR_BREAK = re.compile(rf"`+|[{_BREAKS}]")
 _RUNS = re.compile("`+|[^`]+")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -85,7 +88,7 @@ def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
 
 def escape_tags(text: str) -> str:
     r"""Put a backslash into everything that looks like a tag (`<\memory-context>`): legible, and no tag any more."""
-    return _LOOK_ALIKE.sub(r"\1\\", text)
+    return text if not contains_any(_BRACKETS, text) else _LOOK_ALIKE.sub(r"\1\\", text)
 
 
 class LineState:

@@ -1,16 +1,18 @@
 """Replaces the passages of a text that the scanner objects to with placeholders; the rest stays as it is.
 
-A passage is a run of whole lines. Lines are judged separately and together, because a phrase can be split over several
-of them.
+A passage is a run of whole lines of a file; in other texts, whose lines may be long paragraphs, it is a run of
+sentences. Lines and sentences are judged separately and together, because a phrase can be split over several of them.
 """
 
+import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from typing import NamedTuple
 
 from memoranda.safety.finding import Finding
-from memoranda.safety.scanner import scan, scan_each
+from memoranda.safety.scanner import scan, scan_each, scan_phrases
 
 # Lines that are harmless separately can form a phrase once others are withheld; after this many rounds the whole text
 # is withheld. Long texts get fewer rounds, so that no file delays the start of a session.
@@ -18,6 +20,17 @@ _MIN_ROUNDS, _MAX_ROUNDS = 4, 24
 _MAX_SCANNED = 4_000_000
 # More distinct lines than this would take too long to scan one by one.
 _MAX_LINES = 20_000
+# A longer line is withheld by the sentence.
+_MAX_WHOLE_LINE = 160
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])")
+# How many texts are remembered as clean. A conversation is shown again and again, and scanning it costs the most.
+_MAX_CLEAN = 2_000
+_MAX_CLEAN_CHARS = 10_000
+# Names, timestamps and roles between two texts do not keep a reader from joining them.
+_NAME = re.compile(r"user|assistant|tool|\S*\d\S*")
+# How much of the end of a text and of the start of the next one can form a phrase, and what separates the two.
+_REACH = 90
+_NOT_JOINED = " \n\n\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +93,89 @@ class ScreenedTexts:
 
 
 def withhold_in_texts(texts: Sequence[str]) -> ScreenedTexts:
-    """Withhold passages in texts that are read one after the other, over which a phrase can be split."""
-    passages = withhold_passages("\n".join(texts)).passages
-    blocked = {
-        passage.first_line + line: passage for passage in passages for line in range(passage.text.count("\n") + 1)
-    }
-    shown: list[str] = []
+    """Withhold passages in texts that are read one after the other, over which a phrase can be split.
+
+    Most texts are clean, and are only scanned when they are seen for the first time.
+    """
+    if _are_clean(texts):
+        return ScreenedTexts(tuple(texts))
+    screened = _withhold_pieces(texts, _split_sentences)
+    if _are_clean(screened.texts):
+        return screened
+    # A finding needed several sentences of one line, so whole lines are withheld.
+    return _withhold_pieces(texts, _split_lines)
+
+
+class _Piece(NamedTuple):
+    """A part of a text that is withheld or shown as a whole, and what separates it from the next one."""
+
+    text: str
+    separator: str
+
+
+def _split_lines(text: str) -> Iterator[_Piece]:
+    for line in text.split("\n"):
+        yield _Piece(line, "\n")
+
+
+def _split_sentences(text: str) -> Iterator[_Piece]:
+    """The lines of a text, and the sentences of the long ones."""
+    for line in text.split("\n"):
+        start = 0
+        for end in _SENTENCE_END.finditer(line) if len(line) > _MAX_WHOLE_LINE else ():
+            yield _Piece(line[start : end.start()], end[0])
+            start = end.end()
+        yield _Piece(line[start:], "\n")
+
+
+def _withhold_pieces(texts: Sequence[str], split: Callable[[str], Iterator[_Piece]]) -> ScreenedTexts:
+    pieces = [list(split(text)) for text in texts]
+    # What a reader joins comes first, and then the names that would separate it.
+    order = sorted(range(len(texts)), key=lambda index: not _is_prose(texts[index]))
+    blocked = _find_blocked([piece.text.removesuffix("\r") for index in order for piece in pieces[index]])
+    shown = list(texts)
+    passages: list[WithheldPassage] = []
     number = 0
-    for text in texts:
-        lines: list[str] = []
-        last: WithheldPassage | None = None
-        for line in text.split("\n"):
-            passage = blocked.get(number)
-            if passage is None:
-                lines.append(line)
-            elif passage is not last:
-                lines.append(passage.placeholder)
-            number, last = number + 1, passage
-        shown.append("\n".join(lines))
-    return ScreenedTexts(tuple(shown), passages)
+    for index in order:
+        parts: list[str] = []
+        for is_blocked, run in groupby(enumerate(pieces[index], number), lambda numbered: numbered[0] in blocked):
+            numbers, members = zip(*run, strict=True)
+            body, end = "".join(piece.text + piece.separator for piece in members), members[-1].separator
+            if is_blocked:
+                ids = set[str]().union(*(blocked[each] for each in numbers))
+                passages.append(WithheldPassage(numbers[0], body.removesuffix(end), tuple(sorted(ids))))
+                body = passages[-1].placeholder + end
+            parts.append(body)
+        number += len(pieces[index])
+        shown[index] = "".join(parts).removesuffix("\n")
+    return ScreenedTexts(tuple(shown), tuple(passages))
+
+
+_clean_texts: dict[str, None] = {}
+
+
+def _are_clean(texts: Sequence[str]) -> bool:
+    """Whether the scan finds nothing in any of the texts, and no phrase that is split over two of them."""
+    unknown = [text for text in dict.fromkeys(texts) if text not in _clean_texts and text.strip()]
+    findings = scan_each(unknown).findings
+    if len(_clean_texts) + len(unknown) > _MAX_CLEAN:
+        _clean_texts.clear()
+    clean = (text for text, found in zip(unknown, findings, strict=True) if not found)
+    _clean_texts.update(dict.fromkeys(text for text in clean if len(text) <= _MAX_CLEAN_CHARS))
+    return not any(findings) and not _has_split_phrase(texts)
+
+
+def _is_prose(text: str) -> bool:
+    return bool(text) and not _NAME.fullmatch(text)
+
+
+def _has_split_phrase(texts: Sequence[str]) -> bool:
+    prose = list(filter(_is_prose, texts))
+    ends = [
+        text if len(text) <= 2 * _REACH else f"{text[:_REACH]}{_NOT_JOINED}{text[-_REACH:]}"
+        for text in (prose if len(prose) > 1 else ())
+    ]
+    return bool(scan_phrases("\n".join(ends)))
 
 
 class _BlockedLines:

@@ -1,5 +1,6 @@
 """Prepares the new text of a skill file, and checks whether it may be written."""
 
+import re
 from collections.abc import Callable
 
 from memoranda.safety.withheld_passages import ScreenedText
@@ -8,6 +9,14 @@ from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.skill_text import parse_skill
 from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, unstorable_character
+
+_PROSE = (".md", ".txt", ".rst")
+_DOWNLOAD = re.compile(r"^(\s*(?:sudo\s+)?)(?=(?:curl|wget)\b)")
+
+
+def line_reader(file: str) -> Callable[[str], str]:
+    """How the scanner reads the lines of a file: a command in a script is an order to run it, as "run" is in prose."""
+    return str if file.endswith(_PROSE) else lambda line: _DOWNLOAD.sub(r"\1run ", line)
 
 
 def canonical_content(content: str) -> str:

@@ -81,11 +81,11 @@ class SkillStore:
         if isinstance(state, MissingFile):
             return refusals.no_file(name, file)
         self._seen[state.path] = state.fingerprint
-        return SkillView(skill, file, self.screen_text(state.text), files)
+        return SkillView(skill, file, self.screen_text(state.text, file), files)
 
-    def screen_text(self, text: str) -> ScreenedText:
-        """The text as it may be shown: suspicious passages that no person has allowed are withheld."""
-        return withhold_passages(text, self.allowances.of)
+    def screen_text(self, text: str, file: str = SKILL_FILE) -> ScreenedText:
+        """The text of a file as it may be shown: suspicious passages that no person has allowed are withheld."""
+        return withhold_passages(text, self.allowances.of, content_checks.line_reader(file))
 
     def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> SkillWriteResult:
         """Create a skill from the text of its SKILL.md."""
@@ -171,7 +171,8 @@ class SkillStore:
             return view
         state = self._reader(view.skill).read(name, view.path)
         with self.exclusive():
-            passages = withhold_passages(state.text).passages if isinstance(state, TextFile) else ()
+            read_as = content_checks.line_reader(file)
+            passages = withhold_passages(state.text, None, read_as).passages if isinstance(state, TextFile) else ()
             revoked = [passage for passage in passages if self.allowances.revoke(passage.text)]
             if revoked:
                 self._journal_note(view, "revoke", "", origin)
@@ -196,7 +197,7 @@ class SkillStore:
             if present is not None and not origin.explicit:
                 if self._seen.get(present.path) != present.fingerprint:
                     return refusals.not_seen(name, file)
-                if withheld := self.screen_text(present.text).findings:
+                if withheld := self.screen_text(present.text, file).findings:
                     return refusals.contains_withheld(name, file, withheld)
             return content_checks.canonical_content(content)
 
@@ -206,7 +207,7 @@ class SkillStore:
         """Carry out a change whose result must pass the content checks and the scanner."""
         file = SKILL_FILE if request.path.rpartition("/")[2] == SKILL_FILE else request.path
         limit = self.settings.skill_char_limit if file == SKILL_FILE else self.settings.file_char_limit
-        plan_text = request.plan
+        plan_text, screen_text = request.plan, partial(self.screen_text, file=file)
 
         def plan(present: TextFile | None) -> str | SkillRefusal:
             planned = plan_text(present)
@@ -215,11 +216,11 @@ class SkillStore:
             before = present.text if present else ""
             refusal = content_checks.check_content(request.skill, file, planned, before, limit)
             if refusal is None:
-                refusal = content_checks.scan_new_passages(request.skill, planned, before, self.screen_text, allow)
+                refusal = content_checks.scan_new_passages(request.skill, planned, before, screen_text, allow)
             return refusal or planned
 
         def accept(text: str) -> None:
-            for passage in self.screen_text(text).passages if allow else ():
+            for passage in screen_text(text).passages if allow else ():
                 self.allowances.allow([passage.text], allow & set(passage.findings), request.origin)
 
         outcome = self.writer.commit(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.safety.fence import screen_stored
 from memoranda.skills import change_history, guidance
 from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.skill_text import has_front_matter, with_front_matter
@@ -16,6 +17,7 @@ from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusa
 _log = logging.getLogger(__name__)
 
 ACTIONS = ("create", "patch", "edit", "write_file", "remove_file", "delete")
+_SCREENED_FIELDS = frozenset({"content", "skills", "problems", "files"})
 _MAX_LISTED = 200
 _MAX_PROBLEMS = 20
 _MAX_SHOWN_CHARS = 60_000
@@ -51,13 +53,16 @@ class SkillTools:
         self._origin = origin
 
     def definitions(self) -> tuple[Tool, ...]:
-        """The tools for a model: none when skills are switched off, only reading ones when only a person may write."""
+        """The tools for a model: none when skills are switched off, only reading ones when only a person may write.
+
+        They are screened: the store withholds suspicious passages, except those that a person has allowed.
+        """
         settings = self._store.settings
         reading = (
-            Tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills),
-            Tool("skill_view", guidance.VIEW, VIEW_PARAMETERS, self.view),
+            Tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills, screened=True),
+            Tool("skill_view", guidance.VIEW, VIEW_PARAMETERS, self.view, screened=True),
         )
-        writing = (Tool("skill_manage", guidance.MANAGE, MANAGE_PARAMETERS, self.manage),)
+        writing = (Tool("skill_manage", guidance.MANAGE, MANAGE_PARAMETERS, self.manage, screened=True),)
         return (*reading, *(writing if settings.agent_writes else ())) if settings.enabled else ()
 
     def list_skills(self, arguments: Mapping[str, Any]) -> JsonObject:
@@ -142,8 +147,8 @@ def describe_log(store: SkillStore, skill: str | None, limit: int) -> list[JsonO
             "number": change.number, "at": change.at, "skill": change.skill, "path": change.path,
             "action": change.action, "actor": change.actor, "session": change.session, "note": change.note,
             "refers_to": change.refers_to,
-            "before": store.screen_text(change.edit.before).text if change.edit else "",
-            "after": store.screen_text(change.edit.after).text if change.edit else "",
+            "before": store.screen_text(change.edit.before, change.path).text if change.edit else "",
+            "after": store.screen_text(change.edit.after, change.path).text if change.edit else "",
         }
         for change in change_history.log(store, skill)[-limit:][::-1]
     ]  # fmt: skip
@@ -153,7 +158,11 @@ def _answer(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Any) -> 
     try:
         if not isinstance(arguments, Mapping):
             raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
-        return call(arguments)
+        answer = call(arguments)
+        # Names and paths may be hostile too; the texts of skills are screened already, as far as a person allows them.
+        paths = {name: value for name, value in answer.items() if name not in _SCREENED_FIELDS}
+        screened: JsonObject = screen_stored(paths, source="skills").value
+        return answer | screened
     except InvalidArgumentsError as error:
         return tool_refusal("invalid", f"{error} Nothing was changed.")
     except (StorageError, OSError) as error:

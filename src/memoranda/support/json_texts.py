@@ -1,16 +1,18 @@
 """The texts inside a JSON value: lists them, and replaces them, in the order in which a reader sees them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def list_texts(value: Any) -> list[str]:
-    """Every text of a JSON value, keys included, each key before its value."""
-    return list(_texts(value))
+def list_texts(value: Any, *, keys: bool = True) -> list[str]:
+    """Every text of a JSON value, each key before its value; without keys if not `keys`."""
+    texts: list[str] = []
+    _collect_texts(value, keys, texts)
+    return texts
 
 
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A copy of a JSON value in which every text is changed, keys included, in the order of `list_texts`.
+def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True) -> Any:
+    """A copy of a JSON value in which every text is changed, in the order of `list_texts`; also its keys if `keys`.
 
     Keys that become equal are numbered, so that no value is lost.
     """
@@ -19,25 +21,25 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, Mapping):
         changed: dict[Any, Any] = {}
         for key, item in value.items():
-            name = _unused(change(key), changed) if isinstance(key, str) else key
-            changed[name] = map_texts(item, change)
+            name = _unused(change(key), changed) if keys and isinstance(key, str) else key
+            changed[name] = map_texts(item, change, keys=keys)
         return changed
     if isinstance(value, list | tuple):
-        return [map_texts(item, change) for item in value]
+        return [map_texts(item, change, keys=keys) for item in value]
     return value
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _collect_texts(value: Any, keys: bool, texts: list[str]) -> None:
     if isinstance(value, str):
-        yield value
+        texts.append(value)
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            if isinstance(key, str):
-                yield key
-            yield from _texts(item)
+            if keys and isinstance(key, str):
+                texts.append(key)
+            _collect_texts(item, keys, texts)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts(item)
+            _collect_texts(item, keys, texts)
 
 
 def _unused(name: str, names: Mapping[Any, Any]) -> str:

@@ -10,6 +10,7 @@ from memoranda import config
 from memoranda.app import Memory, Session
 from memoranda.curated.settings import TARGETS
 from memoranda.errors import MemorandaError
+from memoranda.safety.tool_answers import screen_tools
 from memoranda.tool_host import guidance
 from memoranda.tool_host.answer_size import MAX_SEARCH_CHARS
 from memoranda.tool_host.memory_text import MemoryText
@@ -71,7 +72,7 @@ class ToolHost:
         built_in = tuple(tool for tool in session.tools if tool.name in _BUILT_IN_TOOLS)
         may_write = any(tool.name == "memory" for tool in built_in)
         remember = Tool("remember", guidance.REMEMBER, _REMEMBER_PARAMETERS, self._remember)
-        return (*built_in, *((remember,) if may_write else ()), *session.external.tools())
+        return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:
         """Calls a tool as a model would; None when no tool has that name."""

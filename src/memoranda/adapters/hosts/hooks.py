@@ -121,6 +121,7 @@ def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, h
 def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
     """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
     from memoranda.importers.session_writer import session_name  # noqa: PLC0415
+    from memoranda.safety.tool_answers import screen_tools  # noqa: PLC0415
     from memoranda.tool_host.answer_size import fit_answer  # noqa: PLC0415
     from memoranda.tool_host.tool_host import open_for_hosts  # noqa: PLC0415
     from memoranda.tools import tool_refusal  # noqa: PLC0415
@@ -131,8 +132,9 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
     with open_for_hosts(str(home.base), profile=home.profile, user=user) as memory:
         if name == "session_search":
             # The model has the current conversation in its context.
-            current = session_name(host, payload.session_id, user)
-            return fit_answer(memory.services.search_tool(user, current).call(payload.arguments))
+            search = memory.services.search_tool(user, session_name(host, payload.session_id, user))
+            (tool,) = screen_tools(search.definitions())
+            return fit_answer(tool.call(payload.arguments))
         return fit_answer(memory.call(name, payload.arguments))
 
 
