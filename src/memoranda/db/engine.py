@@ -6,11 +6,13 @@ differ between databases. `memoranda.testing` has the contracts that a store ove
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from memoranda.db.connection import Connection
 from memoranda.db.position import Position
 from memoranda.db.schema import Schema
+
+_Answer = TypeVar("_Answer")
 
 
 class Condition(NamedTuple):
@@ -106,6 +108,12 @@ class Engine(Protocol):
 
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction that may read and write."""
+
+    def write(self, work: Callable[[Connection], _Answer]) -> _Answer:
+        """Call `work` in a transaction, and return its result when that is durable.
+
+        Threads that write at the same time may share a transaction, so `work` may be called again after a rollback.
+        """
 
     def reading(self) -> AbstractContextManager[Connection]:
         """One consistent view. A nested call returns the same view."""

@@ -27,6 +27,11 @@ def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError
     return StorageError(f"{path} cannot be used: {error}.")
 
 
+def is_disk_full(error: StorageError) -> bool:
+    """Whether an error of `storage_error` says that the disk is full."""
+    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
 def encoding_error(error: UnicodeEncodeError) -> SessionError:
     """The error for a text that is not valid Unicode."""
     return SessionError(f"{error.object[:60]!r} contains an unpaired surrogate, which no database can store.")

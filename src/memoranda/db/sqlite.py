@@ -19,10 +19,13 @@ from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
+from memoranda.db.connection import Connection as AnyConnection
 from memoranda.db.error_mapping import encoding_error, storage_error
 from memoranda.db.file_locks import open_with_retries
 from memoranda.db.file_owner import claim_file
+from memoranda.db.group_commit import LockTaken, WaitingWrites, write_together
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
+from memoranda.db.transaction import Transaction
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
 from memoranda.db.write_ahead_log import choose_journal, empty_log, prepare_connection
 from memoranda.db.writer_turns import WriterTurns, retry
@@ -71,7 +74,8 @@ class Database:
         self._writing_thread = 0
         self._deadline = 0.0
         self._turns = WriterTurns()
-        self._control_cursor: sqlite3.Cursor | None = None
+        self.waiting = WaitingWrites()
+        self.control_cursor: sqlite3.Cursor | None = None
         self._checkpoints = WalCheckpointer(path)
         self._reason = ""
         self._identity: tuple[int, int] | None = None
@@ -86,52 +90,75 @@ class Database:
 
         A nested transaction rolls the outer one back; the outer block then raises when it ends.
         """
-        return _Transaction(self)
+        return Transaction(self)
 
-    def _begin(self) -> Connection:
+    def writing_now(self) -> AbstractContextManager[Connection]:
+        """The same, but raises LockTaken while another thread of this process writes."""
+        return Transaction(self, wait_for_lock=False)
+
+    def write(self, work: Callable[[AnyConnection], _Answer]) -> _Answer:
+        """Call `work` in a transaction, and return its result when that is durable.
+
+        Threads that write at the same time share a transaction, so `work` may be called again after a rollback.
+        """
+        if self._writing_thread == threading.get_ident():
+            # A nested write, or one after an interrupt that prevented the last one from ending.
+            with self.writing() as connection:
+                return work(connection)
+        return write_together(self, work, self._wait)
+
+    def begin(self, *, wait_for_lock: bool) -> Connection:
+        """For `Transaction`."""
         if self.read_only:
             raise StorageError(f"{self.path} is open read-only. {self._reason}")
         thread, deadline = threading.get_ident(), time.monotonic() + self._wait
         if self._writing_thread == thread:
-            self._abandon()
+            self.abandon()
         try:
             # Acquiring with a timeout costs more than trying, and the lock is usually free.
-            if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
-                raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
+            if not self._lock.acquire(blocking=False):
+                if not wait_for_lock:
+                    raise LockTaken
+                if not self._lock.acquire(timeout=self._wait):
+                    raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
             self._writing_thread, self._deadline = thread, deadline
             connection = self._writing_connection()
             # One cursor for BEGIN and COMMIT: creating one costs as much as a small statement.
-            self._control_cursor = connection.cursor()
-            self._turns.begin(self._control_cursor, deadline)
+            self.control_cursor = connection.cursor()
+            self._turns.begin(self.control_cursor, deadline)
             return connection
         except BaseException as error:
             if self._writing_thread == thread:
-                self._roll_back(error)
+                self.roll_back(error)
             else:
                 # An interrupt may have come between acquiring the lock and recording the owner.
                 with suppress(RuntimeError):
                     self._lock.release()
             raise
 
-    def _commit(self, control_cursor: sqlite3.Cursor | None) -> None:
-        if control_cursor is None or control_cursor is not self._control_cursor:
+    def commit(self, control_cursor: sqlite3.Cursor | None) -> None:
+        if control_cursor is None or control_cursor is not self.control_cursor:
             raise RuntimeError(f"A nested write to {self.path} began, so this write was rolled back.")
         try:
             if file_identity(self._file) != self._identity:
                 raise replaced_error(self._file)
             retry(control_cursor, "COMMIT", self._deadline)
         except BaseException as error:
-            self._roll_back(error)
+            self.roll_back(error)
             raise
+        self.waiting.finish()
         self._release()
         if self.journal == "wal":
             self._checkpoints.note_commit(self._connect)
 
-    def _roll_back(self, error: BaseException) -> None:
+    def roll_back(self, error: BaseException) -> None:
         """Roll back, and raise Memoranda's error instead of SQLite's."""
+        # An interrupt may have come after the commit; SQLite itself rolls back after some errors.
+        committed = not isinstance(error, sqlite3.Error)
         try:
             connection = self._writer
             if connection is not None and connection.in_transaction:
+                committed = False
                 connection.execute("ROLLBACK")
             if isinstance(error, ReplacedStoreError):
                 self._close_connections()
@@ -142,16 +169,22 @@ class Database:
                     self._free_log_space(connection, error)
                 raise storage_error(error, self.path, self._wait) from error
         finally:
+            if committed:
+                self.waiting.finish()
+            else:
+                self.waiting.put_back()
             self._release()
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """Roll back a transaction of this thread that an interrupt prevented from ending."""
         if self._writing_thread == threading.get_ident():
-            self._roll_back(KeyboardInterrupt())
+            self.roll_back(KeyboardInterrupt())
 
     def _release(self) -> None:
-        self._writing_thread, self._control_cursor = 0, None
+        self._writing_thread, self.control_cursor = 0, None
         self._lock.release()
+        if self.waiting.requests:
+            self.waiting.wake_first()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -344,12 +377,8 @@ class Database:
         _parent_connections.extend([*self._readers, *([self._writer] if self._writer else [])])
         _parent_connections.extend(self._checkpoints.reset_in_child())
         self._readers, self._writer = [], None
-        self._lock, self._nested, self._writing_thread, self._control_cursor = (
-            threading.RLock(),
-            threading.local(),
-            0,
-            None,
-        )
+        self._lock, self._nested, self.waiting = threading.RLock(), threading.local(), WaitingWrites()
+        self._writing_thread, self.control_cursor = 0, None
 
     def _free_log_space(self, connection: Connection, error: sqlite3.Error) -> None:
         """Checkpoint the log after a full disk, which frees its space for the next try."""
@@ -365,32 +394,6 @@ class Database:
             raise storage_error(error, self.path, self._wait) from error
         except UnicodeEncodeError as error:
             raise encoding_error(error) from error
-
-
-class _Transaction:
-    """The context manager of `writing`: cheaper than a generator, which matters for every append."""
-
-    # A class attribute, so that `__del__` works even if an interrupt prevented the initialisation.
-    _control_cursor: sqlite3.Cursor | None = None
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> Connection:
-        connection = self._database._begin()
-        self._control_cursor = self._database._control_cursor
-        return connection
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self._database._commit(self._control_cursor)
-        elif self._control_cursor is self._database._control_cursor:
-            self._database._roll_back(error)
-
-    def __del__(self) -> None:
-        # An interrupt can come between the last line of the block and the first line of `__exit__`.
-        if self._control_cursor is not None and self._control_cursor is self._database._control_cursor:
-            self._database._abandon()
 
 
 # Connections of the process that this one was forked from; they must not be garbage-collected.

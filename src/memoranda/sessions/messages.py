@@ -82,7 +82,8 @@ class Messages(StorePart):
         which names the continuation.
         """
         encoded = self.encode_all(messages)
-        with self._engine.writing() as connection:
+
+        def append(connection: Connection) -> list[int]:
             if fail_if_continued:
                 self._engine.lock_session(connection, session_id)
                 refuse_continued(connection, session_id)
@@ -92,6 +93,9 @@ class Messages(StorePart):
                 ids, added = self._insert_each(connection, session_id, encoded)
             self._count(connection, session_id, added)
             count_redactions(connection, sum([message.secrets for message in added]))
+            return ids
+
+        ids = self._engine.write(append)
         self.notify_appended()
         return ids
 
