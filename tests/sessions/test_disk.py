@@ -72,6 +72,46 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
         assert store.maintenance.check_integrity() == []
 
 
+@pytest.mark.slow
+def test_a_small_disk_stores_the_messages_that_fit(small_disk: Path) -> None:
+    """Most of the space holds messages and not the log, and space that is freed later is used."""
+    spare = small_disk / "spare"
+    spare.write_bytes(bytes(300_000))
+    path = small_disk / "home" / "state.db"
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        count = _append_until_full(store)
+        # Two megabytes without the spare file; a page of 8 KB has room for two of these messages.
+        assert count * 3000 > 0.5 * 1_800_000
+        assert _append_until_full(store, count) == count
+        spare.unlink()
+        more = _append_until_full(store, count)
+        assert (more - count) * 3000 > 0.5 * 300_000
+    with open_store(path) as store:
+        assert _numbers(store) == list(range(more))
+        assert store.maintenance.check_integrity() == []
+
+
+@pytest.mark.slow
+def test_a_log_that_filled_the_disk_is_emptied_when_there_is_space(small_disk: Path) -> None:
+    """A home that an earlier version left with a full log records again after a little space was freed."""
+    spare = small_disk / "spare"
+    spare.write_bytes(bytes(400_000))
+    path = small_disk / "home" / "state.db"
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        assert isinstance(store.engine, SqliteEngine)
+        # As the earlier version did, let the log grow until the disk is full.
+        store.engine._checkpoints._until_check = 10_000
+        count = _append_until_full(store)
+        assert count * 3000 < 0.2 * 1_700_000
+    spare.unlink()
+    with open_store(path) as store:
+        more = _append_until_full(store, count)
+        assert more * 3000 > 0.5 * 2_000_000
+        assert _numbers(store) == list(range(more))
+
+
 def test_a_store_can_be_opened_and_read_on_a_full_disk(small_disk: Path) -> None:
     """Without losing sight of what is in the log, and written again when there is room."""
     path = small_disk / "state.db"

@@ -18,6 +18,9 @@ LARGE_LOG = 4_000_000
 # What remains of the log after a checkpoint: more than a large log, so that the next writes need no new disk space.
 LOG_KEPT = 2 * LARGE_LOG
 _CHECK_EVERY = 64
+# With less free space the log takes a quarter of it at most: a checkpoint needs space, too, before it can free the log.
+_SMALL_SPACE = 16 * LARGE_LOG
+_MIN_LOG = 64_000
 # A writer may wait that long for a restart that itself waits for a reader; so it is tried often, not long.
 _RESTART_TIMEOUT_MS = 5
 _RESTART_TRIES = 20
@@ -25,8 +28,9 @@ _IDLE_SECONDS = 5.0
 
 
 class WalCheckpointer:
-    """Counts commits, and checks after every `_CHECK_EVERY` of them whether the log has become large.
+    """Counts commits, and checks after the first and then every `_CHECK_EVERY` whether the log has become large.
 
+    On a disk with little space, every commit is followed by a check, and the writer empties the log itself.
     The thread and its connection stay for the next checkpoint, because starting them costs as much as some appends, and
     end after a few idle seconds. A thread never uses the connection of another one.
     """
@@ -34,22 +38,29 @@ class WalCheckpointer:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._log_file = wal_path(path)
-        self._commits = 0
+        self._directory = os.path.dirname(self._log_file)
+        self._until_check = 1
         self._worker: _Worker | None = None
 
-    def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        """Count a commit; `connect` opens a connection for the checkpoint."""
-        self._commits += 1
-        if self._commits % _CHECK_EVERY:
-            return
+    def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> bool:
+        """Count a commit; `connect` opens a connection for the checkpoint. True: empty the log now, space is scarce."""
+        self._until_check -= 1
+        if self._until_check > 0:
+            return False
+        self._until_check = _CHECK_EVERY
         try:
             size = os.stat(self._log_file).st_size
+            free = _free_space(self._directory)
         except FileNotFoundError:
             # Without a log there is nothing to checkpoint.
-            return
+            return False
+        if free < _SMALL_SPACE:
+            self._until_check = 1
+            return size > max(_MIN_LOG, min(free // 4, LARGE_LOG))
         if size > LARGE_LOG and (self._worker is None or not self._worker.request()):
             self._worker = _Worker(self._path, connect)
             self._worker.request()
+        return False
 
     def close(self) -> None:
         """Wait until a running checkpoint has ended, and close its connection."""
@@ -61,6 +72,13 @@ class WalCheckpointer:
         """Forget the thread, which exists only in the parent; returns its connection, which the child must not use."""
         worker, self._worker = self._worker, None
         return [worker.connection] if worker is not None and worker.connection is not None else []
+
+
+def _free_space(directory: str) -> int:
+    if not hasattr(os, "statvfs"):
+        return _SMALL_SPACE
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize
 
 
 class _Worker:

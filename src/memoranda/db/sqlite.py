@@ -27,7 +27,7 @@ from memoranda.db.group_commit import LockTaken, WaitingWrites, write_together
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.db.transaction import Transaction
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
-from memoranda.db.write_ahead_log import choose_journal, empty_log, prepare_connection
+from memoranda.db.write_ahead_log import choose_journal, empty_log, free_log_space, prepare_connection
 from memoranda.db.writer_turns import WriterTurns, retry
 from memoranda.errors import (
     CorruptStoreError,
@@ -148,8 +148,10 @@ class Database:
             raise
         self.waiting.finish()
         self._release()
-        if self.journal == "wal":
-            self._checkpoints.note_commit(self._connect)
+        if self.journal == "wal" and self._checkpoints.note_commit(self._connect):
+            # The write is durable, and the next one tries again.
+            with suppress(StorageError):
+                self._use_writer(empty_log)
 
     def roll_back(self, error: BaseException) -> None:
         """Roll back, and raise Memoranda's error instead of SQLite's."""
@@ -166,7 +168,7 @@ class Database:
                 raise encoding_error(error) from error
             if isinstance(error, sqlite3.Error):
                 if connection is not None:
-                    self._free_log_space(connection, error)
+                    free_log_space(connection, error)
                 raise storage_error(error, self.path, self._wait) from error
         finally:
             if committed:
@@ -379,12 +381,6 @@ class Database:
         self._readers, self._writer = [], None
         self._lock, self._nested, self.waiting = threading.RLock(), threading.local(), WaitingWrites()
         self._writing_thread, self.control_cursor = 0, None
-
-    def _free_log_space(self, connection: Connection, error: sqlite3.Error) -> None:
-        """Checkpoint the log after a full disk, which frees its space for the next try."""
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
-            with suppress(sqlite3.Error):
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
     def _mapped_errors(self) -> Iterator[None]:

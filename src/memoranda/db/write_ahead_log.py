@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memoranda.db.writer_turns import busy_timeout, retry
@@ -79,6 +79,13 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     with busy_timeout(connection, _EMPTY_TIMEOUT_MS):
         ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return not busy
+
+
+def free_log_space(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
+    """Empty the log if an error says that the disk is full, which frees its space for the next try."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def supports_log(path: Path) -> bool:
