@@ -206,10 +206,14 @@ class MemoryStore(EntryFields):
         """Carry out any other change (edit, reset, undo) on the same write path."""
         if not self.settings.enabled(request.target):
             return refusals.disabled(request.target)
-        outcome = self._writer.commit(request)
+        outcome = self.commit_unannounced(request)
         if isinstance(outcome, MemoryReceipt) and outcome.edits:
             self.written(outcome, request.origin)
         return outcome
+
+    def commit_unannounced(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+        """Carry out a change without calling `written`, even in a target that is switched off: for forgetting."""
+        return self._writer.commit(request)
 
     def edit(
         self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]

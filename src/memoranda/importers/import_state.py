@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,9 @@ _ItemKey = tuple[str, str, str, str]
 FILE_NAME = "imports.db"
 APPLICATION_ID = int.from_bytes(b"MemI", "big")
 
+ITEMS = "items"
 _ITEMS = Table(
-    "items",
+    ITEMS,
     "One row per file that was read, for each user.",
     (
         Column("source", "text", "NOT NULL", "The reader's name."),
@@ -173,6 +174,15 @@ class ImportState:
                 connection.executemany("UPDATE items SET state = '' WHERE rowid = ?", states)
             self._file.open().shrink_log()
 
+    def files_with(self, session_ids: Collection[str]) -> list[str]:
+        """The files of other programs that these sessions were imported from."""
+        if not session_ids or not self._is_usable():
+            return []
+        wanted = frozenset(session_ids)
+        with self._file.open().reading() as connection:
+            rows = connection.execute("SELECT DISTINCT file, sessions FROM items ORDER BY file").fetchall()
+        return list(dict.fromkeys(file for file, listed in rows if _session_names(listed) & wanted))
+
     def family_key(self, source: str, first: str) -> str:
         """Return the key that all sessions with the same first message share."""
         return f"{source}\n{self._user}\n{first}"
@@ -248,6 +258,14 @@ class ImportState:
             with suppress(FileNotFoundError):
                 os.replace(f"{self._file.path}{ending}", f"{renamed}{ending}")
         self._is_damaged = False
+
+
+def delete_items_with(connection: Connection, matches: Callable[[str], bool]) -> int:
+    """Delete the rows of files whose path or part matches; such a file is read from its start again."""
+    rows = connection.execute("SELECT rowid, file, what FROM items").fetchall()
+    numbers = [(number,) for number, file, part in rows if matches(file) or matches(part)]
+    connection.executemany("DELETE FROM items WHERE rowid = ?", numbers)
+    return len(numbers)
 
 
 def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:

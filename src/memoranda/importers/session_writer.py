@@ -12,6 +12,7 @@ from memoranda.importers.source_files import prefix_digest
 from memoranda.sessions.imported_rows import MessageState
 from memoranda.sessions.lifecycle import COLUMNS
 from memoranda.sessions.message_rows import encode
+from memoranda.sessions.passages import FORGOTTEN
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles, tidy
@@ -167,6 +168,8 @@ class RecordWriter(_SeenSessions):
         self._source = source
         self._project = project
         self._renamed: dict[str, str] = {}
+        # Sessions from which something was forgotten here.
+        self._with_gaps: set[str] = set()
 
     def has_session(self, session_id: str) -> bool:
         return self._store.sessions.get_session(session_id) is not None
@@ -175,6 +178,8 @@ class RecordWriter(_SeenSessions):
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
         messages = _without_unsaid(incoming, messages)
+        if FORGOTTEN in (incoming.row or {}):
+            self._with_gaps.add(incoming.id)
         if not messages:
             # A related session has all messages, or this one was deleted. If it continues, its family must be known.
             self._remember(incoming.seen)
@@ -195,6 +200,9 @@ class RecordWriter(_SeenSessions):
         seen, wanted = self.seen_session(incoming.id), clean_title(incoming.conversation.title)
         if wanted is None or seen is None or not seen.created or _is_same_title(seen.title, wanted):
             return None
+        if "title" in (incoming.row or {}).get(FORGOTTEN, ()):
+            # A part of it was forgotten here.
+            return None
         if self._store.titles.get_session_title(incoming.id) not in (None, seen.title):
             # The user renamed it.
             return None
@@ -212,6 +220,9 @@ class RecordWriter(_SeenSessions):
     def save_progress(
         self, item: ImportItem, checkpoint: Checkpoint | None, sessions: Collection[str], *, done: bool
     ) -> None:
+        if self._with_gaps.intersection(sessions):
+            # The reader's state has the title and more of what was forgotten; the file is read from its start again.
+            checkpoint = None
         size, modified_at = (item.size, item.modified_at) if done else (-1, 0.0)
         before_checkpoint = prefix_digest(item.file, checkpoint.offset) if checkpoint else ""
         # Without a checkpoint the item is read from its start again, and its sessions with it.

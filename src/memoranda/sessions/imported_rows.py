@@ -15,9 +15,11 @@ from memoranda.sessions.checksums import resealed
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_json, dump_json, recount, require_storable
 from memoranda.sessions.messages import Messages
+from memoranda.sessions.passages import FORGOTTEN
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
 from memoranda.sessions.usage import COSTS, COUNTERS
+from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
 
 _TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode", "cost_status",
           "cost_source", "pricing_version")  # fmt: skip
@@ -61,7 +63,8 @@ class ImportedRows(StorePart):
             self._require(connection, session_id)
             stored = _stored_columns(connection, session_id)
             updates = _updates(clean, stored)
-            merged = {**(decode_json(stored["extra"]) if stored["extra"] else {}), **clean_extra}
+            before = decode_json(stored["extra"]) if stored["extra"] else {}
+            merged, updates = _without_forgotten(before, {**before, **clean_extra}, updates)
             if merged and dump_json(merged) != stored["extra"]:
                 updates["extra"] = dump_json(merged)
             user = columns.get("user_id")
@@ -146,6 +149,16 @@ def _updates(columns: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
         require_storable("end_reason", columns.get("end_reason"))
         found |= {"ended_at": columns["ended_at"], "end_reason": columns.get("end_reason")}
     return {name: value for name, value in found.items() if value is not None and value != stored[name]}
+
+
+def _without_forgotten(
+    before: dict[str, Any], extra: dict[str, Any], updates: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The extra fields and the columns without those from which a text was removed here: no import restores it."""
+    forgotten = before.get(FORGOTTEN, ())
+    if "extra" in forgotten:
+        extra |= {name: value for name, value in before.items() if FORGOTTEN_MARK in dump_json(value)}
+    return extra, {name: value for name, value in updates.items() if name not in forgotten}
 
 
 def _can_move(connection: Connection, session_id: str, user: str) -> bool:

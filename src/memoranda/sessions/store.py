@@ -15,6 +15,7 @@ from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
 from memoranda.sessions.message_edits import MessageEdits
 from memoranda.sessions.messages import Messages
+from memoranda.sessions.passages import Passages
 from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scheduled_prune import ScheduledPrune
@@ -67,6 +68,10 @@ class SessionStore:
     @lazy_attribute
     def checksums(self) -> StoredChecksums:
         return StoredChecksums(*self._common)
+
+    @lazy_attribute
+    def passages(self) -> Passages:
+        return Passages(*self._common, self.titles)
 
     @lazy_attribute
     def imported_rows(self) -> ImportedRows:

@@ -92,6 +92,18 @@ class JournalFile(Generic[Line]):
         write_private(self._path, self._encode([*base, *kept]))
         return len(changes) - len(kept)
 
+    def rewrite(self, change: Callable[[bytes], bytes | None]) -> int:
+        """Replace lines, as they are in the file, or drop those for which `change` returns None; returns how many."""
+        try:
+            lines = read_file(self._path).split(b"\n")
+        except FileNotFoundError:
+            return 0
+        changed = [change(line) if line else line for line in lines]
+        count = sum(new != old for new, old in zip(changed, lines, strict=True))
+        if count:
+            write_private(self._path, b"\n".join(line for line in changed if line is not None))
+        return count
+
     def _all(self) -> Iterator[Line]:
         self.last()
         try:

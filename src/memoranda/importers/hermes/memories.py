@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memoranda.curated.entry_format import parse, serialise
 from memoranda.curated.entry_scanner import EntryScanner
+from memoranda.curated.forgotten_entries import is_forgotten
 from memoranda.curated.operations import Add, plan
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
@@ -95,7 +96,7 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
             continue
         if text in current:
             found[text] = MigrationOutcome(target, text, "there")
-        elif text in removed:
+        elif text in removed or (not rescan and is_forgotten(store.directory, text)):
             found[text] = MigrationOutcome(target, text, "gone", "it has been removed here since")
         elif reason := _refusal_reason(target, text, current, scanner, store.settings.limit(target)):
             found[text] = MigrationOutcome(target, text, "left", reason)
