@@ -24,6 +24,7 @@ HOOKS = {
     "session_end": "on_session_end",
     "session_switch": "on_session_switch",
     "delegation": "on_delegation",
+    "forget": "forget",
 }
 # Jobs that another process left behind are found after this long at the latest; sooner while a job is waiting.
 _POLL_SECONDS = 30.0

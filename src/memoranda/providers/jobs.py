@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from memoranda.errors import StorageError
 
-Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegation"]
+Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegation", "forget"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ class Outbox:
         with self._db().writing() as connection:
             return connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
 
-    def count(self, provider: str, scope: str, session_ids: Collection[str] | None = None) -> int:
+    def count(self, provider: str | None, scope: str, session_ids: Collection[str] | None = None) -> int:
         """How many jobs `drop` would remove; spooled ones only count if their session does not matter."""
         spooled = len(self._spool.files(provider, scope)) if session_ids is None else 0
         if not self._exists():

@@ -17,7 +17,7 @@ JOBS = Table(
         ),
         Column("provider", "text", "NOT NULL", "The provider that receives it."),
         Column("scope", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."),
-        Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation."),
+        Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation, forget."),
         Column("session_id", "text", "NOT NULL", "The session whose order it follows."),
         Column("payload", "text", "NOT NULL", "Arguments and facts, as JSON."),
         Column("created", "real", "NOT NULL", "Seconds since 1970."),

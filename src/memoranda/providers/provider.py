@@ -14,7 +14,7 @@ one provider run in one event loop.
 # ruff: noqa: B027
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Facts = Any
@@ -166,6 +166,13 @@ class MemoryProvider(ABC):
         allow to be deleted. Can be repeated after a failure.
         """
         raise NotImplementedError(f"Provider {self.name!r} cannot delete what it has received.")
+
+    def forget_text(self, matches: Callable[[str], bool], **facts: Facts) -> Mapping[str, Any]:
+        """Delete every text of the user of `initialize` for which `matches` is true; answer as `forget` does.
+
+        Implement it where texts can be listed. Otherwise what was received of the sessions with the text is deleted.
+        """
+        raise NotImplementedError(f"Provider {self.name!r} cannot search what it has received.")
 
     def limits(self) -> Mapping[str, Any]:
         """Limits that are tighter than the user's: mode, recall_chars, every_n_turns, recall_seconds.

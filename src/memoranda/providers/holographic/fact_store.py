@@ -27,7 +27,7 @@ from memoranda.providers.holographic.fact import (
     fact_from_row,
 )
 from memoranda.providers.holographic.schema import APPLICATION_ID, SCHEMA
-from memoranda.providers.holographic.word_index import forget_words, store_words
+from memoranda.providers.holographic.word_index import erase_words, forget_words, store_words
 from memoranda.safety.redaction import Redactor
 
 MAX_CONTENT_CHARS = 4000
@@ -141,6 +141,16 @@ class FactStore:
             if self._removed % _CLEAN_INTERVAL == 1:
                 drop_unused(connection)
         return found
+
+    def erase_removed(self) -> bool:
+        """Overwrite what removed facts left in the file: their names, their words, and the log; False if a reader of
+        another process still needs the log.
+        """
+        with self.database.writing() as connection:
+            drop_unused(connection)
+            erase_words(connection)
+        self.database.release_space()
+        return self.database.shrink_log()
 
     def rate(self, fact_id: int, helpful: bool) -> tuple[float, Fact]:
         """Raises or lowers the trust of a fact; returns the trust before, and the fact."""

@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +138,11 @@ class HolographicProvider(MemoryProvider):
             for fact in store.list_facts(limit=_ALL_FACTS)
             if session_ids is None or fact.provenance.session_id in session_ids
         ]
-        for fact in found:
-            store.remove(fact.fact_id)
-        return {"deleted": ["1 fact" if len(found) == 1 else f"{len(found)} facts"] if found else [], "remaining": []}
+        return _erase(store, found)
+
+    def forget_text(self, matches: Callable[[str], bool], **facts: Any) -> dict[str, Any]:
+        """Deletes the facts whose text, tags or entities match."""
+        return erase_facts(self._require_store(), matches)
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [dict(field) for field in settings_module.SCHEMA]
@@ -193,6 +195,29 @@ class HolographicProvider(MemoryProvider):
         store, self._store, self._retriever, self._tools = self._store, None, None, None
         if store is not None:
             store.close()
+
+
+def erase_facts(store: FactStore, matches: Callable[[str], bool]) -> dict[str, Any]:
+    """Deletes the facts whose text, tags or entities match, and what they left in the file."""
+    found = [
+        fact
+        for fact in store.list_facts(limit=_ALL_FACTS)
+        if any(map(matches, (fact.content, *fact.tags, *fact.entities)))
+    ]
+    return _erase(store, found)
+
+
+def _erase(store: FactStore, facts: Sequence[Fact]) -> dict[str, Any]:
+    """Removes facts, and what they left in the file."""
+    for fact in facts:
+        store.remove(fact.fact_id)
+    # Also without facts: earlier ones may have been removed without overwriting their words.
+    erased = store.erase_removed()
+    remaining = [] if erased else [f"the log of {store.database.path.name}, which another program is reading"]
+    return {
+        "deleted": ["1 fact" if len(facts) == 1 else f"{len(facts)} facts"] if facts else [],
+        "remaining": remaining,
+    }
 
 
 def _format_fact(fact: Fact, now: float) -> str:

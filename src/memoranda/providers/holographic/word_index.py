@@ -59,6 +59,11 @@ def forget_words(connection: Connection, fact_id: int) -> None:
     connection.execute("DELETE FROM fact_words WHERE rowid = ?", (fact_id,))
 
 
+def erase_words(connection: Connection) -> None:
+    """Removes the words of deleted facts from the table, which otherwise keeps them until it merges its parts."""
+    connection.execute("INSERT INTO fact_words (fact_words) VALUES ('optimize')")
+
+
 def match_words(connection: Connection, query: str, *, stop_words_too: bool = True) -> list[WordMatch]:
     """The facts with words of the query, or with words related to them, best first. No query is a syntax error.
 

@@ -1,0 +1,151 @@
+"""Finds a text in the deliveries that wait for providers, and removes it before they are sent.
+
+A mirrored memory write that carries the text is dropped. Any other delivery is sent without the text, so that a
+provider does not miss the rest of a turn.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Collection
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.schema_upgrade import open_database
+from memoranda.db.sqlite import Connection, Database
+from memoranda.providers.jobs import payload_json, stored_key
+from memoranda.providers.outbox import FILE_NAME, Outbox
+from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
+from memoranda.support.processes import has_ended
+from memoranda.support.text_matcher import TextMatcher
+
+_DROPPED = "memory_write"
+_FORGET = "forget"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPassage:
+    """A waiting delivery with the text. `running`: a process that lives may be delivering it at this moment."""
+
+    id: int
+    provider: str
+    kind: str
+    session_id: str
+    count: int
+    running: bool
+
+
+class QueuedPassages:
+    """The deliveries of a home for one user; a scope of None is for all users, and empty for the home's owner."""
+
+    def __init__(self, home: Path, scope: str | None) -> None:
+        self._home = home
+        self._scope = scope
+
+    def find(self, matcher: TextMatcher) -> list[QueuedPassage]:
+        """The waiting deliveries that carry the text; those in the spool are moved into the queue first."""
+        found: list[QueuedPassage] = []
+        self._each(matcher, lambda connection, passage, payload: found.append(passage), write=False)
+        return found
+
+    def forget(self, matcher: TextMatcher, *, keep_removals: bool = False) -> int:
+        """Drop or change the deliveries that carry the text; returns how many.
+
+        `keep_removals` keeps the notification that an entry was removed, which a provider needs to remove it, too.
+        """
+        changed = 0
+
+        def change(connection: Connection, passage: QueuedPassage, payload: Any) -> None:
+            nonlocal changed
+            if keep_removals and _is_removal(passage.kind, payload):
+                return
+            changed += 1
+            if passage.kind == _DROPPED or payload is None:
+                connection.execute("DELETE FROM jobs WHERE id = ?", (passage.id,))
+            else:
+                connection.execute(
+                    "UPDATE jobs SET payload = ?, last_error = '' WHERE id = ?", (payload_json(payload), passage.id)
+                )
+
+        self._each(matcher, change, write=True)
+        return changed
+
+    def erase_removed(self) -> bool:
+        """Overwrite what removed deliveries left in the file; False while another program is reading it."""
+        if not database_exists(self._home / FILE_NAME):
+            return True
+        with closing(self._open()) as database:
+            database.release_space()
+            return database.shrink_log()
+
+    def put_deletion(self, provider: str, session_ids: Collection[str]) -> None:
+        """Queue a deletion of sessions at a provider, ahead of everything else; it has ids and no text."""
+        key = stored_key(provider, f"{_FORGET}:{uuid.uuid4().hex}")
+        payload = payload_json({"args": {"session_ids": sorted(session_ids)}, "facts": {}})
+        with closing(self._open()) as database, database.writing() as connection:
+            (first,) = connection.execute("SELECT min(id) FROM jobs").fetchone()
+            number = min(0, first or 0) - 1
+            connection.execute(
+                "INSERT INTO jobs (id, key, provider, scope, kind, session_id, payload, created)"
+                " VALUES (?, ?, ?, ?, ?, '', ?, ?)",
+                (number, key, provider, self._scope or "", _FORGET, payload, time.time()),
+            )
+
+    def drop_deletions(self, provider: str) -> None:
+        """Remove queued deletions that were just carried out."""
+        if database_exists(self._home / FILE_NAME):
+            with closing(self._open()) as database, database.writing() as connection:
+                connection.execute(
+                    "DELETE FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
+                    (provider, self._scope or "", _FORGET),
+                )
+
+    def queued_deletions(self, provider: str) -> set[str]:
+        """The sessions whose deletion an interrupted run has queued and not carried out."""
+        if not database_exists(self._home / FILE_NAME):
+            return set()
+        with closing(self._open()) as database, database.reading() as connection:
+            rows = connection.execute(
+                "SELECT payload FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
+                (provider, self._scope or "", _FORGET),
+            ).fetchall()
+        return {session_id for (payload,) in rows for session_id in json.loads(payload)["args"]["session_ids"]}
+
+    def _each(
+        self, matcher: TextMatcher, use: Callable[[Connection, QueuedPassage, Any], None], *, write: bool
+    ) -> None:
+        with closing(Outbox(self._home)) as outbox:
+            outbox.load_spooled(None, None)
+        if not database_exists(self._home / FILE_NAME):
+            return
+        with closing(self._open()) as database, database.writing() if write else database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, provider, kind, session_id, payload, last_error, owner, until FROM jobs"
+                " WHERE ?1 IS NULL OR scope = ?1 ORDER BY id",
+                (self._scope,),
+            ).fetchall()
+            for number, provider, kind, session_id, payload, error, owner, until in rows:
+                value, count = _without(payload, matcher)
+                count += matcher.count(error or "")
+                if count:
+                    running = bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
+                    use(connection, QueuedPassage(number, provider, kind, session_id, count, running), value)
+
+    def _open(self) -> Database:
+        return open_database(self._home / FILE_NAME, SCHEMA, APPLICATION_ID)
+
+
+def _is_removal(kind: str, payload: Any) -> bool:
+    return kind == _DROPPED and isinstance(payload, dict) and payload["args"].get("action") == "remove"
+
+
+def _without(payload: str, matcher: TextMatcher) -> tuple[Any, int]:
+    """A payload without the text, and how many times it had it; None for a damaged payload that has it."""
+    try:
+        replaced = matcher.replace_value(json.loads(payload))
+        return replaced.value, replaced.count
+    except (ValueError, RecursionError):
+        return None, matcher.count(payload)
