@@ -123,7 +123,6 @@ class SessionDB(SearchableStore):
     restore_rewound = _Delegate("edits", MessageEdits.restore_rewound)
     archive_and_compact = _Delegate("edits", MessageEdits.archive_and_compact)
     clear_messages = _Delegate("edits", MessageEdits.clear_messages)
-    redact_message = _Delegate("edits", MessageEdits.redact_message)
     live_context = _Delegate("rotation", Rotation.live_context)
     take_compression_lease = _Delegate("rotation", Rotation.take_compression_lease)
     release_compression_lease = _Delegate("rotation", Rotation.release_compression_lease)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memoranda.agent.loop import Agent
     from memoranda.app.agents import Agents
     from memoranda.compression.context_engine import ContextEngine
+    from memoranda.forgetting.report import ForgetReport
     from memoranda.llm.model import ChatModel, OnText
     from memoranda.recall.summaries import Summarize
     from memoranda.review.report import ReviewReport
@@ -196,6 +197,30 @@ class Memory:
     def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
         return remember(self.curated, text, target, "")
+
+    def forget(
+        self,
+        text: str | None = None,
+        *,
+        session: str | None = None,
+        entry: str | None = None,
+        user: str | None = None,
+        whole_words: bool = False,
+        dry_run: bool = False,
+    ) -> "ForgetReport":
+        """Forget a text, a conversation (by id), an entry (its handle, or a part of it) or a user, everywhere.
+
+        The report lists every place, what was done there and, after reading every byte of the home, what is left.
+        `dry_run` only lists. A text is found in any case, spacing and Unicode form, and as a part of words unless
+        `whole_words`; messages keep the rest of their text, entries are removed as a whole. This covers what belongs to
+        the user of this object, and for the owner of the home all profiles. No tool offers it to a model.
+        Raises SessionError unless exactly one of the four is given, or if it is unknown.
+        """
+        from memoranda.app.forget import forget
+        from memoranda.forgetting.subject import ForgetSubject
+
+        self.services.require_open()
+        return forget(self.services, self.user, ForgetSubject(text, session, entry, user, whole_words), dry_run=dry_run)
 
     def close(self) -> None:
         """Close everything that was opened; every write was durable when it was answered."""

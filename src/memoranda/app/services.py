@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memoranda.recall.tool import SessionSearchTool
     from memoranda.session_db import SessionDB
     from memoranda.spending.ledger import Ledger
+    from memoranda.support.text_matcher import TextMatcher
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class HomeServices:
                 if self._db is None:
                     self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
                     self._add_search_extras(self._db)
+                    self._db.forget_texts_with(self._forget_waiting)
                 if len(self._views) >= _MAX_VIEWS:
                     self._views.clear()
                 view = self._views[user] = self._db.scoped(Scope.of(user))
@@ -240,6 +242,14 @@ class HomeServices:
                 remove_vectors(self.home.state_db)
             except OSError as error:
                 _log.warning("Vectors that are no longer used could not be deleted: %s", error)
+
+    def _forget_waiting(self, matcher: "TextMatcher", scope: Scope) -> None:
+        """Remove the text of a redacted message from deliveries that wait for external memories."""
+        from memoranda.providers.queued_passages import QueuedPassages
+
+        queue = QueuedPassages(self.home.root, None if scope.all else scope.user or "")
+        queue.forget(matcher)
+        queue.erase_removed()
 
     def _configured_summarizer(
         self, user: str | None, session_id: str, chat_model: "ChatModel | None"

@@ -21,6 +21,7 @@ _COMMANDS = {
     "remember": ("memoranda.cli.remember", "Save a fact."),
     "recall": ("memoranda.cli.recall", "Search notes and conversations at once, for you or for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
+    "forget": ("memoranda.cli.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),

@@ -13,9 +13,11 @@ from memoranda.db.engine import Engine
 from memoranda.index.follower import Follower
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import Feed
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.support.lazy_attribute import lazy_attribute
+from memoranda.support.text_matcher import TextMatcher
 
 if TYPE_CHECKING:
     from memoranda.index.search_index import SearchIndex
@@ -33,6 +35,8 @@ class StoreIndex:
         self.follower = Follower(self.open)
         self.forgetters: list[Callable[[], None]] = []
         """What else must forget deleted messages at once."""
+        self.text_forgetters: list[Callable[[TextMatcher, Scope], None]] = []
+        """What else must forget the text of a redacted message of a scope at once, such as waiting deliveries."""
         self.rescorers: list[Callable[[], Sequence[Rescorer]]] = []
         """What changes the order of results, such as their meaning; the caller that opens the store sets it."""
 
@@ -80,6 +84,25 @@ class SearchableStore(SessionStore):
         """Remove deleted messages from what follows the record beside the index; a person waits for it."""
         for forget in self._store_index.forgetters:
             forget()
+
+    def redact_message(self, message_id: int, content: str = "[redacted]") -> bool:
+        """Replace all text of a message and its copies permanently, in the record, the indexes and waiting deliveries.
+
+        False if it does not exist in this scope.
+        """
+        message = self.messages.get_message(message_id)
+        if not self.edits.redact_message(message_id, content):
+            return False
+        self.index.purge()
+        self.forget_deleted()
+        matcher = TextMatcher([text_of(message["content"]) if message else ""], entire=True)
+        for forget in self._store_index.text_forgetters if matcher else ():
+            forget(matcher, self.scope)
+        return True
+
+    def forget_texts_with(self, forget: "Callable[[TextMatcher, Scope], None]") -> None:
+        """Let `redact_message` call this function with the text that it removed."""
+        self._store_index.text_forgetters.append(forget)
 
     @lazy_attribute
     def find(self) -> "Callable[..., SearchResult]":

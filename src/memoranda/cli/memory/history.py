@@ -9,12 +9,15 @@ import click
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
-from memoranda.cli.terminal_text import format_change
+from memoranda.cli.provider.output import stdout_to_stderr
+from memoranda.cli.terminal_text import format_change, terminal_line
 from memoranda.curated import change_history
 from memoranda.curated.journal import MemoryChange
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import PERSON
+from memoranda.forgetting.purged_memory import purge_memory
+from memoranda.forgetting.scope import ForgetScope
 
 
 @click.command()
@@ -103,9 +106,18 @@ def purge(through: int | None, yes: bool) -> None:
     invocation = Invocation.current()
     if not yes:
         click.confirm("Delete the history for good? This cannot be undone.", abort=True, err=True)
-    purged = change_history.purge(open_curated_memory(invocation), through)
-    text = f"Deleted {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
-    invocation.respond(text, {"success": True} | asdict(purged))
+    store = open_curated_memory(invocation)
+    with stdout_to_stderr():
+        history = purge_memory(ForgetScope(invocation.locate_home(), invocation.user), store, through)
+    purged, services = history.purged, history.services
+    lines = [f"Deleted {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."]
+    if history.dropped_deliveries:
+        lines.append(f"Dropped or changed {history.dropped_deliveries} deliveries that waited for an external memory.")
+    lines += [f"At {line}." for line in services.deleted]
+    lines += [f"Left at {place.where}: {place.note}" for place in services.left]
+    data = {"success": True} | asdict(purged) | {"dropped_deliveries": history.dropped_deliveries}
+    data |= {"at_services": services.deleted, "left": [asdict(place) for place in services.left]}
+    invocation.respond("\n".join(map(terminal_line, lines)), data)
 
 
 COMMANDS = (log, diff, undo, purge)

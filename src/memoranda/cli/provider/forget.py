@@ -17,9 +17,9 @@ from memoranda.cli.provider.output import (
     provider_command,
     require_one,
 )
-from memoranda.cli.provider.started_provider import start_provider
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
+from memoranda.forgetting.started_provider import start_provider
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import read_settings

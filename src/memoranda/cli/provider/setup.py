@@ -24,9 +24,9 @@ from memoranda.cli.provider.output import (
     use_providers,
 )
 from memoranda.cli.provider.prompts import ask_fields, ask_provider
-from memoranda.cli.provider.started_provider import call_service
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
+from memoranda.forgetting.started_provider import call_service
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.inspect_provider import Inspection, check_ready, run_guarded

@@ -20,9 +20,9 @@ from memoranda.cli.provider.output import (
     provider_command,
     require_in_use,
 )
-from memoranda.cli.provider.started_provider import TEST_SECONDS, StartedProvider
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.errors import ProviderError
+from memoranda.forgetting.started_provider import TEST_SECONDS, StartedProvider
 from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import MemoryProvider, has_own

@@ -1,6 +1,5 @@
 """Deletes sessions after showing them and asking; shared by `memoranda sessions delete` and `prune`."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,13 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation
-from memoranda.cli.sessions.external_copies import describe_copies, drop_deliveries
+from memoranda.cli.sessions.external_copies import describe_copies
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import local_time, terminal_line
-from memoranda.errors import StorageError
+from memoranda.forgetting.sessions import delete_sessions
 from memoranda.session_db import SessionDB
 
 _MAX_ROWS_SHOWN = 20
-_OVERWRITE_TIMEOUT = 1.0
 _NOT_OVERWRITTEN = (
     "\nAnother program is reading {file}, so the deleted text is still in its files. It is overwritten when the "
     "last program that has this home open closes it."
@@ -43,41 +41,25 @@ def confirm_and_delete(
         click.confirm("Delete them for good?", abort=True, err=True)
     if export_to is not None:
         write_sessions(invocation, db, [row["id"] for row in rows], export_to)
-    deleted = delete([row["id"] for row in rows])
-    home, ids = db.path.parent, [row["id"] for row in rows]
-    dropped, undropped = drop_deliveries(home, ids)
+    ids = [row["id"] for row in rows]
+    deleted = delete_sessions(db, db.path.parent, ids, delete)
+    dropped = deleted.dropped_deliveries
     notes = [f"Dropped {_count(dropped, 'notification')} that waited for an external memory."] if dropped else []
-    notes += [undropped] if undropped else []
-    notes += describe_copies(home, ids)
-    unfinished = "".join(f"\n{note}" for note in notes)
-    index_rebuilt = True
-    try:
-        db.index.purge()
-        db.forget_deleted()
-    except StorageError as error:
-        index_rebuilt = False
-        unfinished += f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
-    free = db.release_space()
-    is_overwritten = _is_overwritten(db)
-    remains = "" if is_overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
-    remains += _NOT_RELEASED.format(file=db.path.name, megabytes=free / 1e6) if free >= _MUCH_SPACE else ""
-    saved = f" They are saved in {export_to}." if export_to else ""
+    notes += deleted.problems + describe_copies(db.path.parent, ids)
+    text = "\n".join([f"Deleted {_count(deleted.count, 'session')}.{_saved_in(export_to)}", *notes])
+    text += "" if deleted.overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
+    if deleted.free_bytes >= _MUCH_SPACE:
+        text += _NOT_RELEASED.format(file=db.path.name, megabytes=deleted.free_bytes / 1e6)
     invocation.respond(
-        f"Deleted {_count(deleted, 'session')}.{saved}{unfinished}{remains}",
-        {"success": True, "deleted": deleted, "session_ids": ids, "dropped_deliveries": dropped,
-         "exported_to": str(export_to) if export_to else None, "index_rebuilt": index_rebuilt,
-         "text_overwritten": is_overwritten, "free_bytes": free},
+        text,
+        {"success": True, "deleted": deleted.count, "session_ids": ids, "dropped_deliveries": dropped,
+         "exported_to": str(export_to) if export_to else None, "index_rebuilt": deleted.index_rebuilt,
+         "text_overwritten": deleted.overwritten, "free_bytes": deleted.free_bytes},
     )  # fmt: skip
 
 
-def _is_overwritten(db: SessionDB) -> bool:
-    """Whether the deleted text is no longer in any file; waits a second for programs that are reading."""
-    deadline = time.monotonic() + _OVERWRITE_TIMEOUT
-    while not db.empty_log():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.02)
-    return True
+def _saved_in(export_to: Path | None) -> str:
+    return f" They are saved in {export_to}." if export_to else ""
 
 
 def describe_sessions(rows: list[dict[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-"""A provider that a command starts by itself, without a session: for a test call, and for `forget`."""
+"""A provider that is started without a session: for a test call of a command, and for forgetting."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -6,9 +6,12 @@ from typing import Any
 
 from memoranda import config
 from memoranda.errors import ProviderError
+from memoranda.providers.discovery import find_by_name
 from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.health import HealthTracker
+from memoranda.providers.inspect_provider import inspect_provider
 from memoranda.providers.provider import MemoryProvider, has_own
+from memoranda.providers.setup import read_settings
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 
@@ -55,6 +58,20 @@ def start_provider(home: Home, name: str, provider: MemoryProvider, user: str = 
         if has_own(provider, "shutdown"):
             started.call("shutdown", {}, settings.shutdown_seconds)
         started.close()
+
+
+def load_provider(home: Home, name: str) -> MemoryProvider:
+    """Load a provider with its settings and secrets; raises ProviderError."""
+    found = find_by_name(home.root, name)
+    if found is None:
+        raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows all of them.")
+    return inspect_provider(
+        found,
+        home.root,
+        read_settings(home.root, name),
+        lambda names: config.export_secrets(home, names),
+        config.load(home).external,
+    ).provider
 
 
 def call_service(home: Home, name: str, provider: MemoryProvider) -> str:

@@ -1,0 +1,52 @@
+"""The answer of forgetting: where something was, what was done there, and what is left."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Subject = Literal["text", "session", "entry", "user"]
+Action = Literal["redact", "remove", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlace:
+    """One place that has what is to be forgotten.
+
+    `area` is the part of the home (curated memory, record, outbox …), `where` the file, the session or the service, and
+    `count` how many times it is there. `action`: its passages are marked as forgotten, it is removed as a whole, or it
+    is kept, because of `note`.
+    """
+
+    area: str
+    where: str
+    count: int
+    action: Action
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What was found, and after forgetting what is left. `complete` says that nothing is left in the home."""
+
+    subject: Subject
+    found: tuple[ForgetPlace, ...]
+    left: tuple[ForgetPlace, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    files_read: int = 0
+    bytes_read: int = 0
+    dry_run: bool = False
+    warning: str = ""
+    """Why a person should look at the counts first: the text is very short, or it is in very many places."""
+    at_services: tuple[str, ...] = field(default=())
+    """What external services said about the deletion."""
+
+    @property
+    def count(self) -> int:
+        return sum(place.count for place in self.found)
+
+    @property
+    def complete(self) -> bool:
+        return not self.dry_run and not self.left and not self.problems
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self) | {"count": self.count, "complete": self.complete}
