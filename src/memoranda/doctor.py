@@ -9,9 +9,11 @@ from pathlib import Path
 from memoranda import config
 from memoranda.curated import health_checks
 from memoranda.db.health import check_store, plain_store
+from memoranda.db.orphaned_wal import database_exists, file_size
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
+from memoranda.index.generations import generations
 from memoranda.providers.discovery import discover, find_by_name
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
@@ -19,10 +21,11 @@ from memoranda.providers.vendors import sent_record
 from memoranda.review import schema as reviews
 from memoranda.session_db import SessionDB
 from memoranda.sessions import health as session_health
+from memoranda.sessions.record import accept_store as accept_record
 from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
-from memoranda.support.home import Home, decode_user_id, index_path
+from memoranda.support.home import Home, decode_user_id, had_store, index_path
 from memoranda.support.vector_paths import remove_file, vector_files
 
 
@@ -55,7 +58,24 @@ def examine(home: Home) -> Iterator[HealthIssue]:
     yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
 
 
+def accept_store(home: Home) -> str:
+    """Use the session store that is in a home from now on, whatever the home knew about it; says which one that is.
+
+    For a person who restored a backup, moved a store here, or wants to start with an empty one.
+    """
+    path = home.state_db
+    if not had_store(path) and not database_exists(path):
+        return f"{home.root} has no session store yet; there is nothing to accept."
+    existed = bool(file_size(path))
+    marker = accept_record(path)
+    if not existed:
+        return f"{path} is a new, empty store."
+    return f"{path} is the store of this home from now on; it has {marker.messages:,} messages."
+
+
 def _check_sessions(path: Path) -> Iterator[HealthIssue]:
+    if not database_exists(path) or not file_size(path):
+        yield from _list_remains(path)
     for issue in session_health.check(path):
         repair = issue.repair
         if issue.severity == "error" and repair is not None:
@@ -68,6 +88,16 @@ def _check_sessions(path: Path) -> Iterator[HealthIssue]:
 
             repair = repair_store_and_index
         yield replace(issue, repair=repair)
+
+
+def _list_remains(path: Path) -> Iterator[HealthIssue]:
+    """List what is left of a store whose file is missing or empty: what the index knows, and copies of the file."""
+    for file in generations(index_path(path)):
+        known = index_health.describe_content(file)
+        if known is not None:
+            yield HealthIssue("note", file, known, "keep it until the store is back; nothing deletes it before that")
+    for copy in sorted([*path.parent.glob(f"{path.name}.damaged-*"), *path.parent.glob("backups/*.zip")]):
+        yield HealthIssue("note", copy, "may contain an earlier state of the store", "see whether it helps")
 
 
 def _check_index(path: Path) -> Iterator[HealthIssue]:

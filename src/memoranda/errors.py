@@ -19,6 +19,7 @@
         ├── LockTimeoutError another process holds the lock
         ├── NoLocksError     the file system has no locks, so a database on it is not opened
         ├── CorruptStoreError the session store is damaged, or another program wrote it
+        │   └── StoreMismatchError it is not the store that the home had: missing, emptied, replaced or older
         ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
         └── SessionError     an unknown session, a title in use, a message in the wrong place
@@ -119,6 +120,17 @@ class NoLocksError(StorageError):
 
 class CorruptStoreError(StorageError):
     """A database is damaged, or Memoranda did not write it; it is never overwritten."""
+
+
+class StoreMismatchError(CorruptStoreError):
+    """The session store of a home is not the one that its marker describes; nothing was written.
+
+    `reason` is `missing` (or empty), `unrecognised` (its first page is damaged), `swapped` or `older`.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class ReplacedStoreError(StorageError):

@@ -1,6 +1,7 @@
 """`memoranda doctor --fix` in a home that is in use, and in one that has lost its sessions' file."""
 
 import os
+import random
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from memoranda import __version__
 from memoranda.sessions.store import open_store
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
+from tests.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home
 from tests.db.orphaned_stores import killed_store
 from tests.forked import Forked, Say, forking
 
@@ -89,3 +91,38 @@ def test_the_doctor_lists_the_hosts_and_reports_a_program_that_moved(tmp_path: P
     assert "to fix: memoranda install codex" in result.output
     terminal.ok("install", "codex", "--yes")
     terminal.ok("doctor")
+
+
+@pytest.mark.parametrize("name", [*HEADER_DAMAGES, *LOST_FILES])
+def test_commands_report_a_lost_store_and_never_start_a_new_one(tmp_path: Path, name: str) -> None:
+    """They say what to do, with exit code 2; commands about curated memory work."""
+    path = fill_home(tmp_path / "home", 2, 5)
+    (HEADER_DAMAGES | LOST_FILES)[name](path, random.Random(1))
+    terminal = Terminal(path.parent)
+    before = tree(path.parent)
+    for arguments in (["sessions", "list"], ["search", "zebra"], ["recall", "zebra"], ["sessions", "show", "s1"]):
+        result = terminal.run(*arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert "memoranda doctor" in result.stderr
+    assert tree(path.parent) == before
+    assert "heron" in terminal.ok("memory", "list")
+    terminal.ok("memory", "add", "Still works.")
+    result = terminal.run("doctor", "--fix")
+    assert result.exit_code == (1 if name in LOST_FILES else 0)
+
+
+def test_a_restored_backup_is_accepted_with_an_option(tmp_path: Path) -> None:
+    """The answer says which store the home has from now on."""
+    path = fill_home(tmp_path / "home", 2, 5)
+    backup = path.read_bytes()
+    append_messages(path)
+    path.write_bytes(backup)
+    terminal = Terminal(path.parent)
+    assert "is older than the store that this home had" in terminal.run("doctor").stdout
+    result = terminal.run("doctor", "--accept-store")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        f"{path} is the store of this home from now on; it has 10 messages.\n",
+    )
+    assert "s1" in terminal.ok("sessions", "list")
+    assert "nothing to accept" in Terminal(tmp_path / "new").run("doctor", "--accept-store").stderr

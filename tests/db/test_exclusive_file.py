@@ -16,6 +16,7 @@ from memoranda.db.salvage.rebuild import DamagedDatabase, rebuild
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import open_store
+from memoranda.support.home import marker_path
 from tests.conftest import tree
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import Forked, Say, forking
@@ -145,6 +146,8 @@ def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> N
     def fill(damaged: DamagedDatabase, fresh: Path) -> None:
         with open_store(fresh) as store:
             store.sessions.create_session("s", "cli")
+        # Without a marker, any store is the right one.
+        marker_path(path).unlink()
         waiting.extend(Forked(write) for _ in range(3))
         time.sleep(0.5)
 
@@ -192,7 +195,7 @@ def test_one_of_two_concurrent_repairs_is_refused(path: Path) -> None:
 
     rebuild(path, path.with_name("kept"), lambda empty: open_store(empty).close(), fill)
     assert refused == [0]
-    assert {each.name for each in path.parent.iterdir()} == {"state.db", "kept"}
+    assert {each.name for each in path.parent.iterdir()} == {"state.db", "state.marker.json", "kept"}
 
 
 def test_what_was_there_is_kept_byte_for_byte(tmp_path: Path) -> None:
@@ -201,7 +204,7 @@ def test_what_was_there_is_kept_byte_for_byte(tmp_path: Path) -> None:
     before = {name: tmp_path.joinpath(f"state.db{name}").read_bytes() for name in ("", "-wal")}
     salvage(path, tmp_path / "kept")
     assert {name: tmp_path.joinpath(f"kept{name}").read_bytes() for name in ("", "-wal")} == before
-    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "kept", "kept-wal"}
+    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "state.marker.json", "kept", "kept-wal"}
     assert _count(path) == 20
 
 

@@ -18,6 +18,7 @@ from memoranda.index.index_file import IndexFile
 from memoranda.index.postings import Word
 from memoranda.index.search_index import SearchIndex
 from memoranda.index.tables import PAGE_SIZE
+from memoranda.sessions.record import accept_store
 from memoranda.sessions.store import SessionStore, open_store
 from tests.conftest import unprivileged
 from tests.index.conftest import EVERYONE, ids
@@ -373,6 +374,7 @@ def test_a_store_restored_from_an_older_copy_is_indexed_again(tmp_path: Path, mo
         store.messages.append_messages("s", [{"role": "user", "content": "lost ferret"}] * 20)
         index.catch_up()
     path.write_bytes(older)
+    accept_store(path)
     with open_store(path) as store, closing(SearchIndex(tmp_path / "index.db", store.feed)) as index:
         made = [store.messages.append_message("s", "user", "new stoat") for _ in range(more)]
         assert ids(index, "stoat") == made[::-1]

@@ -10,6 +10,7 @@ from memoranda import config
 from memoranda.app import Memory
 from memoranda.support.home import Home
 from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
+from tests.damaged_homes import fill_home
 
 
 @pytest.fixture
@@ -48,3 +49,17 @@ def test_search_keeps_within_what_hosts_accept(tmp_path: Path) -> None:
         config.set_value(Home.at(tmp_path), "search.answer_chars", chars)
         with open_for_hosts(str(tmp_path)) as memory:
             assert memory.config.recall.answer_chars == expected
+
+
+def test_a_lost_store_is_an_answer_and_memory_works(tmp_path: Path) -> None:
+    """A model gets the reason as the answer of the search tool."""
+    path = fill_home(tmp_path / "home", 1, 3)
+    path.unlink()
+    with memoranda.open(path.parent) as memory:
+        tool_host = ToolHost(memory, source="test")
+        answer = tool_host.call("session_search", {"query": "zebra"})
+        assert answer is not None and not answer["success"]
+        assert "is missing, but this home had a store with 3 messages" in answer["error"]
+        saved = tool_host.call("remember", {"text": "Still works."})
+        assert saved is not None and saved["success"]
+    assert not path.exists()

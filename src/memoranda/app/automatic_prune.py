@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import MemorandaError
 from memoranda.sessions.settings import RetentionSettings
 from memoranda.sessions.store import open_store
@@ -45,7 +45,7 @@ def prune_in_background(state_db: Path, settings: RetentionSettings) -> Iterator
 
 def prune_if_due(state_db: Path, settings: RetentionSettings, stopped: threading.Event) -> None:
     """Prune a record that exists, and log what was deleted; a failure is logged, and the next process tries again."""
-    if not database_exists(state_db):
+    if not record_exists(state_db):
         return
     try:
         with open_store(state_db) as store:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda import config
 from memoranda.curated.write_result import MemoryReceipt, Origin
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import HomeError, StorageError
 from memoranda.memory_store import MemoryStore
 from memoranda.providers.external_memory import ExternalMemory
@@ -76,7 +76,7 @@ class HomeServices:
     @property
     def has_record(self) -> bool:
         """Whether the home has a session store; asking does not create one."""
-        return database_exists(self.home.state_db)
+        return record_exists(self.home.state_db)
 
     def sessions_for(self, user: str | None) -> "SessionDB":
         """The conversations of one user; None is the home itself."""

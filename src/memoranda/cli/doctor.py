@@ -11,6 +11,7 @@ from memoranda.cli.hosts.helper_files import running_helpers
 from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.cli.hosts.installed_hosts import format_host, host_as_json, inspect_installed_hosts
 from memoranda.cli.provider.output import stdout_to_stderr
+from memoranda.doctor import accept_store as accept
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue
@@ -57,14 +58,21 @@ class _CheckedIssue:
 @click.command(epilog=_EPILOG)
 @click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; replaced files are kept.")
 @click.option("--mend", "old_fix_flag", is_flag=True, hidden=True)
+@click.option(
+    "--accept-store",
+    is_flag=True,
+    help="Use the state.db that is there from now on, such as a restored backup, or start with an empty one.",
+)
 @common_options
-def command(fix: bool, old_fix_flag: bool) -> None:
+def command(fix: bool, old_fix_flag: bool, accept_store: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index, leftovers and installed hosts.
 
     Each problem is shown with the way to fix it. The exit code is 1 while an error or a warning remains.
     """
     invocation = Invocation.current()
     home = invocation.locate_home()
+    if accept_store:
+        click.echo(accept(home), err=True)
     # A provider's check may print; only the answer belongs on standard output.
     with stdout_to_stderr():
         hosts = inspect_installed_hosts(home)

@@ -12,7 +12,7 @@ from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation
 from memoranda.config import Config, describe_unknown_key
 from memoranda.curated.store import MemoryStore
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 
@@ -38,7 +38,7 @@ def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memor
     """Opens the command's home. Without `create`, a home that has no sessions yet is not changed by reading it."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         warn_of_unknown_keys(memory.config)
-        if create or database_exists(memory.home.state_db):
+        if create or record_exists(memory.home.state_db):
             yield memory
             return
         with (

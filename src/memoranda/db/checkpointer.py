@@ -40,6 +40,8 @@ class WalCheckpointer:
         self._log_file = wal_path(path)
         self._directory = os.path.dirname(self._log_file)
         self._until_check = 1
+        self.after_checkpoint: Callable[[sqlite3.Connection], object] = lambda connection: None
+        """Called in the thread of the checkpoint with its connection."""
         self._worker: _Worker | None = None
 
     def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> bool:
@@ -58,7 +60,7 @@ class WalCheckpointer:
             self._until_check = 1
             return size > max(_MIN_LOG, min(free // 4, LARGE_LOG))
         if size > LARGE_LOG and (self._worker is None or not self._worker.request()):
-            self._worker = _Worker(self._path, connect)
+            self._worker = _Worker(self._path, connect, self.after_checkpoint)
             self._worker.request()
         return False
 
@@ -84,8 +86,14 @@ def _free_space(directory: str) -> int:
 class _Worker:
     """A thread that checkpoints on request until nothing has been requested for a while."""
 
-    def __init__(self, path: Path, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connect: Callable[[], sqlite3.Connection],
+        after_checkpoint: Callable[[sqlite3.Connection], object],
+    ) -> None:
         self.connection: sqlite3.Connection | None = None
+        self._after_checkpoint = after_checkpoint
         self._path = path
         self._connect = connect
         self._requests = threading.Condition()
@@ -142,6 +150,7 @@ class _Worker:
             if not busy:
                 break
             pause()
+        self._after_checkpoint(self.connection)
 
     def _close(self) -> None:
         connection, self.connection = self.connection, None

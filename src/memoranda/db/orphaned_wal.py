@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError, ReplacedStoreError
+from memoranda.support.home import had_store
 
 WAL_SUFFIX = "-wal"
 
@@ -15,12 +16,17 @@ WAL_SUFFIX = "-wal"
 def main_file_missing(path: Path) -> bool:
     """Whether the file is missing or empty while its log is not."""
     # The log comes first: a process that is creating the store writes the file before the log.
-    return not _size(path) and bool(_size(wal_path(path))) and not _size(path)
+    return not file_size(path) and bool(file_size(wal_path(path))) and not file_size(path)
 
 
 def database_exists(path: Path) -> bool:
     """Whether there is a database, or at least its log."""
     return path.exists() or main_file_missing(path)
+
+
+def record_exists(path: Path) -> bool:
+    """Whether a home has a session store, or had one that is lost, which must not look like a new home."""
+    return database_exists(path) or had_store(path)
 
 
 def refuse_missing_main_file(path: Path) -> None:
@@ -55,7 +61,8 @@ def wal_path(path: Path) -> Path:
     return Path(f"{os.path.realpath(path)}{WAL_SUFFIX}")
 
 
-def _size(path: Path) -> int:
+def file_size(path: Path) -> int:
+    """The size of a file; 0 if it does not exist."""
     try:
         return os.stat(path).st_size
     except (FileNotFoundError, NotADirectoryError):

@@ -1,12 +1,13 @@
 """SQLite as the engine of the record: one file, one writer at a time, ids in the order of commits."""
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.db.connection import Connection
 from memoranda.db.engine import Condition
+from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file
 from memoranda.db.position import Position
 from memoranda.db.schema import Schema
 from memoranda.db.schema_upgrade import refuse_newer, upgrade_schema
@@ -84,10 +85,87 @@ class SqliteDialect:
         return f"{column} {direction}".rstrip()
 
 
+class StoreGuard(Protocol):
+    """Refuses a file that is not the expected store, before anything is written to it."""
+
+    def refuse_new(self) -> None:
+        """Raise if the file is missing or empty although it existed before."""
+
+    def refuse_other_owner(self, connection: sqlite3.Connection) -> None:
+        """Raise if the file exists, but its header is not ours any more."""
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Raise if the file is another store, or an older one."""
+
+    def start(self, connection: sqlite3.Connection) -> None:
+        """Called after a store was opened."""
+
+    def update(self, connection: sqlite3.Connection) -> None:
+        """Called after checkpoints, and before a store is closed."""
+
+
 class SqliteEngine(Database):
     """A SQLite file with the tables of the record."""
 
     dialect = SqliteDialect()
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        application_id: int,
+        inspect: Callable[[sqlite3.Connection], None] = lambda connection: None,
+        wait: float = 10.0,
+        vfs: str = "",
+        guard: StoreGuard | None = None,
+    ) -> None:
+        self._guard = guard
+
+        def inspect_store(connection: sqlite3.Connection) -> None:
+            inspect(connection)
+            if guard is not None:
+                guard.check(connection)
+
+        super().__init__(path, application_id=application_id, inspect=inspect_store, wait=wait, vfs=vfs)
+        if guard is not None:
+            self._checkpoints.after_checkpoint = guard.update
+
+    def _open(self) -> None:
+        if self._guard is not None:
+            refuse_missing_main_file(self.path)
+            self._guard.refuse_new()
+        super()._open()
+
+    def _prepare(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        if self._guard is not None:
+            try:
+                self._guard.refuse_other_owner(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return super()._prepare(connection)
+
+    def _borrow(self) -> sqlite3.Connection:
+        opened = self._identity
+        connection = super()._borrow()
+        if self._guard is not None and self._identity != opened:
+            # The file was replaced; a read must not answer from another store either.
+            try:
+                self._guard.refuse_other_owner(connection)
+                self._guard.check(connection)
+            except BaseException:
+                connection.close()
+                self._identity = opened
+                raise
+        return connection
+
+    def close(self) -> None:
+        """Close every connection, after the guard has noted how far the store has got."""
+        if self._guard is not None and not self.closed and not self.read_only:
+            with self._lock:
+                if self._writer is not None and file_identity(self.path) == self._identity:
+                    self._guard.update(self._writer)
+        super().close()
 
     @property
     def location(self) -> str:
@@ -112,16 +190,24 @@ class SqliteEngine(Database):
         return lock
 
 
-def open_sqlite_engine(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> SqliteEngine:
-    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it."""
+def open_sqlite_engine(
+    path: Path, schema: Schema, application_id: int, *, wait: float = 10.0, guard: StoreGuard | None = None
+) -> SqliteEngine:
+    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it.
+
+    A `guard` recognises the file, and raises if it is not the expected one.
+    """
     engine = SqliteEngine(
         path,
         application_id=application_id,
         inspect=lambda connection: refuse_newer(connection, schema, path),
         wait=wait,
+        guard=guard,
     )
     try:
         engine.create_tables(schema)
+        if guard is not None and not engine.read_only:
+            engine._use_writer(guard.start)
     except BaseException:
         engine.close()
         raise

@@ -4,6 +4,7 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from memoranda.db.position import START, Position
@@ -51,6 +52,22 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
         yield HealthIssue("error", files[0], problem, "rebuild it from the sessions; no data is lost", rebuild)
     elif behind > 0:
         yield HealthIssue("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
+
+
+def describe_content(file: Path) -> str | None:
+    """What an index file knows about messages, for a person whose store is lost; None if it is empty or unreadable."""
+    try:
+        with closing(generations.connect(file, 1.0, "ro")) as connection:
+            (messages, newest) = connection.execute("SELECT count(*), max(time) FROM docs WHERE message > 0").fetchone()
+            (sessions,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+    except sqlite3.Error:
+        return None
+    if not messages:
+        return None
+    return (
+        f"still knows {messages:,} messages of {sessions:,} sessions, the last of "
+        f"{datetime.fromtimestamp(newest, UTC):%Y-%m-%d}: their ids, times, titles and words, not their texts"
+    )
 
 
 def _describe_problem(connection: sqlite3.Connection, feed: Feed) -> str | None:

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoranda.db.health import check_file
+from memoranda.db.orphaned_wal import main_file_missing
 from memoranda.db.salvage.rebuild import damaged_copy_path, list_kept_files
+from memoranda.errors import StoreMismatchError
+from memoranda.sessions.record import MarkerGuard
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore, open_store
 from memoranda.support.health_issues import HealthIssue
@@ -13,12 +16,42 @@ from memoranda.support.health_issues import HealthIssue
 
 def check(path: Path) -> Iterator[HealthIssue]:
     """Yield the problems of `state.db`: whether it is readable, undamaged, correctly counted and private."""
-    return check_file(path, lambda: _check_content(path), lambda problem: _damage_issue(path, problem))
+    try:
+        MarkerGuard(path).refuse_new()
+    except StoreMismatchError as error:
+        if not main_file_missing(path):
+            yield _mismatch_issue(path, error)
+            return
+    yield from check_file(path, lambda: _check_content(path), lambda problem: _damage_issue(path, problem))
 
 
 def _check_content(path: Path) -> Iterator[HealthIssue]:
-    with open_store(path, wait=2.0) as store:
+    try:
+        store = open_store(path, wait=2.0)
+    except StoreMismatchError as error:
+        yield _mismatch_issue(path, error)
+        return
+    with store:
         yield from _check_store(path, store)
+
+
+def _mismatch_issue(path: Path, error: StoreMismatchError) -> HealthIssue:
+    """The issue for a store that is not the one of the home; only a person can say which one is right."""
+    problem = str(error).removeprefix(f"{path} ").partition(". ")[0]
+    if error.reason == "unrecognised":
+        return _damage_issue(path, problem)
+    if error.reason == "missing":
+        remedy = (
+            "put the file back from a backup, while nothing uses the home; if there is none, 'memoranda doctor "
+            "--accept-store' starts with an empty store, and 'memoranda import' fills it from the programs that still "
+            "have the conversations"
+        )
+    else:
+        remedy = (
+            "put the right file back, while nothing uses the home; if this one is right, for example a backup that you "
+            "restored, 'memoranda doctor --accept-store'"
+        )
+    return HealthIssue("error", path, problem, remedy)
 
 
 def _check_store(path: Path, store: SessionStore) -> Iterator[HealthIssue]:

@@ -1,11 +1,13 @@
 """Saves the readable rows of a damaged session store into a new one, and keeps the damaged file."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from memoranda.db.salvage.rebuild import DamagedDatabase, is_database, rebuild
 from memoranda.db.schema import STATE_META
 from memoranda.errors import StorageError
+from memoranda.sessions.record import read_marker, write_marker
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import open_store
 
@@ -16,6 +18,7 @@ def salvage(path: Path, keep_as: Path, past_damage: Counter[str] | None = None) 
     `past_damage` counts the saved rows that were read from after damaged pages.
     """
     was_database = is_database(path)
+    marker = read_marker(path)
 
     def fill(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
         saved = _copy_rows(damaged, fresh)
@@ -25,13 +28,25 @@ def salvage(path: Path, keep_as: Path, past_damage: Counter[str] | None = None) 
         if not was_database and not saved[SESSIONS.name] + saved[MESSAGES.name]:
             # Replaces only a file that was a database of ours; a person must look at anything else.
             raise StorageError(f"{path} is not a database. Move it away and restore it from a backup or an export.")
+        if marker is not None:
+            # Written before the file is replaced: whenever this process is killed, the store in place is recognised.
+            write_marker(path, replace(marker, replaced_by=_store_id(fresh)))
         return saved
 
-    return rebuild(path, keep_as, lambda empty: open_store(empty).close(), fill)
+    known_columns = marker.columns if marker is not None else {}
+    saved = rebuild(path, keep_as, lambda empty: open_store(empty, guarded=False).close(), fill, known_columns)
+    # Writes the marker of the new store.
+    open_store(path).close()
+    return saved
+
+
+def _store_id(path: Path) -> str:
+    with open_store(path, guarded=False) as store:
+        return store.feed.store_id()
 
 
 def _copy_rows(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
-    with open_store(fresh) as store:
+    with open_store(fresh, guarded=False) as store:
         return store.maintenance.take_rows(
             {
                 SESSIONS.name: damaged.rows(SESSIONS),

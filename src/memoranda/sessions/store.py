@@ -103,6 +103,11 @@ class SessionStore:
         self.close()
 
 
-def open_store(location: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> SessionStore:
-    """Open the store at a location, or create it; `wait` is how many seconds a write waits for other writers."""
-    return SessionStore(open_record(location, wait=wait), redactor=redactor)
+def open_store(
+    location: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0, guarded: bool = True
+) -> SessionStore:
+    """Open the store at a location, or create it; `wait` is how many seconds a write waits for other writers.
+
+    With `guarded=False` the store is not compared with its marker, and gets none.
+    """
+    return SessionStore(open_record(location, wait=wait, guarded=guarded), redactor=redactor)

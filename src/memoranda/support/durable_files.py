@@ -108,8 +108,11 @@ def _create(path: str) -> int:
         return os.open(path, flags, PRIVATE_FILE)
 
 
-def publish(staged_for: Path, target: Path | None = None) -> None:
-    """Rename what was staged for a file over it, or over another `target`, and make the new name durable."""
+def publish(staged_for: Path, target: Path | None = None, *, durable_name: bool = True) -> None:
+    """Rename what was staged for a file over it, or over another `target`, and make the new name durable.
+
+    Without `durable_name` a power cut may restore the content from before.
+    """
     staged, target = staged_path(staged_for), target or staged_for
     for attempt in range(_WINDOWS_REPLACE_TRIES):
         try:
@@ -120,7 +123,8 @@ def publish(staged_for: Path, target: Path | None = None) -> None:
             if sys.platform != "win32" or attempt == _WINDOWS_REPLACE_TRIES - 1:
                 raise
             time.sleep(0.01)
-    sync_directory(target.parent)
+    if durable_name:
+        sync_directory(target.parent)
 
 
 def write_private(target: Path, content: bytes) -> None:
@@ -138,6 +142,20 @@ def write_private_parts(target: Path, parts: Iterable[bytes]) -> None:
         publish(target)
     except BaseException:
         discard_staged(target)
+        raise
+
+
+def write_private_unlocked(target: Path, content: bytes) -> None:
+    """Replace a file atomically without a lock: every writer stages under a name of its own, and the last one wins.
+
+    A new file is durable. After a power cut, one that was replaced has its new content or the one from before.
+    """
+    own_name = target.with_name(f"{target.name}.{os.getpid()}-{time.monotonic_ns()}")
+    stage(own_name, content)
+    try:
+        publish(own_name, target, durable_name=not os.path.exists(target))
+    except BaseException:
+        discard_staged(own_name)
         raise
 
 

@@ -133,6 +133,9 @@ def _refuse_other_directory(root: Path) -> None:
 
 
 def _refuse_foreign_database(path: Path) -> None:
+    if os.path.exists(marker_path(path)):
+        # The file is ours, whatever its first page says; the store compares it with the marker before it writes.
+        return
     try:
         owner = _read_application_id(path)
     except FileNotFoundError:
@@ -142,7 +145,7 @@ def _refuse_foreign_database(path: Path) -> None:
             f"{path} cannot be read ({error.strerror}), so it is unknown who owns {path.parent}. "
             "Repair its permissions or name another home with --home or MEMORANDA_HOME."
         ) from error
-    if owner not in (None, APPLICATION_ID):
+    if owner not in (None, APPLICATION_ID) and not _has_index(path):
         raise ForeignHomeError(
             f"{path.parent} belongs to another program: its state.db was not written by Memoranda "
             "(a Hermes home looks like this). Memoranda never writes there. Name a home of your own with "
@@ -203,3 +206,23 @@ def encode_user_id(user: str) -> str:
 def index_path(db_path: Path) -> Path:
     """The path of the index of a store, in the same directory: the common prefix of its files."""
     return db_path.with_name(f"{db_path.stem}.index.db")
+
+
+def marker_path(db_path: Path) -> Path:
+    """The path of the marker by which a home recognises its store, in the same directory."""
+    return db_path.with_name(f"{db_path.stem}.marker.json")
+
+
+def had_store(db_path: Path) -> bool:
+    """Whether there was a store at a path: it left a marker, or the index that an earlier version made without one."""
+    return os.path.exists(marker_path(db_path)) or _has_index(db_path)
+
+
+def _has_index(db_path: Path) -> bool:
+    """Whether an index exists; no other program has files of that name."""
+    index_name = re.compile(rf"{re.escape(index_path(db_path).name)}\.\d+")
+    try:
+        return any(index_name.fullmatch(name) for name in os.listdir(db_path.parent))
+    except OSError:
+        # The directory does not exist, or whatever uses it next says why it cannot be read.
+        return False

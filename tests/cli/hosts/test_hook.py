@@ -249,3 +249,20 @@ def test_the_log_goes_to_the_home_and_not_to_the_host(tmp_path: Path) -> None:
     assert b"lives in the shed" in done.stdout and b"Ignore all previous" not in done.stdout
     assert done.stderr == b""
     assert "withheld in part" in (tmp_path / "logs" / "hooks.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_lost_store_is_reported_and_the_host_gets_its_memory(host: ClaudeHost) -> None:
+    """The hook ends well, starts no new store, and `hook status` says why the prompt got no evidence."""
+    with memoranda.open(_home(host)) as memory:
+        memory.remember("The staging database is called heron.")
+        with memory.session(source="test") as session, session.turn("We fixed the deadlock of the workers.") as turn:
+            turn.done("We take both locks in one order.")
+    state_db = _home(host) / "state.db"
+    state_db.write_bytes(bytes(4096) + state_db.read_bytes()[4096:])
+    content = state_db.read_bytes()
+    assert "heron" in host.start()
+    assert host.turn("How did we fix the deadlock of the workers?", "By taking both locks in one order.") == ""
+    assert state_db.read_bytes() == content
+    assert "memoranda doctor" in (_home(host) / "logs" / "hooks.log").read_text()
+    assert "is damaged" in Terminal(_home(host)).ok("hook", "status")

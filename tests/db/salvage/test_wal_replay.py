@@ -36,7 +36,7 @@ def test_what_is_in_the_log_is_saved_and_the_log_is_kept(tmp_path: Path, lose: C
     lose(path)
     assert salvage(path, tmp_path / "kept")["messages"] == 20
     assert _contents(path) == [f"acknowledged {number}" for number in range(20)]
-    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "kept.wal"}
+    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "state.marker.json", "kept.wal"}
     assert (tmp_path / "kept.wal").read_bytes() == log
 
 

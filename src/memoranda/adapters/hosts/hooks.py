@@ -139,7 +139,7 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
 
 
 def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
-    from memoranda.db.orphaned_wal import database_exists  # noqa: PLC0415
+    from memoranda.db.orphaned_wal import record_exists  # noqa: PLC0415
 
     prompt = payload.prompt.strip()
     # Many prompts end here, before the search is loaded.
@@ -148,7 +148,7 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     if prompt.startswith(_COMMAND_SIGNS):
         return HookAnswer("", "nothing", "the prompt is a command of the host")
     loaded = config.load()
-    if not database_exists(config.home.state_db):
+    if not record_exists(config.home.state_db):
         return HookAnswer("", "nothing", "no conversation is recorded yet")
     from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
     from memoranda.recall.settings import RecallSettings  # noqa: PLC0415

@@ -11,7 +11,7 @@ from memoranda.app import Memory, Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import ChatStatus, build_status
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import MemorandaError, SessionBusy
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
@@ -73,7 +73,7 @@ class Chat:
     @property
     def is_recorded(self) -> bool:
         """Whether the current session is in the record yet; asking does not create a database in an empty home."""
-        if not database_exists(self.memory.home.state_db):
+        if not record_exists(self.memory.home.state_db):
             return False
         return self.memory.sessions.get_session(self.session.id) is not None
 

@@ -32,7 +32,7 @@ from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.loaded_files import LoadedFiles
 from memoranda.cli.resource_log import log_resources
 from memoranda.config.environment import locate_home
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import LockTimeoutError, MemorandaError
 from memoranda.sessions.scope import Scope
 from memoranda.support.durable_files import make_private_directory
@@ -152,7 +152,7 @@ class HookHelper:
         self._index_is_behind = False
         signal.alarm(_MAX_SECONDS_PER_ANSWER)
         try:
-            if database_exists(self._home.state_db):
+            if record_exists(self._home.state_db):
                 with PromptStore(self._home.state_db, Scope.everyone()) as store:
                     progress = store.index.catch_up(limit=_INDEX_STEP)
                 self._index_is_behind = progress.problem is None and not progress.complete

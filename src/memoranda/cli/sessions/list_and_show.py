@@ -20,7 +20,7 @@ from memoranda.cli.filter_options import (
 from memoranda.cli.open_home import open_home, open_sessions
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.orphaned_wal import record_exists
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.evidence import shorten_calls, show_time
 from memoranda.recall.guidance import NO_PROJECT
@@ -193,7 +193,7 @@ def stats(all_users: bool) -> None:
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
-        files = (db.path, *db.index.files) if database_exists(invocation.locate_home().state_db) else ()
+        files = (db.path, *db.index.files) if record_exists(invocation.locate_home().state_db) else ()
         sizes = {path.name: path.stat().st_size for path in files if path.exists()}
     times = {name: show_time(numbers[name] or None) for name in ("first", "last")}
     lines = [f"{numbers[name]:>14,}  {_plural(one, numbers[name])}" for name, one in _COUNTS.items() if name in numbers]

@@ -56,7 +56,8 @@ def rows_past_damage(
 ) -> Iterator[Row]:
     """The rows of a table that SQLite does not reach in its file, each once.
 
-    `existing` names the columns of the table in the file; if it is empty, the table must have the current columns.
+    `existing` names the columns of the table in the order of the file; if it is empty, they are taken to be those that
+    a new file has.
     `reached` are the rowids that the caller already has.
     """
     declared = {column.name: column for column in table.columns}
@@ -64,7 +65,7 @@ def rows_past_damage(
     (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
     with open_pages(Path(file)) as pages:
         others = set[int]().union(*(pages.tree(root) for root in _roots(connection, table)))
-        reader = LeafRows(pages, columns, _min_columns(columns) if existing else len(columns))
+        reader = LeafRows(pages, columns, _min_columns(columns))
         found: set[int] = set()
         for number, row in reader.outside(others, reached):
             if number not in found:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,23 +48,29 @@ def list_kept_files(keep_as: Path) -> str:
 class DamagedDatabase:
     """A damaged file that is open for reading."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, known_columns: Mapping[str, str]) -> None:
         self._connection = connection
+        self._known_columns = known_columns
         self.past_damage: Counter[str] = Counter()
         """How many rows of each table were read from pages that SQLite itself does not reach."""
 
     def rows(self, table: Table) -> Iterator[dict[str, Any]]:
         """The rows of a table that can still be read, as far as the file has its columns."""
-        return readable_rows(self._connection, table, self.past_damage)
+        return readable_rows(self._connection, table, self.past_damage, self._known_columns.get(table.name, "").split())
 
 
 def rebuild(
-    path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[DamagedDatabase, Path], _Saved]
+    path: Path,
+    keep_as: Path,
+    make: Callable[[Path], object],
+    fill: Callable[[DamagedDatabase, Path], _Saved],
+    known_columns: Mapping[str, str] | None = None,
 ) -> _Saved:
     """Save the readable rows of a damaged file: the one function of this folder that other folders need.
 
     `fill` copies rows of the damaged file into a new one, which then replaces it; the damaged file is kept as
-    `keep_as`. `make` creates an empty file. Raises LockTimeoutError, and changes nothing, while a process has the
+    `keep_as`. `make` creates an empty file. `known_columns` are the names of the columns of tables, in the order of the
+    file, for a file that has lost its own list. Raises LockTimeoutError, and changes nothing, while a process has the
     damaged file open.
     """
     target = Path(os.path.realpath(path))
@@ -81,7 +87,7 @@ def rebuild(
             else:
                 readable = _keep(target, file, keep_as)
             with closing(open_damaged(readable)) as damaged:
-                saved = fill(DamagedDatabase(damaged), fresh)
+                saved = fill(DamagedDatabase(damaged, known_columns or {}), fresh)
             sync_directory(keep_as.parent)
         except BaseException:
             _remove(fresh, scratch, keep_as)
@@ -166,11 +172,15 @@ def open_damaged(path: Path) -> Connection:
 
 
 def readable_rows(
-    connection: Connection, table: Table, past_damage: Counter[str] | None = None
+    connection: Connection,
+    table: Table,
+    past_damage: Counter[str] | None = None,
+    known_columns: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table that can be read, as far as the file has its columns.
 
-    First the rows that SQLite reaches, then those after damaged pages, which `past_damage` counts.
+    First the rows that SQLite reaches, then those after damaged pages, which `past_damage` counts. `known_columns` are
+    those of the table if the file itself no longer says so.
     """
     try:
         existing = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
@@ -184,7 +194,7 @@ def readable_rows(
             reached.add(number)
             yield dict(zip(names, row, strict=True))
     if not names or not _has_row_count(connection, table.name, len(reached)):
-        for found in rows_past_damage(connection, table, existing, reached):
+        for found in rows_past_damage(connection, table, existing or known_columns, reached):
             if past_damage is not None:
                 past_damage[table.name] += 1
             yield found
