@@ -4,20 +4,24 @@ The index has no positions: they would take more room than everything else. For 
 messages of the postings and compares them.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import assert_never
 
 from memoranda.index.message_text import SearchableText, searchable_text, title_text
 from memoranda.index.postings import And, IndexedSession, Or, Pattern, Phrase, Posting, Prefix, Without, Word
-from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, spellings, tokenize
+from memoranda.index.tokenizer import (
+    fold_text,
+    index_tokens,
+    is_single_character,
+    is_unspaced,
+    plain_text,
+    spellings,
+    tokenize,
+)
 from memoranda.sessions.feed import FeedMessage
-
-_LOOK_AHEAD = 400
-_MAX_PLACES = 8
-_IN_WORDS = "abcdefghijklmnopqrstuvwxyz0123456789'+#"
-_BETWEEN_WORDS = "".join(chr(code) for code in range(128) if not chr(code).isalnum())
 
 MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]
 SessionsByNumber = Callable[[Collection[int]], dict[int, IndexedSession]]
@@ -64,10 +68,11 @@ class PhraseMatcher:
     """Compares the text of a message with patterns. It is split into tokens only if that may be of use."""
 
     def __init__(self, words: SearchableText) -> None:
-        self._words = [text for text in (words.text, words.tool_text) if text]
+        self._words = [plain_text(text) for text in (words.text, words.tool_text) if text]
         self._is_ascii = all(map(str.isascii, self._words))
         self._tokens: list[list[str]] | None = None
         self._parts: list[list[str]] | None = None
+        self._folded: list[str] | None = None
 
     def matches(self, pattern: Pattern) -> bool:
         match pattern:
@@ -92,15 +97,14 @@ class PhraseMatcher:
 
     def contains(self, tokens: tuple[str, ...], *, quick: bool = False) -> bool:
         """Whether the tokens stand one right after the other; `quick` may overlook ASCII tokens with accents."""
-        pieces = _known_spellings(tokens) if self._is_ascii or quick else None
-        if pieces is not None:
-            places = [(text, at) for text in self._words for at in islice(_places(text.lower(), pieces), _MAX_PLACES)]
-            if not places:
+        pattern = _places(tokens)
+        if pattern is not None and self._is_ascii and not quick:
+            # A long text need not be divided into words. (Who asks quickly asks again, and the words are kept.)
+            return any(_is_at(match, tokens, text) for text in self._words for match in pattern.finditer(text.lower()))
+        if pattern is not None and (quick or all(map(str.isalpha, tokens))):
+            texts = map(str.lower, self._words) if quick else self._read_folded()
+            if not any(map(pattern.search, texts)):
                 return False
-            if self._is_ascii and not quick and len(places) < _MAX_PLACES:
-                # A long text need not be divided into words. (Who asks quickly asks again, and the words are kept.)
-                near = [read(_around(*place)) for place in places for read in (tokenize, _camel_case)]
-                return any(_contains_sequence(tokens, words) for words in near)
         # Usually the words stand in the text as they are, and its camelCase names need not be divided.
         every = chain.from_iterable(read() for read in (self._read_tokens, self._read_parts))
         return any(_contains_sequence(tokens, text) for text in every)
@@ -120,6 +124,11 @@ class PhraseMatcher:
             self._tokens = [tokens for text in self._words if (tokens := tokenize(text))]
         return self._tokens
 
+    def _read_folded(self) -> list[str]:
+        if self._folded is None:
+            self._folded = list(map(fold_text, self._words))
+        return self._folded
+
     def _read_parts(self) -> list[list[str]]:
         """The parts of camelCase names."""
         if self._parts is None:
@@ -128,42 +137,25 @@ class PhraseMatcher:
 
 
 @lru_cache(maxsize=256)
-def _known_spellings(tokens: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
-    """How the words of each token may begin in ASCII text in lower case; None if that is not known for all."""
+def _places(tokens: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Finds where in ASCII text in lower case the words of these tokens may stand one after the other.
+
+    Nowhere else can they. Its group ends with the last of these words. None if they are not all ASCII.
+    """
     if not all(map(str.isascii, tokens)):
         return None
-    found = tuple(tuple(sorted(spellings(token))) for token in tokens)
-    return None if any("_" in piece for pieces in found for piece in pieces) else found
+    words = [sorted(map(re.escape, spellings(token)), key=len) for token in tokens]
+    first, *others = (f"(?:{'|'.join(pieces).replace('_', '.')})" for pieces in words)
+    # The next token is in the rest of the same word, as in "v2", or begins the next word.
+    following = "".join(f"[a-z0-9'+#]*(?:[^a-z0-9'+#][^a-z0-9]*)?{pieces}" for pieces in others)
+    return re.compile(rf"{first}(?=({following}\S*))")
 
 
-def _places(text: str, words: tuple[tuple[str, ...], ...]) -> Iterator[int]:
-    """Where words with these beginnings may stand one after the other in a text: nowhere else can they."""
-    first, *others = words
-    for piece in first:
-        at = text.find(piece)
-        while at >= 0:
-            if _may_continue(text[at + len(piece) : at + _LOOK_AHEAD], others):
-                yield at
-            at = text.find(piece, at + 1)
-
-
-def _around(text: str, at: int) -> str:
-    """The whole words around a place in a text."""
-    start = max(text.rfind(blank, max(0, at - _LOOK_AHEAD), at) for blank in " \n") + 1
-    end = text.find(" ", at + _LOOK_AHEAD)
-    return text[start:] if end < 0 else text[start:end]
-
-
-def _may_continue(rest: str, words: list[tuple[str, ...]]) -> bool:
-    for pieces in words:
-        after = rest.lstrip(_IN_WORDS)
-        same_word = rest[: len(rest) - len(after)]
-        if any(piece in same_word for piece in pieces):
-            return True
-        rest = after.lstrip(_BETWEEN_WORDS)
-        if not rest.startswith(pieces):
-            return not rest
-    return True
+def _is_at(match: re.Match[str], tokens: tuple[str, ...], text: str) -> bool:
+    """Whether the tokens stand where they may stand: in the words from the match to the end of its group."""
+    start = max(text.rfind(blank, 0, match.start()) for blank in " \n") + 1
+    words = text[start : match.end(1)]
+    return any(_contains_sequence(tokens, read(words)) for read in (tokenize, _camel_case))
 
 
 def _camel_case(text: str) -> list[str]:

@@ -112,12 +112,12 @@ def tokenize(text: str) -> list[str]:
     >>> tokenize("We've migrated src/user_profile.py")
     ['we', 'migrat', 'src', 'user', 'profil', 'py']
     """
-    return " ".join(map(_main.__getitem__, _words(_plain(text)))).split()
+    return " ".join(map(_main.__getitem__, _words(plain_text(text)))).split()
 
 
 def index_tokens(text: str) -> IndexTokens:
     """All tokens of a text as they are indexed, in one pass."""
-    text = _plain(text)
+    text = plain_text(text)
     words = _words(text)
     runs: list[str] = []
     if not text.isascii():
@@ -153,7 +153,7 @@ def camel_case_parts(text: str) -> tuple[str, ...]:
     >>> camel_case_parts("userProfile")
     ('user', 'profil')
     """
-    return tuple(" ".join(_parts[word] or _main[word] for word in _words(_plain(text))).split())
+    return tuple(" ".join(_parts[word] or _main[word] for word in _words(plain_text(text))).split())
 
 
 def token_spans(text: str, wanted: Callable[[Iterable[str]], bool] = any) -> Iterator[TokenSpan]:
@@ -161,7 +161,7 @@ def token_spans(text: str, wanted: Callable[[Iterable[str]], bool] = any) -> Ite
 
     Of ASCII text, only the words with tokens that are `wanted`.
     """
-    text = _plain(text)
+    text = plain_text(text)
     if text.isascii():
         words = {word for word in set(_ASCII_WORDS.findall(text)) if wanted(_tokens_of(word))}
         for match in _ASCII_WORDS.finditer(text) if words else ():
@@ -219,12 +219,18 @@ def _words(text: str) -> list[str]:
     return _wide().words.findall(text)
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """The text with ASCII punctuation: much English is then pure ASCII, which is split three times as fast."""
     if not text.isascii():
         for typographic, plain in _TYPOGRAPHY:
             text = text.replace(typographic, plain)
     return text
+
+
+def fold_text(text: str) -> str:
+    """The text as its tokens without digits are spelled: in lower case, without accents; its length may change."""
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
+    return _MARKS.sub("", unicodedata.normalize("NFKD", folded)).translate(_LETTERS)
 
 
 class _TokenCache(dict[str, str]):
