@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all lint reference docs lock bench vendors clean
+.PHONY: run test test-all torture lint reference docs lock bench vendors clean
 
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
@@ -25,6 +25,10 @@ test: $(READY)
 # Everything: crash, concurrency and large-input tests too, and all examples.
 test-all: $(READY)
 	$(PYTEST) --full --durations=25
+
+# 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged files: a quarter of an hour. Needs strace.
+torture: $(READY)
+	$(BIN)/python -m tests.torture
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""Kills, power cuts, failing disks and damaged files, in numbers: `make torture` runs them and prints the counts."""

@@ -1,0 +1,42 @@
+"""`make torture`: strikes in numbers, prints the counts, and fails if anything was lost or too little was tried."""
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from tests.torture import io_errors, kills, power_cuts
+
+_KINDS = {"kills": (kills.run, 1000), "power-cuts": (power_cuts.run, 200), "io-errors": (io_errors.run, 400)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="torture", description=__doc__)
+    parser.add_argument("kinds", nargs="*", choices=[*_KINDS, []], help="what to run; everything if none is named")
+    parser.add_argument("--share", type=float, default=1.0, help="the share of the usual numbers, such as 0.1")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="for a run that can be repeated")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", DeprecationWarning)
+    print(f"seed {options.seed}", flush=True)
+    failures = []
+    for name in options.kinds or _KINDS:
+        run, usual = _KINDS[name]
+        wanted = max(1, round(usual * options.share))
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory() as directory:
+            counts = run(Path(directory), wanted, options.seed, _show)
+        print(f"\r{counts.line()} ({time.monotonic() - began:.0f} s)", flush=True)
+        failures += counts.failures(wanted)
+    print("\n".join(failures) or "Nothing was lost.")
+    return 1 if failures else 0
+
+
+def _show(done: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

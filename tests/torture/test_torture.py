@@ -1,0 +1,48 @@
+"""The torture itself: a short run of each kind finds nothing, and a disk that loses what was synced is found out."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.forked import forking
+from tests.torture import io_errors, kills, power_cuts
+from tests.torture.counts import Counts
+from tests.torture.recorded_disk import RecordedDisk
+
+needs_strace = pytest.mark.skipif(not io_errors.can_inject(), reason="strace is not installed, or may not trace")
+
+
+@pytest.mark.slow
+@forking
+def test_kills_lose_nothing(tmp_path: Path) -> None:
+    """Writers die after they have acknowledged something, and everything acknowledged is there."""
+    assert kills.run(tmp_path, 20, seed=1).failures(20) == []
+
+
+@pytest.mark.slow
+@needs_strace
+def test_power_cuts_lose_nothing(tmp_path: Path) -> None:
+    """At any moment the disk may hold less than the program wrote, but not less than it acknowledged."""
+    assert power_cuts.run(tmp_path, 10, seed=1).failures(10) == []
+
+
+@pytest.mark.slow
+@needs_strace
+def test_a_disk_that_forgets_what_was_synced_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the test of power cuts can fail."""
+    monkeypatch.setattr(RecordedDisk, "_sync", lambda disk, path: None)
+    assert any("lost" in failure for failure in power_cuts.run(tmp_path, 10, seed=1).failures(10))
+
+
+@pytest.mark.slow
+@needs_strace
+def test_failing_system_calls_lose_nothing(tmp_path: Path) -> None:
+    """What was refused is not acknowledged, and what was acknowledged is there."""
+    assert io_errors.run(tmp_path, 6, seed=1).failures(6) == []
+
+
+def test_too_few_strikes_or_acknowledgements_prove_nothing() -> None:
+    """A run in which nothing was at stake fails."""
+    assert Counts("kills", strikes=5, acknowledged=9).failures(10) == ["kills: only 5 of 10 strikes"]
+    assert Counts("kills", strikes=5, acknowledged=4).failures(5) == ["kills: only 4 acknowledged writes for 5 strikes"]
+    assert Counts("kills", strikes=5, acknowledged=9).failures(5) == []
