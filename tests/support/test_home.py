@@ -2,12 +2,14 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import memoranda
 from memoranda.errors import ForeignHomeError, HomeError
 from memoranda.support.home import Home, decode_user_id, encode_user_id
 
@@ -138,3 +140,12 @@ def test_whatever_is_left_of_a_home_makes_a_directory_one(tmp_path: Path) -> Non
         (directory / "notes of mine").touch()
         (directory / name.replace("*", "state.db")).touch()
         Home.at(directory).refuse_if_foreign()
+
+
+def test_a_database_in_which_nothing_was_created_is_not_another_programs(tmp_path: Path) -> None:
+    """A power cut during the first start leaves one, and the home opens afterwards."""
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    Home.at(tmp_path).refuse_if_foreign()
+    with memoranda.open(tmp_path) as memory:
+        memory.sessions.create_session("s", "cli")

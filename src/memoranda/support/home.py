@@ -32,7 +32,8 @@ _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
 _HOME_ENTRY = re.compile(
     r"config\.yaml|\.env|\.lock|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history|logs|usage\."
-    r"|prices\.yaml|expansions\.json|imports|migration|backups|host-|reviews\.|SOUL\.md|skills|memories|profiles"
+    r"|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|reviews\.|SOUL\.md|skills|memories"
+    r"|profiles"
 )
 _NO_ENTRIES = re.compile(r"\.|lost\+found")
 _MAX_FOREIGN_SHOWN = 3
@@ -155,7 +156,7 @@ def _refuse_foreign_database(path: Path) -> None:
 
 
 def _read_application_id(path: Path) -> bytes | None:
-    """The application id of a database; None for an empty file.
+    """The application id of a database; None for an empty file, and for one in which nothing has been created yet.
 
     SQLite reads it, because opening and closing the file here would release the locks that this process may hold on
     it. In immutable mode SQLite writes nothing, replays no log and waits for no lock.
@@ -170,7 +171,11 @@ def _read_application_id(path: Path) -> bytes | None:
 
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
-            return int(connection.execute("PRAGMA application_id").fetchone()[0]).to_bytes(4, "big", signed=True)
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            # A power cut or a full disk may leave this of a new store. What another program has in its log is found
+            # when the file is opened.
+            return int(owner).to_bytes(4, "big", signed=True) if owner or tables else None
     except sqlite3.OperationalError as error:
         raise OSError(errno.EACCES, str(error), str(path)) from error
     except sqlite3.DatabaseError:
