@@ -2,25 +2,42 @@
 
 The sets are in `facts/`. `natural` and `blind` have what a person would ask in their own words, `distant` questions in
 words as different from the fact as they can be; `sealed` was written by the person who made the table of related words,
-before it was made. Recall was last changed with all these in view, so their figures flatter. `fresh` was written by
-another person and was not looked at: 38 of 50 are recalled (35 with 400 others), and one of 20 unrelated prompts is not
-met by silence.
-Each set is stored alone, then with 400 others.
-`everyday_prompts.txt` and the prompts of `*_unrelated.txt` should recall nothing.
+before it was made; `fresh` and `named` were written by others. The facts of `named` call the user by name, and half of
+its unrelated prompts ask for something about the user that no fact says. Recall was last changed with all in view,
+so their figures flatter; the reference of the providers has those of a set that was counted once.
+Each set is stored alone, then with 400 others. `everyday_prompts.txt` and `*_unrelated.txt` should recall nothing.
 
-Run it with `python -m benchmarks.fact_recall`.
+    python -m benchmarks.fact_recall
+    python -m benchmarks.fact_recall --model onnx:DIRECTORY     # with a local sentence encoder
+    python -m benchmarks.fact_recall --directory DIRECTORY      # only the totals of another set
+
+Such a directory has `facts.txt` (fact | question), `unrelated.txt` (a prompt per line) and `contradictions.txt`
+(contradict or compatible | fact | fact).
 """
 
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from benchmarks.contradictions import has_contradiction
 from benchmarks.holographic import generate
+from memoranda.app.text_embedder import LocalTextEmbedder
 from memoranda.providers.holographic import HolographicProvider
 
 _SETS = Path(__file__).with_name("facts")
 _EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")
+_NAMES = ("paraphrases", "natural", "distant", "blind", "sealed", "fresh", "named")
 _UNRELATED = {"paraphrases": "natural"}
+# More than enough, because a benchmark does not measure time.
+_SECONDS = 600.0
+
+
+class FactSet(NamedTuple):
+    """Facts with the questions that they answer, and prompts that no fact answers."""
+
+    pairs: list[tuple[str, str]]
+    unrelated: list[str]
 
 
 class RecallCounts(NamedTuple):
@@ -33,44 +50,83 @@ class RecallCounts(NamedTuple):
     recalled_for_unrelated: int
     recalled_for_everyday: int
 
+    def __str__(self) -> str:
+        return (
+            f"recalled {self.recalled} of {self.facts}, first {self.recalled_first}; "
+            f"not silent for {self.recalled_for_unrelated} of {self.unrelated} unrelated prompts "
+            f"and {self.recalled_for_everyday} everyday ones"
+        )
 
-def count(name: str, others: tuple[str, ...] = ()) -> RecallCounts:
+
+def read_set(facts: Path, unrelated: Path) -> FactSet:
+    pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in _lines(facts))]
+    return FactSet(pairs, _lines(unrelated))
+
+
+def find_set(name: str) -> FactSet:
+    """A set in `facts/`."""
+    return read_set(_SETS / f"{name}.txt", _SETS / f"{_UNRELATED.get(name, name)}_unrelated.txt")
+
+
+def count(chosen: FactSet, others: tuple[str, ...] = (), model: str = "") -> RecallCounts:
     """Ask the questions of a set while its facts, and others, are stored."""
-    pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in _lines(name))]
-    unrelated = _lines(f"{_UNRELATED.get(name, name)}_unrelated")
-    everyday = [line for line in _EVERYDAY.read_text("utf-8").splitlines() if line]
     with TemporaryDirectory() as directory:
         provider = HolographicProvider(Path(directory))
+        if model:
+            provider.receive_embedder(LocalTextEmbedder(model, _SECONDS))
         provider.initialize("benchmark", hermes_home=directory)
-        for fact in (*others, *dict(pairs)):
+        for fact in (*others, *dict(chosen.pairs)):
             provider.handle_tool_call("fact_store", {"action": "add", "content": fact})
-        answers = [(fact, provider.prefetch(question).splitlines()) for fact, question in pairs]
-        wrong = [sum(bool(provider.prefetch(prompt)) for prompt in prompts) for prompts in (unrelated, everyday)]
+        if model:
+            for _ in range(0, len(others) + len(chosen.pairs), 50):
+                # Each recall embeds some of the facts.
+                provider.prefetch("Which of these facts do I need?")
+        answers = [(fact, provider.prefetch(question).splitlines()) for fact, question in chosen.pairs]
+        wrong = [
+            sum(bool(provider.prefetch(prompt)) for prompt in prompts)
+            for prompts in (chosen.unrelated, _lines(_EVERYDAY))
+        ]
         provider.shutdown()
     return RecallCounts(
-        len(pairs),
+        len(chosen.pairs),
         sum(any(fact in line for line in lines) for fact, lines in answers),
         sum(fact in line for fact, lines in answers for line in lines[:1]),
-        len(unrelated),
+        len(chosen.unrelated),
         *wrong,
     )
 
 
-def _lines(name: str) -> list[str]:
-    lines = (_SETS / f"{name}.txt").read_text("utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+def count_contradictions(path: Path) -> str:
+    """The totals of a file of pairs."""
+    pairs = [[field.strip() for field in line.split("|")] for line in _lines(path)]
+    found = [(kind, has_contradiction((first, second))) for kind, first, second in pairs]
+    totals = []
+    for kind, verb in (("contradict", "found"), ("compatible", "suspected")):
+        results = [result for own, result in found if own == kind]
+        totals.append(f"{verb} {sum(results)} of {len(results)}")
+    return ", ".join(totals)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("#")]
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="", help="a local sentence encoder, as onnx:DIRECTORY")
+    parser.add_argument("--directory", type=Path, help="a directory with another set")
+    options = parser.parse_args()
+    directory: Path | None = options.directory
+    if directory is None:
+        sets = {name: find_set(name) for name in _NAMES}
+    else:
+        sets = {directory.name: read_set(directory / "facts.txt", directory / "unrelated.txt")}
     others = tuple(fact for fact, _ in generate(1).facts)
-    for name in ("paraphrases", "natural", "distant", "blind", "sealed", "fresh"):
+    for name, chosen in sets.items():
         for kind, more in (("alone", ()), ("with 400 others", others)):
-            counts = count(name, more)
-            print(
-                f"{name:12} {kind:16} recalled {counts.recalled} of {counts.facts}, first {counts.recalled_first}; "
-                f"not silent for {counts.recalled_for_unrelated} of {counts.unrelated} unrelated prompts "
-                f"and {counts.recalled_for_everyday} everyday ones"
-            )
+            print(f"{name:12} {kind:16} {count(chosen, more, options.model)}", flush=True)
+    if directory is not None:
+        print(f"contradictions: {count_contradictions(directory / 'contradictions.txt')}")
 
 
 if __name__ == "__main__":

@@ -152,6 +152,7 @@ class HomeServices:
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
         if not self.config.providers:
             return ExternalMemory()
+        from memoranda.app.text_embedder import configured_embedder
         from memoranda.providers.attach import SessionStart, attach_providers
 
         start = SessionStart(
@@ -161,6 +162,7 @@ class HomeServices:
             secrets=lambda: config.known_secrets(self.home),
             toolsets=self.config.toolsets.get(facts["platform"]),
             facts=facts,
+            embedder=configured_embedder(self.config.recall),
         )
         external = attach_providers(self.home.root, self.config.providers, self.config.external, start)
         self._external.add(external)

@@ -27,6 +27,7 @@ from memoranda.providers.recorded_turns import PRIMARY, RecordedTurns
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
 from memoranda.providers.start_timeout import remember_start, start_timeout
+from memoranda.providers.text_embedder import TextEmbedder
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.store import SessionStore
@@ -46,7 +47,7 @@ class SessionStart:
 
     `record` returns the session store, if there is one. `lease_secrets` puts the variables that a provider's schema
     names into the environment until the session ends; `secrets` are the credentials that neither the log nor the status
-    may show.
+    may show. `embedder` compares texts by meaning, if the home has a local sentence encoder.
     """
 
     session_id: str
@@ -55,6 +56,7 @@ class SessionStart:
     secrets: Callable[[], Collection[str]]
     toolsets: Collection[str] | None
     facts: Mapping[str, Any]
+    embedder: TextEmbedder | None = None
 
 
 @guarded(ExternalMemory())
@@ -88,6 +90,8 @@ def _begin(
         lease = _lease_for(provider, start.lease_secrets)
         external.on_close(lease.release)
         provider.receive_secrets(lease.values)
+        if start.embedder is not None:
+            provider.receive_embedder(start.embedder)
         return provider, {"secrets": lease.values}
 
     def note_start(result: CallResult) -> None:

@@ -17,6 +17,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from memoranda.providers.text_embedder import TextEmbedder
+
 Facts = Any
 Message = dict[str, Any]
 
@@ -39,6 +41,9 @@ class MemoryProvider(ABC):
 
     def receive_secrets(self, values: Mapping[str, str]) -> None:
         """Get the known values of the variables that the schema names, before `is_available` is called."""
+
+    def receive_embedder(self, embedder: TextEmbedder) -> None:
+        """Get what compares texts by meaning, before `initialize`; called only if the home has one configured."""
 
     @abstractmethod
     def initialize(self, session_id: str, **facts: Facts) -> None:

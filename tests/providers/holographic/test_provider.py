@@ -83,6 +83,19 @@ def test_what_is_asked_is_in_the_last_clause(provider: HolographicProvider) -> N
     assert "Gus" in provider.prefetch("I am locked out, who has our key?")
 
 
+def test_an_addition_to_a_question_is_not_a_question(provider: HolographicProvider) -> None:
+    """What follows the comma has no question word, so the question before it counts."""
+    _add(provider, "The user is a nurse", "Ana has a form")
+    assert "nurse" in provider.prefetch("What is my job, for the visa application?")
+
+
+def test_a_question_about_a_person_without_a_name_is_about_what_the_user_knows(provider: HolographicProvider) -> None:
+    """Like a question about the user, it needs less than a general one."""
+    _add(provider, "Mother turned seventy in April", "Heike works as a translator")
+    assert "seventy" in provider.prefetch("How old is mum these days?")
+    assert "translator" in provider.prefetch("What is her profession these days?")
+
+
 def test_a_question_word_prefers_facts_that_answer_it(provider: HolographicProvider) -> None:
     """Of two facts about one thing, "when" gets the one with a time first, "who" the one with a name."""
     _add(provider, "The backup is checked by Ingrid", "The backup is checked every Tuesday")

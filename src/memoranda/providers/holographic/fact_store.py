@@ -135,6 +135,7 @@ class FactStore:
         with self.database.writing() as connection:
             found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
             connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
+            connection.execute("DELETE FROM meanings WHERE fact_id = ?", (fact_id,))
             connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
             forget_words(connection, fact_id)
             self._removed += found
@@ -254,6 +255,7 @@ class FactStore:
             entities = [Entity("user", "user"), *entities]
         link(connection, self.encoder, fact_id, entities[:MAX_ENTITIES], self.clock())
         store_words(connection, fact_id, content, tags.split(","))
+        connection.execute("DELETE FROM meanings WHERE fact_id = ?", (fact_id,))
         self._encode(connection, fact_id)
 
     def _encode(self, connection: Connection, fact_id: int) -> None:

@@ -86,7 +86,8 @@ def _rebuild_words(connection: Connection) -> int:
     for fact_id, content, tags in rows:
         store_words(connection, fact_id, content, tags.split(","))
     connection.execute("UPDATE facts SET encoding = ''")
-    connection.execute("DELETE FROM vectors WHERE fact_id NOT IN (SELECT fact_id FROM facts)")
+    for table in ("vectors", "meanings"):
+        connection.execute(f"DELETE FROM {table} WHERE fact_id NOT IN (SELECT fact_id FROM facts)")
     connection.execute(
         "DELETE FROM fact_entities WHERE fact_id NOT IN (SELECT fact_id FROM facts)"
         " OR entity_id NOT IN (SELECT entity_id FROM entities)"

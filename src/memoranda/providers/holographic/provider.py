@@ -16,11 +16,12 @@ from memoranda.providers.holographic.entity_links import find_entity
 from memoranda.providers.holographic.extraction import extract_statements
 from memoranda.providers.holographic.fact import Fact, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
+from memoranda.providers.holographic.meanings import FactMeanings
 from memoranda.providers.holographic.mirror import mirror
-from memoranda.providers.holographic.recall_threshold import read_demand
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.text_embedder import TextEmbedder
 from memoranda.support.health_issues import repair_reported
 from memoranda.support.home import encode_user_id
 from memoranda.support.shorten import shorten_end
@@ -50,6 +51,7 @@ class HolographicProvider(MemoryProvider):
         self._store: FactStore | None = None
         self._retriever: Retriever | None = None
         self._tools: FactTools | None = None
+        self._embedder: TextEmbedder | None = None
 
     @property
     def name(self) -> str:
@@ -57,6 +59,9 @@ class HolographicProvider(MemoryProvider):
 
     def is_available(self) -> bool:
         return True
+
+    def receive_embedder(self, embedder: TextEmbedder) -> None:
+        self._embedder = embedder
 
     def initialize(self, session_id: str, **facts: Any) -> None:
         self._session_id = session_id
@@ -81,7 +86,7 @@ class HolographicProvider(MemoryProvider):
             return ""
         filters = FactFilter(None, current.min_trust, current.prefetch_limit)
         found = {hit.fact.fact_id: hit for hit in self._about_names(store, retriever, query, filters)}
-        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, read_demand(query))}
+        found |= {hit.fact.fact_id: hit for hit in retriever.recall(query, filters)}
         best = sorted(found.values(), key=lambda hit: (-hit.score, -hit.fact.fact_id))[: filters.limit]
         try:
             store.count_retrieved(hit.fact.fact_id for hit in best)
@@ -188,7 +193,8 @@ class HolographicProvider(MemoryProvider):
             clock=time.time,
         )
         self._settings = current
-        self._retriever = Retriever(self._store, current.half_life_days)
+        meanings = None if self._embedder is None else FactMeanings(self._store, self._embedder)
+        self._retriever = Retriever(self._store, current.half_life_days, meanings)
         self._tools = FactTools(self._store, self._retriever, current.min_trust)
 
     def _close(self) -> None:

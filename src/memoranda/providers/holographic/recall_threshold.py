@@ -1,18 +1,25 @@
 """How well a fact must match a prompt to be recalled, by what kind of prompt it is.
 
-Facts are mostly about the user and what the user works on. A question about these needs little to be answered, so a
-related word is enough; a question for advice ("how do I …?") or about something else needs more. A prompt that asks
-nothing, or asks the assistant to do something, needs most of its words, and at least two. These raise a match: two
-words instead of one, what the question word expects (a time, a number, a name, a place), and, in a question about the
-user, a fact about the user.
+Facts are mostly about the user, the people around them and what they work on. A question about these needs little to
+be answered, so a related word is enough; a question for advice ("how do I …?") or about something else needs more. A
+prompt that asks nothing, or asks the assistant to do something, needs most of its words, and at least two. These raise
+a match: two words instead of one, what the question word expects (a time, a number, a name, a place), and, in a
+question about the user, a fact about the user. Likeness in meaning, if there is an encoder, is added to the words.
 """
 
+import math
 import re
 from typing import NamedTuple
 
 _QUESTION = re.compile(r"[?？]|吗|呢\s*$|か[。\s]*$")
 # The last clause is what is asked: "I keep getting an error, what does it mean?"
 _CLAUSE_END = re.compile(r"[,;:.!]\s+(?=.*[?？])", re.DOTALL)
+# A clause without one of these belongs to the one before: "What is my job, for the form?"
+_QUESTION_WORD = re.compile(
+    r"\b(?:wh(?:at|ich|om?|ose|en|ere|y)|how|is|are|was|were|do|does|did|can|could|should|shall|will|would|may|must"
+    r"|have|has|am)\b|[’']s\b|[^\x00-\u02ff]",
+    re.IGNORECASE,
+)
 _REQUEST = re.compile(r"\b(?:can|could|would|will|are) you\b", re.IGNORECASE)
 _EXPLANATION = re.compile(r"\bwhy\b", re.IGNORECASE)
 _ADVICE = re.compile(
@@ -21,6 +28,7 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 _USER = re.compile(r"\b(?:I|my|me|mine|user)\b|[我私僕俺]", re.IGNORECASE)
+_ACQUAINTANCE = re.compile(r"\b(?:s?he|him|his|hers?|they|them|their|mum|mom|dad|grandma|grandpa)\b", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:I|my|me|mine|we|our|ours|us|(?:the )?user(?:'s)?)\b|[我私僕俺]", re.IGNORECASE)
 
 _DATE = (
@@ -53,18 +61,40 @@ _WITHOUT_EXPECTED = 0.8
 _WITH_TWO_WORDS = 1.25
 _WITH_THE_USER = 1.5
 
-_ABOUT_THE_USER = 0.1
-_OTHER_QUESTION = 0.38
-_NO_QUESTION = 0.9
+# The smallest weighted share of the words, and the smallest sum of that share and of likeness.
+_ABOUT_THE_USER = (0.25, 0.9)
+_ABOUT_OTHERS = (0.2, 0.8)
+_ADVICE_SOUGHT = (0.38, 1.2)
+_OTHER_QUESTION = (0.38, 1.3)
+_NO_QUESTION = (0.9, math.inf)
+# How much likeness counts: an answer has about 0.3 more than any other text, and often shares no word.
+_LIKENESS_WEIGHT = 3.0
 
 
 class RecallDemand(NamedTuple):
-    """What a fact must have to be recalled: a weighted share of the prompt's words, a number of them, and a pattern."""
+    """What a fact must have to be recalled: a weighted share of the prompt's words, a number of them, and a pattern.
 
-    min_coverage: float
+    `limits` are the smallest share, and the smallest sum if likeness in meaning is known.
+    """
+
+    limits: tuple[float, float]
     min_words: int = 1
     expected: re.Pattern[str] | None = None
     about_user: bool = False
+
+    @property
+    def is_question(self) -> bool:
+        """Whether the prompt asks something that a fact may answer."""
+        return self.limits[1] < math.inf
+
+    def score(self, content: str, coverage: float, words: int, likeness: float | None) -> float:
+        """How well a fact meets the demand; 0 if it does not."""
+        if likeness is None:
+            score, limit = coverage if words >= self.min_words else 0.0, self.limits[0]
+        else:
+            score, limit = coverage + _LIKENESS_WEIGHT * likeness, self.limits[1]
+        score *= self.weigh(content, words)
+        return score if score >= limit else 0.0
 
     def weigh(self, content: str, words: int) -> float:
         """How much the coverage of a fact counts that has this number of the prompt's words."""
@@ -80,9 +110,19 @@ def read_demand(prompt: str) -> RecallDemand:
     """What a prompt demands of a fact."""
     if not _QUESTION.search(prompt) or _REQUEST.search(prompt):
         return RecallDemand(_NO_QUESTION, 2)
-    question = _CLAUSE_END.split(prompt)[-1]
+    question = _last_question(prompt)
     expected = next((fact for pattern, fact in _EXPECTED if pattern.search(question)), None)
     about_user = bool(_USER.search(question))
     if _FIRST_PERSON.search(question):
-        return RecallDemand(_OTHER_QUESTION if _ADVICE.search(question) else _ABOUT_THE_USER, 1, expected, about_user)
-    return RecallDemand(_NO_QUESTION if _EXPLANATION.search(question) else _OTHER_QUESTION, 1, expected)
+        about = _ABOUT_THE_USER if about_user else _ABOUT_OTHERS
+        return RecallDemand(_ADVICE_SOUGHT if _ADVICE.search(question) else about, 1, expected, about_user)
+    if _EXPLANATION.search(question):
+        return RecallDemand(_NO_QUESTION, 1, expected)
+    return RecallDemand(_ABOUT_OTHERS if _ACQUAINTANCE.search(question) else _OTHER_QUESTION, 1, expected)
+
+
+def _last_question(prompt: str) -> str:
+    *clauses, question = _CLAUSE_END.split(prompt)
+    while clauses and not _QUESTION_WORD.search(question):
+        question = f"{clauses.pop()}, {question}"
+    return question

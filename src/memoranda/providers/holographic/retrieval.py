@@ -14,10 +14,12 @@ from memoranda.providers.holographic.algebra import SKETCH_FACTOR, Vector, noise
 from memoranda.providers.holographic.entity_links import KnownEntity, entities_of, find_entity, similar_names
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.recall_threshold import RecallDemand
-from memoranda.providers.holographic.word_index import match_words
+from memoranda.providers.holographic.meanings import FactMeanings
+from memoranda.providers.holographic.recall_threshold import read_demand
+from memoranda.providers.holographic.word_index import WordMatch, match_words
 
 _MAX_SCORED = 512
+_MAX_ALIKE = 50
 # Sketches with fewer standard deviations of similarity are skipped.
 _MIN_SKETCH_DEVIATIONS = 2.5
 _MIN_COVERAGE = 0.45
@@ -61,28 +63,38 @@ class Neighbour(NamedTuple):
 class Retriever:
     """Retrieves facts from one store."""
 
-    def __init__(self, store: FactStore, half_life_days: float = 0.0) -> None:
+    def __init__(self, store: FactStore, half_life_days: float = 0.0, meanings: FactMeanings | None = None) -> None:
         self._store = store
+        self._meanings = meanings
         self._encoder = store.encoder
         self._half_life = half_life_days
 
-    def search(self, query: str, filters: FactFilter, demand: RecallDemand | None = None) -> list[FoundFact]:
+    def search(self, query: str, filters: FactFilter) -> list[FoundFact]:
         """Facts by the weighted share of the query's words that they have, then by trust and age."""
         with self._store.database.reading() as connection:
-            matched = match_words(connection, query, stop_words_too=demand is None)
-            if filters.category is None:
-                # Trust and age hardly raise facts that are further down.
-                matched = matched[:_MAX_SCORED]
-            facts = self._store.facts([match.fact_id for match in matched])
+            matched = match_words(connection, query)
+        if filters.category is None:
+            # Trust and age hardly raise facts that are further down.
+            matched = matched[:_MAX_SCORED]
+        facts = self._store.facts([match.fact_id for match in matched])
+        pairs = [(facts[match.fact_id], match.coverage) for match in matched if match.fact_id in facts]
+        return self._rank(pairs, filters)
+
+    def recall(self, prompt: str, filters: FactFilter) -> list[FoundFact]:
+        """The facts that meet what a prompt demands, by their words and, if there is an encoder, by their meaning."""
+        demand = read_demand(prompt)
+        likeness = self._meanings.compare(prompt) if self._meanings is not None and demand.is_question else {}
+        with self._store.database.reading() as connection:
+            found = match_words(connection, prompt, stop_words_too=False)[:_MAX_SCORED]
+        matched = {match.fact_id: match for match in found}
+        alike = sorted(likeness, key=lambda fact_id: -likeness[fact_id])[:_MAX_ALIKE]
+        facts = self._store.facts(list({*matched, *alike}))
         pairs = []
-        for match in matched:
-            fact = facts.get(match.fact_id)
-            if fact and demand is None:
-                pairs.append((fact, match.coverage))
-            elif fact and demand and match.words >= demand.min_words:
-                coverage = match.coverage * demand.weigh(fact.content, match.words)
-                if coverage >= demand.min_coverage:
-                    pairs.append((fact, coverage))
+        for fact_id, fact in facts.items():
+            match = matched.get(fact_id, WordMatch(fact_id, 0.0, 0))
+            score = demand.score(fact.content, match.coverage, match.words, likeness.get(fact_id))
+            if score:
+                pairs.append((fact, score))
         return self._rank(pairs, filters)
 
     def resolve(self, name: str) -> list[KnownEntity]:

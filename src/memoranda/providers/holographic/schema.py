@@ -3,7 +3,7 @@
 from memoranda.db.schema import Column, Schema, Table
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
-VERSION = 1
+VERSION = 2
 
 FACTS = Table(
     "facts",
@@ -33,6 +33,16 @@ VECTORS = Table(
     "vectors",
     "The vectors of the facts, in a separate table so that scanning the facts stays fast.",
     (Column("fact_id", "integer", "PRIMARY KEY"), Column("vector", "blob", "NOT NULL", "Phases, two bytes each.")),
+)
+
+MEANINGS = Table(
+    "meanings",
+    "What a sentence encoder makes of the facts, if the home has one; a cache.",
+    (
+        Column("fact_id", "integer", "PRIMARY KEY"),
+        Column("model", "text", "NOT NULL", "The encoder; vectors of different ones are never compared."),
+        Column("vector", "blob", "NOT NULL", "Floats of four bytes, of length 1."),
+    ),
 )
 
 ENTITIES = Table(
@@ -74,7 +84,7 @@ WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokeniz
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(FACTS, VECTORS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
+    tables=(FACTS, VECTORS, MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_facts_key ON facts(content_key)",
         "CREATE INDEX IF NOT EXISTS idx_facts_encoding ON facts(encoding)",
