@@ -30,6 +30,7 @@ _VERBS = {
     "environment": r"(?:printenv|env)(?=\s{0,4}\|)",
     "public_key": r"ssh-(?:rsa|ed25519|dss)(?=\s)",
     "shell": r"(?:bash|sh|exec)\b",
+    "secret_folder": r"(?:~|\$home|/root|/home/[\w.-]{1,40})/\.(?:ssh|aws|gnupg|kube|config/gcloud)\b",
 }
 _OBJECTS = {
     "key_file": (
@@ -49,6 +50,18 @@ _OBJECTS = {
     "to_login_keys": r">\s{0,3}[^\s|;&]{0,60}authorized_keys(?![\w.])|tee\s[^\n|;&]{0,60}authorized_keys",
     "login_keys": "authorized_keys",
     "network_device": "/dev/tcp/",
+    "environment_sent": (
+        r"json\s?=\s?(?:dict\(\s?)?os\.environ|data\s?=\s?(?:str\(|dict\(|repr\()?os\.environ(?!\s?[\[.])"
+        r"|stringify\(process\.env\)|//[^\s\"'`]{1,120}[\"'`]\s?\+\s?(?:os\.environ|os\.getenv|process\.env"
+        r"|localstorage|document\.cookie)"
+    ),
+    "wipe": (
+        r"rm\s{1,3}-[a-z]{1,4}\s{1,3}(?:--no-preserve-root\s{1,3})?(?:~/?|/\*?|\$home/?)(?=[\s\"'`;.]|\Z)"
+        r"|--no-preserve-root|dd\s[^\n|;]{0,60}if=/dev/(?:zero|u?random)\s[^\n|;]{0,40}of=/dev/(?:sd|nvme|hd|vd)"
+    ),
+    "unsafe_index": (
+        r"(?:--(?:extra-)?index[-]url|pip3?\sinstall\s[^\n|;]{0,80}-i)[ =]http://(?!localhost|127\.|10\.|192\.168\.)"
+    ),
     "as_shell": r"-[ec]\s{1,3}/?(?:bin/)?(?:ba)?sh\b",
 }
 # An object can only occur in a text that contains one hint of each row.
@@ -77,6 +90,9 @@ _HINTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "to_login_keys": (("authorized_keys",),),
     "login_keys": (("authorized_keys",),),
     "network_device": (("/dev/tcp/",),),
+    "environment_sent": (("environ", "getenv", "process.env", "localstorage", "document.cookie"),),
+    "wipe": (("rm -", "rm  -", "--no-preserve", "of=/dev/"),),
+    "unsafe_index": (("-url", "pip"), ("http://",)),
     "as_shell": ((" -e", " -c"), ("nc", "netcat")),
 }
 
@@ -100,6 +116,7 @@ MESSAGES = {
     "ssh_backdoor": "The text plants a key that lets another person log in.",
     "download_and_run": "The text orders code from the network to be run unseen.",
     "reverse_shell": "A command opens a shell to another machine.",
+    "destructive_command": "A command deletes a whole home, system or disk.",
 }
 COMMAND_RULES = (
     CommandRule(
@@ -109,6 +126,10 @@ COMMAND_RULES = (
         ("key_file", "secret_file", "variable_in_url", "variable_as_data"),
     ),
     CommandRule("exfiltration_command", Severity.HIGH, "environment", ("to_sender",)),
+    CommandRule("exfiltration_command", Severity.HIGH, "secret_folder", ("to_sender",)),
+    CommandRule("exfiltration_command", Severity.HIGH, "", ("environment_sent",)),
+    CommandRule("destructive_command", Severity.HIGH, "", ("wipe",)),
+    CommandRule("download_and_run", Severity.MEDIUM, "", ("unsafe_index",)),
     CommandRule("secret_path", Severity.HIGH, "reader", ("key_file", "secret_file"), 80),
     CommandRule("secret_path", Severity.HIGH, "send", ("key_file", "secret_file")),
     CommandRule("secret_path", Severity.HIGH, "open", ("key_file",)),
@@ -122,6 +143,8 @@ _TOO_MANY = CommandRule("hidden_text", Severity.MEDIUM, "", ())
 _ORDER_TO_RUN = r"\b(?:run|execute|always|must|first)[\s:`'\"(]{1,4}\Z"
 # "more information about the .netrc" is prose; a command has options and paths between its name and its file.
 _PLAIN_WORD = r"(?<![\w/$~{.\\-])(?!(?:the|your|my|contents?|of|file|all|out)\b)[a-z]{2,}(?![\w/}.\\:-])"
+_BARE_MACHINE = r"https?://\d{1,3}(?:\.\d{1,3}){3}|http://(?!localhost)"
+_SCHEDULE = r"(?:\*\s){2}|\bwhile\b|\bdo\s{1,3}\Z"
 _INSTALLER = r"install|setup|get\.|rustup|brew|bootstrap"
 
 
@@ -191,7 +214,7 @@ def _match_start(rule: CommandRule, text: str, verb: _Occurrence | None, start: 
     between = text[verb.end : start]
     if rule.verb == "reader" and re.search(_PLAIN_WORD, between):
         return None
-    if rule.id == "download_and_run" and not _is_blind_run(text[max(0, verb.start - 20) : verb.start], between):
+    if "to_shell" in rule.objects and not _is_blind_run(text[max(0, verb.start - 40) : verb.start], between):
         return None
     return verb.start
 
@@ -210,5 +233,10 @@ _WORD_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_'.-/")
 
 
 def _is_blind_run(before: str, address: str) -> bool:
-    """Whether a text orders a download to be piped into a shell; the installers that tools document do not count."""
+    """Whether a download is piped into a shell by order, on a schedule or from a bare machine.
+
+    The installers that tools document do not count: they come from a named host over HTTPS.
+    """
+    if re.search(_BARE_MACHINE, address) or re.search(_SCHEDULE, before):
+        return True
     return bool(re.search(_ORDER_TO_RUN, before)) and not re.search(_INSTALLER, address)

@@ -1,13 +1,11 @@
 """Undoes simple encodings and disguises, so that what they hide is scanned like plain text.
 
-`unescape` undoes escapes in the text itself. Whatever has to be guessed (base64, hex, rot13, reversed words, spaced-out
-letters, digits for letters) is collected as pieces, each with its span in the text, and scanned as one further text.
-All work is linear, and the total size of the pieces is limited: a text that has more is reported instead of being
-scanned in part.
+`unescape` undoes escapes in the text itself. Whatever has to be guessed (encoded runs, rot13, reversed words,
+spaced-out letters, digits for letters) is collected as pieces, each with its span in the text, and scanned as one
+further text. All work is linear, and the total size of the pieces is limited: a text that has more is reported instead
+of being scanned in part.
 """
 
-import base64
-import binascii
 import html
 import re
 from array import array
@@ -17,6 +15,7 @@ from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from memoranda.safety.encodings import find_encoded_runs
 from memoranda.safety.vocabulary import ORDINARY, word_classes
 
 MAX_DISGUISED = 20_000
@@ -27,10 +26,6 @@ _ESCAPE = (
     r"((?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,8};|\\u\{?[0-9A-Fa-f]{4,6}\}?"
     r"|\\x[0-9A-Fa-f]{2})"
 )
-_TOKEN = r"[A-Za-z0-9+/_-]+={0,2}"
-_MIN_TOKEN_CHARS = 16
-_WRAPPED_LINE = 56
-_SPACED_HEX = r"[0-9A-Fa-f]{2}(?:[ :][0-9A-Fa-f]{2}){11,}"
 # Both begin with a character that is rare between letters, so that `re` skips fast.
 _LONE_LETTERS = r"\s\S(?:\s{1,5}\S){5,}(?!\S)"
 _LINKED_LETTERS = r"[.\-_·|/+~][^\W_](?:[.\-_·|/+~][^\W_]){2,}(?![^\W_])"
@@ -110,59 +105,9 @@ def _unescape_one(escape: str) -> str:
 
 
 def find_encoded(text: str) -> Iterator[HiddenPiece]:
-    """Base64 and hex runs that decode to text."""
-    for start, end in _find_long_tokens(text):
-        token = text[start:end]
-        decoded = _from_hex(token) if _is_hex(token) else _from_base64(token)
-        if decoded:
-            yield HiddenPiece(start, end, partial(str, decoded))
-    for match in _compiled(_SPACED_HEX).finditer(text) if _compiled(r"\d[ :]\d").search(text) else ():
-        decoded = _from_hex(match[0].replace(" ", "").replace(":", ""))
-        if decoded:
-            yield HiddenPiece(*match.span(), partial(str, decoded))
-
-
-def _find_long_tokens(text: str) -> Iterator[tuple[int, int]]:
-    """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
-    end = start = 0
-    for chunk in [chunk for chunk in text.split() if len(chunk) >= _MIN_TOKEN_CHARS]:
-        for token in _compiled(_TOKEN).findall(chunk):
-            if len(token) < _MIN_TOKEN_CHARS:
-                continue
-            at = text.index(token, end)
-            if end - start >= _WRAPPED_LINE and text[end:at] in ("\n", "\r\n"):
-                end = at + len(token)
-                continue
-            if end:
-                yield start, end
-            start, end = at, at + len(token)
-    if end:
-        yield start, end
-
-
-def _is_hex(token: str) -> bool:
-    return len(token) % 2 == 0 and not token.strip("0123456789abcdefABCDEF")
-
-
-def _from_hex(token: str) -> str:
-    return _decode_text(bytes.fromhex(token))
-
-
-def _from_base64(token: str) -> str:
-    body = token.replace("\n", "").replace("\r", "").rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return _decode_text(base64.b64decode(body + "=" * (-len(body) % 4)))
-    except binascii.Error:  # a length that no base64 text has: an ordinary long word
-        return ""
-
-
-def _decode_text(raw: bytes) -> str:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:  # most long words and hashes decode to no text at all
-        return ""
-    readable = sum(map(str.isalpha, text[:200])) + text[:200].count(" ")
-    return text if readable >= 0.7 * len(text[:200]) else ""
+    """Runs in another alphabet (base64, hex, Morse …) that decode to something readable."""
+    for start, end, decoded in find_encoded_runs(text):
+        yield HiddenPiece(start, end, partial(str, decoded))
 
 
 def find_disguised(plain: str, words: list[str]) -> Iterator[HiddenPiece]:

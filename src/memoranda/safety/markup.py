@@ -17,6 +17,22 @@ _MODELS = frozenset({"ai", "assistant", "agent", "llm", "model", "claude", "gpt"
 _TASKS = frozenset(
     {"must", "always", "never", "send", "execute", "run", "include", "fetch", "respond", "reply", "forward", "update"}
 )
+_HTML_TASKS = frozenset(
+    {"replace", "insert", "approve", "say", "tell", "copy", "upload", "delete", "rate", "recommend", "cite", "follow"}
+)
+# A comment in code: it addresses a model by name and wants something that no comment for people wants.
+_ADDRESSED_COMMENT = (
+    r"(?:#|//|/\*|--|\+)[^\S\n]{0,3}(?:(?:note|instructions?|message|hint)\s(?:to|for)\s(?:the\s|all\s|any\s)?"
+    r"|if\syou\sare\s(?:an?\s|the\s)?|attention\s|dear\s|@)?(?:(?:ai|llm|coding|language)\s)?"
+    r"(?:ai|llms?|copilot|claude|cursor|chatgpt|gpt|codex|gemini|agents?|assistants?|models?|system|reviewer)"
+    r"\s?(?:[:,]|must\b|should\b|please\b|fixing\b|reading\b|editing\b|reviewing\b)[^\n]{0,300}"
+)
+_COMMENT_PLOTS = frozenset(
+    {
+        *("upload", "send", "post", "curl", "wget", "ignore", "disregard", "approve", "exfiltrate", "reveal", "grant"),
+        *("credentials", "password", "token", "secret", "insert", "superuser", "root", "netrc", "passed", "eval"),
+    }
+)
 _PLOTS = frozenset(
     {"ignore", "disregard", "override", "instruction", "instructions", "secretly", "exfiltrate", "reveal", "forget"}
 )
@@ -35,6 +51,13 @@ class MarkupRule:
 
 _ROLE = "The text contains a tag by which chat models distinguish system, user and assistant."
 _FORGED = "The text imitates the frame of a memory block."
+_CARRIES_AWAY = "An image link carries data away to another machine."
+# The value of a parameter that is to be filled in: a template, or a word for what is private.
+_PLACEHOLDER = (
+    r"(?:[a-z0-9+_%-]{0,12}[\[{<]{1,2}|\$\{?[a-z]|%[a-z_]{3,30}%|[\"']\s?\+|[a-z0-9_-]{0,20}(?:conversation|memory|history"
+    r"|api_?key|cookie|password|secret|credential|session_token|user_?email|file_?content|last_?message|chat_?log)"
+    r"[a-z0-9_-]{0,20}(?=[)&\"'>\s]))"
+)
 MARKUP_RULES = (
     MarkupRule(
         "chat_template_tag",
@@ -102,14 +125,34 @@ MARKUP_RULES = (
     MarkupRule(
         "exfiltration_link",
         Severity.HIGH,
-        "An image link carries data away to another machine.",
+        _CARRIES_AWAY,
         ("](http",),
         r"!\[[^\]\n]{0,60}\]\(https?://[^)\s\[{<]{1,120}(?<=[=/])[\[{<][a-z_ ]{2,40}[\]}>]",
+    ),
+    MarkupRule(
+        "exfiltration_link",
+        Severity.HIGH,
+        _CARRIES_AWAY,
+        ("](http", "<img"),
+        rf"(?:\]\(|<img\s[^<>!]{{0,60}}src\s?=\s?[\"']?)https?://[^)\s!<]{{1,120}}[?&][a-z_]{{1,20}}={_PLACEHOLDER}",
+    ),
+    MarkupRule(
+        "tool_call",
+        Severity.HIGH,
+        "The text contains a tool call in the form in which models write them.",
+        ("<tool", "<function", "<invoke", '"arguments"', '"parameters"', "functions."),
+        (
+            r"</?\s?(?:tool_(?:call|use)s?|function_calls?|invoke)(?:\sname\s?=[^<>]{1,60})?\s?>"
+            r"|\{\s{0,4}\"(?:tool|name|function)\"\s?:\s?\"[\w.-]{0,30}(?:send|mail|post|http|shell|exec|run|memory|write"
+            r"|delete|transfer|upload|sql)[\w.-]{0,30}\"\s?,\s{0,4}\"(?:arguments|parameters|args|input)\"\s?:"
+            r"|functions\.\w{0,20}(?:send|mail|post|http|shell|exec|sql|write|delete)\w{0,20}\(\{"
+        ),
     ),
 )
 
 
-_HINTS = ("<!--", *dict.fromkeys(hint for rule in MARKUP_RULES for hint in rule.hints))
+_COMMENT_SIGNS = ("#", "//", "/*", "--")
+_HINTS = ("<!--", *_COMMENT_SIGNS, *dict.fromkeys(hint for rule in MARKUP_RULES for hint in rule.hints))
 
 
 class MarkupMatch(NamedTuple):
@@ -132,6 +175,8 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
                 yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
     if "<!--" in plain:
         yield from islice(_orders_in_comments(plain), _MAX_PER_RULE)
+    if contains_any(_COMMENT_SIGNS, plain):
+        yield from islice(_orders_in_code(plain), _MAX_PER_RULE)
 
 
 @cache
@@ -145,7 +190,16 @@ def _orders_in_comments(plain: str) -> Iterator[MarkupMatch]:
         end = plain.find("-->", start, start + _COMMENT_REACH)
         end = end + 3 if end >= 0 else min(start + _COMMENT_REACH, len(plain))
         words = set(_compiled(r"[a-z]+").findall(plain, start, end))
-        if (words & _MODELS and words & (_TASKS | _PLOTS)) or ({"you", "your"} & words and words & _PLOTS):
+        if (words & _MODELS and words & (_TASKS | _HTML_TASKS | _PLOTS)) or (
+            {"you", "your"} & words and words & _PLOTS
+        ):
             message = "A comment that people do not see gives orders to a model."
             yield MarkupMatch("html_comment_injection", Severity.HIGH, message, start, end)
         start = plain.find("<!--", end)
+
+
+def _orders_in_code(plain: str) -> Iterator[MarkupMatch]:
+    for match in _compiled(_ADDRESSED_COMMENT).finditer(plain):
+        if _COMMENT_PLOTS.intersection(_compiled(r"[a-z]+").findall(match[0])):
+            message = "A comment in code gives orders to a model."
+            yield MarkupMatch("comment_injection", Severity.HIGH, message, *match.span())

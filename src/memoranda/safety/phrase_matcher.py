@@ -13,7 +13,9 @@ from itertools import islice, repeat
 from typing import NamedTuple
 
 from memoranda.safety import vocabulary
-from memoranda.safety.normalization import STOP, blank_punctuation, fold
+from memoranda.safety.concept_words import UNSPACED_CONCEPTS
+from memoranda.safety.concepts import fold_word
+from memoranda.safety.normalization import STOP
 from memoranda.safety.phrase_rules import RULES, PhraseRule
 
 _FILLER = "-"
@@ -45,9 +47,7 @@ class _RuleBook:
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {STOP: _BREAK}
-        self._classes = {
-            name: [_fold_word(word) for word in words] for name, words in vocabulary.word_classes().items()
-        }
+        self._classes = {name: [fold_word(word) for word in words] for name, words in vocabulary.word_classes().items()}
         self._by_symbol: dict[str, list[_Pattern]] = {}
         for rule in RULES:
             for text in rule.patterns:
@@ -96,15 +96,11 @@ class _RuleBook:
         return symbols
 
     def _symbol_set(self, item: str) -> str:
-        words = [word for name in item.split("|") for word in self._classes.get(name, [_fold_word(name)])]
+        words = [word for name in item.split("|") for word in self._classes.get(name, [fold_word(name)])]
         return "[" + "".join(sorted({self._symbol_of(word) for word in words})) + "]"
 
     def _symbol_of(self, word: str) -> str:
         return self.symbols.setdefault(word, chr(_FIRST_SYMBOL + len(self.symbols)))
-
-
-def _fold_word(word: str) -> str:
-    return blank_punctuation(fold(word)).strip().replace(" ", "")
 
 
 @cache
@@ -119,7 +115,7 @@ def _compiled(expression: str) -> re.Pattern[str]:
 
 @cache
 def _unspaced_words() -> str:
-    return f"({_alternatives(vocabulary.UNSPACED)})"
+    return f"({_alternatives([*vocabulary.UNSPACED.values(), *UNSPACED_CONCEPTS.values()])})"
 
 
 def separate_unspaced(spaced: str) -> str:
@@ -129,11 +125,11 @@ def separate_unspaced(spaced: str) -> str:
     return " ".join(_compiled(_unspaced_words()).split(spaced))
 
 
-def _alternatives(classes: dict[str, str]) -> str:
+def _alternatives(classes: list[str]) -> str:
     """All words, longest first, grouped by their first letter so that `re` can skip letters that begin none."""
     groups: dict[str, list[str]] = {}
     for word in sorted(
-        {_fold_word(word) for words in classes.values() for word in words.split()}, key=lambda word: (-len(word), word)
+        {fold_word(word) for words in classes for word in words.split()}, key=lambda word: (-len(word), word)
     ):
         groups.setdefault(word[0], []).append(word[1:])
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))

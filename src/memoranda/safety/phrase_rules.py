@@ -211,7 +211,7 @@ RULES = (
                 "STANDING ~6 bypass|skip|disable|ignore|omit ~3 security|safety|authentication|authorization"
                 "|verification|restrictions|filters"
             ),
-            "STANDING ~6 SEND|include|append ~8 PRIVATE",
+            "STANDING ~6 SEND|include|append ~8 PRIVATE !~4 header|headers|request|requests|cookie|subject",
             "STANDING ~8 without ~2 confirmation|approval|verification|restrictions|authorization",
             "STORE ~8 unrestricted|unfiltered|jailbroken|uncensored",
         ),

@@ -27,12 +27,14 @@ from memoranda.safety.hidden_characters import scan_characters
 from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_matcher import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
+from memoranda.safety.sentence_rules import find_sentences
 from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
 MAX_FINDINGS = 16
 _MAX_PHRASE_CHARS = 200
 _BATCH = 64
+_MAX_LAYERS = 3
 # Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank prevents
 # that the separator completes a text that ends in half a line end.
 _BETWEEN_TEXTS = " \n\n\n\n"
@@ -144,6 +146,9 @@ def _find_learned(stages: TextStages) -> Iterator[Finding]:
 
 def _scan_stages(stages: TextStages) -> Iterator[Finding]:
     yield from _find_phrases(stages)
+    for match in islice(find_sentences(stages.plain, stages.words), MAX_FINDINGS):
+        span = stages.from_words(match.first, match.last)
+        yield Finding(match.rule.id, match.rule.severity, span, match.rule.message)
     for command in find_commands(stages.plain):
         span = stages.from_plain(command.start, command.end)
         yield Finding(command.rule.id, command.rule.severity, span, COMMAND_MESSAGES[command.rule.id])
@@ -155,24 +160,52 @@ def _scan_stages(stages: TextStages) -> Iterator[Finding]:
         yield Finding("secret_in_clear", Severity.HIGH, (secret.start, secret.end), message)
 
 
+class _HiddenLayer(NamedTuple):
+    """What one text hides, as one further text, and where each of its pieces was hidden in the original text."""
+
+    stages: TextStages
+    starts: list[int]
+    spans: list[tuple[int, int]]
+
+    def origin(self, offset: int) -> tuple[int, int]:
+        return self.spans[min(bisect_right(self.starts, offset) - 1, len(self.spans) - 1)]
+
+
 def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
-    """Scan what was encoded or disguised, and report it at the span where it was hidden."""
-    hidden: list[tuple[str, int, int]] = []
-    room = MAX_DISGUISED
-    for piece, (start, end) in _find_hidden_pieces(stages):
+    """Scan what was encoded or disguised, layer by layer, and report it at the span where it was hidden."""
+    layer: _HiddenLayer | None = None
+    for _ in range(_MAX_LAYERS):
+        layer, excess = _decode_layer(stages, layer)
+        if excess:
+            message = "The text contains more encoded or disguised text than can be checked."
+            yield Finding("hidden_text", Severity.MEDIUM, excess, message)
+        if layer is None:
+            return
+        stages = layer.stages
+        found = list(_scan_stages(stages)) or (list(_find_learned(stages)) if learned else [])
+        for finding in found:
+            yield Finding(finding.id, finding.severity, layer.origin(finding.span[0]), finding.message)
+        if found:
+            return
+
+
+def _decode_layer(stages: TextStages, outer: _HiddenLayer | None) -> tuple[_HiddenLayer | None, tuple[int, int] | None]:
+    """The next layer, if the text hides any, and the span of the first piece for which there was no room."""
+    texts: list[str] = []
+    spans: list[tuple[int, int]] = []
+    room, excess = MAX_DISGUISED, None
+    for piece, span in _find_hidden_pieces(stages):
+        origin = outer.origin(span[0]) if outer else span
         room -= piece.end - piece.start
         if room < 0:
-            message = "The text contains more encoded or disguised text than can be checked."
-            yield Finding("hidden_text", Severity.MEDIUM, (start, end), message)
+            excess = origin
             break
-        hidden.append((piece.undo(), start, end))
-    if not hidden:
-        return
-    inner = TextStages(_BETWEEN_PIECES.join(text for text, _, _ in hidden))
-    starts = list(accumulate((len(text) + len(_BETWEEN_PIECES) for text, _, _ in hidden), initial=0))
-    for finding in list(_scan_stages(inner)) or (list(_find_learned(inner)) if learned else []):
-        _, start, end = hidden[bisect_right(starts, finding.span[0]) - 1]
-        yield Finding(finding.id, finding.severity, (start, end), finding.message)
+        texts.append(piece.undo())
+        spans.append(origin)
+    if not texts:
+        return None, excess
+    starts = list(accumulate((len(text) + len(_BETWEEN_PIECES) for text in texts), initial=0))
+    return _HiddenLayer(TextStages(_BETWEEN_PIECES.join(texts)), starts, spans), excess
 
 
 def _find_hidden_pieces(stages: TextStages) -> Iterator[tuple[HiddenPiece, tuple[int, int]]]:
