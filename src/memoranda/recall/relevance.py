@@ -15,7 +15,6 @@ from typing import Protocol
 
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
-from memoranda.index.search_index import SearchIndex
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall import calibration
@@ -24,7 +23,7 @@ from memoranda.recall.prompt_kind import EVERYDAY, PromptKind, find_kind
 from memoranda.recall.query import Term
 from memoranda.recall.ranking import LENGTH, SATURATION, term_weight
 from memoranda.recall.search import Hit, SearchResult
-from memoranda.sessions.conversations import Conversations
+from memoranda.sessions.conversations import Conversations, Window
 
 MIN_WORDS = 2
 # A question, its answer and what led to them count together.
@@ -59,12 +58,10 @@ class Relevance:
 
 
 class RelevanceStore(Protocol):
-    """The part of a store that is read here: a search, its index, and the messages around a hit."""
+    """The part of a store that is read here: a search, and the messages around a hit."""
 
     @property
     def find(self) -> Callable[..., SearchResult]: ...
-    @property
-    def index(self) -> SearchIndex: ...
     @property
     def conversations(self) -> Conversations: ...
 
@@ -171,16 +168,11 @@ class _Measure:
         """
         self._db = db
         self._kind = kind
-        with db.index.reading() as reader:
-            size = reader.size()
-            self._weights = {
-                term: term_weight(
-                    max(0, reader.frequency(term.pattern) - found.asked.get(term.text, 0)),
-                    size.messages,
-                    framing=term.framing,
-                )
-                for term in found.query.terms
-            }
+        size = found.size
+        self._weights = {
+            term: term_weight(max(0, count - found.asked.get(term.text, 0)), size.messages, framing=term.framing)
+            for term, count in zip(found.query.terms, found.frequencies, strict=True)
+        }
         self._total = sum(self._weights.values()) or 1.0
         self._average_length = max(1.0, size.tokens / max(1, size.messages))
         # Everyday words of a prompt say what to do; in a search they are meant.
@@ -189,7 +181,7 @@ class _Measure:
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
         """None for a hit that only its title matches, or that was deleted."""
-        window = None if hit.message_id is None else self._db.conversations.window_around(hit.message_id, _NEIGHBOURS)
+        window = None if hit.message_id is None else self._window(hit.message_id)
         if window is None:
             return None
         own: frozenset[str] = frozenset()
@@ -213,6 +205,9 @@ class _Measure:
         }
         answered = not hit.asked or _is_answered(self._db, hit)
         return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
+
+    def _window(self, message_id: int) -> Window | None:
+        return self._db.conversations.window_around(message_id, _NEIGHBOURS, counted=False)
 
     def _measure_names(self, present: Sequence[Term], nearby: Set[str]) -> dict[str, float]:
         """Whether the prompt is about someone's past, or names something that does not occur; and its kind."""

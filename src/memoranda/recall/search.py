@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memoranda.index.follower import Follower
-from memoranda.index.postings import Filters
+from memoranda.index.postings import Filters, IndexSize
 from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall import guidance
@@ -26,6 +26,7 @@ NOT_ALL = "There are so many matches that only the newest were searched; add a w
 _MAX_MESSAGES = 100_000
 # Reciprocal rank fusion: the usual constant, which prevents the first rank of one leg from deciding everything.
 _RANK_OFFSET = 60
+_EMPTY = IndexSize(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class SearchResult:
     """How many messages have a term only because they repeat the question, by the term's text."""
     expanded: tuple[str, ...] = ()
     """The words that a model suggested in addition."""
+    size: IndexSize = _EMPTY
+    """How much was searched."""
+    frequencies: tuple[int, ...] = ()
+    """How many messages and titles have each term of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,8 @@ class Search:
                 fused.more or _count_sessions(fused) < fused.sessions,
                 fused.asked,
                 fused.expanded,
+                reader.size(),
+                tuple(reader.frequency(term.pattern) for term in query.terms) if fused.found else (),
             )
 
     def messages(

@@ -21,6 +21,7 @@ _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
 _OTHERS = [*(name for name in COVERED if name not in _FEED_COLUMNS), CHECKSUM]
 _OTHER_COLUMNS = ", ".join(f"m.{name}" for name in _OTHERS)
 _select_covered = itemgetter(*([*_FEED_COLUMNS, *_OTHERS].index(name) for name in COVERED))
+_id_of = itemgetter(0)
 _EXTRA = len(_FEED_COLUMNS) + _OTHERS.index("extra")
 
 
@@ -52,6 +53,15 @@ class Window:
     after: int
 
 
+class _Part(NamedTuple):
+    """Some messages of a conversation: the first that meet a condition, or with DESC the last."""
+
+    condition: str
+    values: tuple[Any, ...]
+    order: str = ""
+    size: int = 1
+
+
 class Conversations(StorePart):
     """Windows over the messages of conversations; they never contain rewound messages or those of other users."""
 
@@ -64,7 +74,7 @@ class Conversations(StorePart):
     def conversation_of(self, session_id: str) -> Conversation | None:
         """The conversation that a session belongs to; None if it is out of scope."""
         with self._engine.reading() as connection:
-            return self._conversation(connection, session_id)
+            return self._conversation(connection, "?", session_id)
 
     def session_facts(self, session_id: str) -> SessionFacts | None:
         """The facts about a session; None if it is out of scope or deleted."""
@@ -77,38 +87,43 @@ class Conversations(StorePart):
         return None if row is None else SessionFacts(*row)
 
     def window_around(
-        self, message_id: int, size: int, *, roles: Collection[str] = (), without: Collection[int] = ()
+        self,
+        message_id: int,
+        size: int,
+        *,
+        roles: Collection[str] = (),
+        without: Collection[int] = (),
+        counted: bool = True,
     ) -> Window | None:
         """Up to `size` messages on either side of a message, and the message itself; None if it is out of scope.
 
-        `roles` filters the neighbours, `without` omits some by their ids.
+        `roles` filters the neighbours, `without` omits some by their ids. Unless `counted`, `before` and `after` are 0.
         """
         with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", (message_id,)
-            ).fetchone()
-            conversation = self._conversation(connection, row[0]) if row else None
+            conversation = self._conversation(
+                connection, f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", message_id
+            )
             if conversation is None:
                 return None
-            anchor = self._select(connection, conversation, "m.id = ?", [message_id], "", 1)
             condition, values = self._neighbour_filter(roles, without)
-            earlier = self._select(
-                connection, conversation, f"m.id < ?{condition}", [message_id, *values], "DESC", size
-            )
-            later = self._select(connection, conversation, f"m.id > ?{condition}", [message_id, *values], "", size)
-            messages = (*reversed(earlier), *anchor, *later)
+            earlier = _Part(f"m.id < ?{condition}", (message_id, *values), "DESC", size)
+            others = _Part(f"m.id >= ? AND (m.id = ?{_as_alternative(condition)})", (message_id, message_id, *values))
+            messages = self._select(connection, conversation, earlier, others._replace(size=size + 1))
+            position = next((place for place, message in enumerate(messages) if message.id == message_id), None)
+            if position is None:
+                return None
             before = after = 0
-            if len(earlier) == size:
+            if counted and position == size:
                 before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
-            if len(later) == size:
+            if counted and len(messages) - position - 1 == size:
                 after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
-            return Window(conversation, messages, before, after)
+            return Window(conversation, tuple(messages), before, after)
 
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
         """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
         condition, values = self._dialect.one_of("m.id", ids)
         with self._engine.reading() as connection:
-            found = self._select(connection, conversation, condition, list(values), "", len(ids))
+            found = self._select(connection, conversation, _Part(condition, tuple(values), size=len(ids)))
         return {message.id: message for message in found}
 
     def messages_behind(
@@ -118,7 +133,9 @@ class Conversations(StorePart):
         condition, values = self._neighbour_filter((), without)
         with self._engine.reading() as connection:
             conversation = self._in_scope_only(connection, conversation)
-            messages = self._select(connection, conversation, f"m.id > ?{condition}", [message_id, *values], "", size)
+            messages = self._select(
+                connection, conversation, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)
+            )
             first, last = (messages[0].id, messages[-1].id) if messages else (message_id + 1, message_id)
             before = self._count(connection, conversation, f"m.id < ?{condition}", [first, *values])
             after = self._count(connection, conversation, f"m.id > ?{condition}", [last, *values])
@@ -137,9 +154,11 @@ class Conversations(StorePart):
         condition, values = self._neighbour_filter(roles, without)
         with self._engine.reading() as connection:
             conversation = self._in_scope_only(connection, conversation)
-            first = self._select(connection, conversation, f"m.id < ?{condition}", [outside[0], *values], "", size)
-            last = self._select(connection, conversation, f"m.id > ?{condition}", [outside[1], *values], "DESC", size)
-            return first, last[::-1]
+            first = _Part(f"m.id < ?{condition}", (outside[0], *values), size=size)
+            last = _Part(f"m.id > ?{condition}", (outside[1], *values), "DESC", size)
+            # If the ends overlap, a message may be in both.
+            found = [self._select(connection, conversation, end) for end in (first, last)]
+            return found[0], found[1]
 
     def _in_scope_only(self, connection: Connection, conversation: Conversation) -> Conversation:
         """The conversation without sessions out of scope, wherever the value came from."""
@@ -152,32 +171,30 @@ class Conversations(StorePart):
         sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
         return Conversation(conversation.conversation_id, sessions)
 
-    def _conversation(self, connection: Connection, session_id: str) -> Conversation | None:
+    def _conversation(self, connection: Connection, member: str, value: object) -> Conversation | None:
+        """The conversation of a session; `member` is a query for its id, with one value."""
         rows = connection.execute(
-            "SELECT id, conversation_id FROM sessions WHERE conversation_id ="
-            f" (SELECT conversation_id FROM sessions WHERE id = ?) AND {self._in_scope}",
-            (session_id, *self._scope.values),
+            f"SELECT id, conversation_id, id = ({member}) FROM sessions WHERE conversation_id ="
+            f" (SELECT conversation_id FROM sessions WHERE id = ({member})) AND {self._in_scope}",
+            (value, value, *self._scope.values),
         ).fetchall()
-        members = tuple(row[0] for row in rows)
-        return Conversation(rows[0][1], members) if session_id in members else None
+        # The others are in scope only together with the session itself.
+        return Conversation(rows[0][1], tuple(row[0] for row in rows)) if any(row[2] for row in rows) else None
 
-    def _select(
-        self,
-        connection: Connection,
-        conversation: Conversation,
-        condition: str,
-        values: list[Any],
-        order: str,
-        size: int,
-    ) -> list[FeedMessage]:
+    def _select(self, connection: Connection, conversation: Conversation, *parts: "_Part") -> list[FeedMessage]:
+        """The messages of some parts of a conversation, in order, with one statement."""
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
-        rows = readable_rows(
-            connection,
-            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}"
-            f" ORDER BY m.id {order} LIMIT ?",
-            (*sessions, *values, size),
-        )
-        return [_checked_message(row) for row in rows]
+        texts: list[str] = []
+        values: list[Any] = []
+        for number, part in enumerate(parts):
+            texts.append(
+                f"SELECT * FROM (SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE}"
+                f" AND {part.condition} ORDER BY m.id {part.order} LIMIT ?) AS part{number}"
+            )
+            values += (*sessions, *part.values, part.size)
+        found = [_checked_message(row) for row in readable_rows(connection, " UNION ALL ".join(texts), values)]
+        found.sort(key=_id_of)
+        return found
 
     def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
@@ -197,6 +214,11 @@ class Conversations(StorePart):
             # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
             text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
         return text, list(values)
+
+
+def _as_alternative(condition: str) -> str:
+    """A condition that begins with AND, for use after OR."""
+    return f" OR (1 = 1{condition})"
 
 
 def _checked_message(row: Sequence[Any]) -> FeedMessage:
