@@ -66,7 +66,7 @@ def test_kept_filters_do_not_mix_users(tmp_path: Path, sessions: SessionStore) -
 
 
 def test_what_is_kept_has_a_limit(tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond it only filters stay, and if those are too large as well, nothing; the answers are the same."""
+    """Beyond it those that were used last stay; the answers are the same."""
     _add(sessions, "s", *(f"common word{number}" for number in range(30)))
     with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         index.catch_up()

@@ -56,10 +56,6 @@ def filter_token(field: str, value: object) -> str:
     return f"\x01{field}" if value is None else f"\x01{field}={value}"
 
 
-def is_filter_token(token: str) -> bool:
-    return token.startswith("\x01")
-
-
 SPOKEN = filter_token("spoken", 1)
 """The token of what people and models said, and of titles."""
 

@@ -92,8 +92,15 @@ class IndexUpdater:
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
         """Index messages that are not indexed yet, and the titles of their sessions and of the other `sessions`."""
-        self._find_sessions({*sessions, *(message.session_id for message in messages)})
+        names = dict.fromkeys([*sessions, *(message.session_id for message in messages)])
+        closed = self._feed.feed_sessions([name for name in names if name not in self._open_sessions])
+        for name in sessions:
+            if name in closed:
+                self._ensure_open(closed.pop(name))
         for message in messages:
+            if message.session_id in closed:
+                # Its title is indexed now, so that the documents of a session follow each other.
+                self._ensure_open(closed.pop(message.session_id))
             session = self._open_sessions.get(message.session_id)
             # The messages of a deleted session must not be found.
             if session is not None:
@@ -152,11 +159,6 @@ class IndexUpdater:
         state.messages += message > 0
         state.tokens += length
         return True
-
-    def _find_sessions(self, ids: Collection[str]) -> None:
-        """Open the rows of sessions; those of deleted sessions stay closed."""
-        for session in self._feed.feed_sessions([name for name in ids if name not in self._open_sessions]).values():
-            self._ensure_open(session)
 
     def _ensure_open(self, session: FeedSession) -> bool:
         """Open the row of a session, or insert it; returns whether it existed."""

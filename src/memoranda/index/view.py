@@ -1,23 +1,24 @@
 """Reads one index, in its file or in memory, for the length of a search: sets of documents, and their rows."""
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, assert_never
 
 from memoranda.index import doc_sets
-from memoranda.index.doc_sets import BLOCK_BITS, DocSet, Run, decode, decode_bits, difference, intersection, union
-from memoranda.index.message_text import SPOKEN, filter_token, is_filter_token, kinds_for_roles
+from memoranda.index.doc_sets import DocSet, Run, decode, decode_bits, difference, intersection, union
+from memoranda.index.message_text import SPOKEN, filter_token, kinds_for_roles
 from memoranda.index.phrase_order import has_phrase
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.index.segments import Segment, read_segments
 from memoranda.index.tokenizer import is_single_character
 
 _MAX_DEPTH = 40
-_BATCH_SIZE = 400
+_BATCH_SIZE = 480
+_FILLED = 40
 # What a view keeps for the next search: frequent words and filters, which are large and asked for again and again.
-_MAX_KEPT_BYTES = 4_000_000
+_MAX_KEPT_BYTES = 24_000_000
 _MAX_KEPT_FILTERS = 8
 _INTEGER_BYTES = 100
 _LAST_CHARACTER = "\U0010ffff"
@@ -43,7 +44,9 @@ class IndexView:
         self._numbers = ", ".join(map(str, self._segments))
         self._stored: dict[str, list[tuple[Segment, int, bytes]]] = {}
         self._counts: dict[str, int] = {}
+        # Those that were used last are at the end.
         self._sets: dict[str, DocSet] = {}
+        self._size = 0
         self._allowed: dict[Filters, DocSet] = {}
         self._rows: dict[int, Posting] = {}
 
@@ -59,10 +62,8 @@ class IndexView:
     def end(self) -> None:
         """End the transaction; of what was read, only some sets stay in memory."""
         self.connection.execute("ROLLBACK")
-        if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
-            self._sets = {token: docs for token, docs in self._sets.items() if is_filter_token(token)}
-            if sum(map(_memory_size, self._sets.values())) > _MAX_KEPT_BYTES:
-                self._sets = {}
+        while self._size > _MAX_KEPT_BYTES and self._sets:
+            self._size -= _memory_size(self._sets.pop(next(iter(self._sets))))
         if len(self._allowed) > _MAX_KEPT_FILTERS:
             self._allowed = {}
         self._stored, self._rows = {}, {}
@@ -96,7 +97,7 @@ class IndexView:
 
     def docs(self, token: str) -> DocSet:
         """The documents with a token."""
-        if (found := self._sets.get(token)) is None:
+        if (found := self._sets.pop(token, None)) is None:
             self.load((token,))
             flags: dict[int, bytes] = {}
             bits: dict[int, int] = {}
@@ -108,7 +109,9 @@ class IndexView:
                     flags.pop(block, None)
                 else:
                     bits[block], flags[block] = int.from_bytes(read, "little"), read
-            found = self._sets[token] = DocSet(bits, flags)
+            found = DocSet(bits, flags)
+            self._size += _memory_size(found)
+        self._sets[token] = found
         return found
 
     def match(self, pattern: Pattern, depth: int = 0) -> DocSet:
@@ -154,32 +157,26 @@ class IndexView:
         """The postings of documents; those of deleted messages are missing."""
         wanted = list(docs)
         known = self._rows
-        rest = iter([doc for doc in wanted if doc not in known])
-        while batch := list(islice(rest, _BATCH_SIZE)):
-            rows = self.connection.execute(
-                "SELECT doc, message, session, place, role & 3, length, time FROM docs"
-                f" WHERE doc IN ({', '.join(map(str, batch))})"
-            )
-            known |= {row[0]: _as_posting(row[1:]) for row in rows}
+        rest = [doc for doc in wanted if doc not in known]
+        columns = "doc, message, session, place, role & 3, length, time FROM docs WHERE doc IN"
+        known |= {row[0]: _as_posting(row[1:]) for row in self._select_in(columns, rest)}
         return {doc: known[doc] for doc in wanted if doc in known}
 
     def runs_of_sessions(self, numbers: Collection[int]) -> dict[int, list[Run]]:
         """The documents of sessions: mostly they are consecutive."""
-        wanted = ", ".join(map(str, numbers))
-        rows = self.connection.execute(
-            f"SELECT session, min(doc), max(doc) + 1, count(*) FROM docs WHERE session IN ({wanted}) GROUP BY session"
-        )
-        found: dict[int, list[Run]] = {}
-        scattered: list[int] = []
-        for session, first, end, count in rows:
-            if end - first == count and first >> BLOCK_BITS == (end - 1) >> BLOCK_BITS:
-                found[session] = [(first, end)]
-            else:
-                scattered.append(session)
-        for session in scattered:
-            rows = self.connection.execute("SELECT doc FROM docs WHERE session = ? ORDER BY doc", (session,))
-            found[session] = doc_sets.to_runs(doc for (doc,) in rows)
-        return found
+        docs: dict[int, list[int]] = {}
+        for session, doc in self._select_in(
+            "session, doc FROM docs WHERE session IN", numbers, "ORDER BY session, doc"
+        ):
+            docs.setdefault(session, []).append(doc)
+        return {session: doc_sets.to_runs(some) for session, some in docs.items()}
+
+    def _select_in(self, statement: str, values: Collection[int], order: str = "") -> Iterator[tuple[Any, ...]]:
+        """The rows of a statement that ends with IN. Lists are filled up, so that few statements are compiled."""
+        rest = iter(values)
+        while batch := list(islice(rest, _BATCH_SIZE)):
+            batch += batch[-1:] * (-len(batch) % _FILLED)
+            yield from self.connection.execute(f"SELECT {statement} ({placeholders(batch)}) {order}", batch)
 
     def _all(self, parts: Iterable[Pattern], depth: int) -> DocSet:
         found: DocSet | None = None
@@ -193,7 +190,7 @@ class IndexView:
     def _with_prefix(self, prefix: str) -> DocSet:
         """The documents with any token that begins so."""
         name = f"{prefix}*"
-        if name not in self._sets:
+        if (found := self._sets.pop(name, None)) is None:
             found = DocSet()
             for segment in self._segments.values():
                 rows = self.connection.execute(
@@ -208,8 +205,9 @@ class IndexView:
                 for count, data in stored.values():
                     block = segment.block
                     found[block] = found.get(block, 0) | decode_bits(count, data, *segment.offsets)
-            self._sets[name] = found
-        return self._sets[name]
+            self._size += _memory_size(found)
+        self._sets[name] = found
+        return found
 
     def _pass(self, filters: Filters) -> DocSet:
         found = self._within(filters.since, filters.until)
