@@ -27,6 +27,8 @@ from memoranda.support.text_matcher import TextMatcher
 HOLOGRAPHIC = "holographic"
 # A vendor may have to delete memories one by one.
 _FORGET_SECONDS = 3_600.0
+_RECALL_SECONDS = 60.0
+_STILL_RECALLED = "it still recalls the text; 'memoranda provider forget' deletes everything that it has received"
 
 
 @dataclass(slots=True)
@@ -127,6 +129,10 @@ class ProviderCopies:
                 started.calls.call("on_memory_write", arguments, _FORGET_SECONDS, **facts)
         if session_ids:
             self._forget_sessions(started, session_ids, answers)
+        if has_own(started.provider, "prefetch"):
+            recalled = [started.calls.call("prefetch", {"query": text}, _RECALL_SECONDS) for text in matcher.texts]
+            if any(matcher.found_in(str(text)) for text in recalled):
+                answers.left.append(ForgetPlace("provider", started.name, 1, "keep", _STILL_RECALLED))
 
     def _forget_sessions(
         self, started: "_Started", session_ids: Collection[str] | None, answers: ServiceAnswers

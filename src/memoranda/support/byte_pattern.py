@@ -47,7 +47,10 @@ def _character_pattern(character: str) -> bytes:
 
 
 def _escaped(form: str) -> bytes:
-    """The JSON escapes of a few characters, in lower case, after one backslash or more."""
+    """The JSON escapes of a few characters, in lower case, after one backslash or more; ASCII is seldom escaped."""
     units = form.encode("utf-16-be", "surrogatepass")
-    codes = [units[at : at + 2].hex() for at in range(0, len(units), 2)]
-    return b"".join(rb"\\+u" + code.encode() for code in codes)
+    codes = [rb"\\+u" + units[at : at + 2].hex().encode() for at in range(0, len(units), 2)]
+    if form.isascii() or not form[0].isascii():
+        return b"".join(codes)
+    # A plain letter with an escaped accent.
+    return rb"(?:" + re.escape(form[0].lower().encode()) + b"|" + codes[0] + b")" + b"".join(codes[1:])

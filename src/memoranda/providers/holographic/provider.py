@@ -136,12 +136,15 @@ class HolographicProvider(MemoryProvider):
             )
 
     def forget(self, session_ids: list[str] | None = None, **facts: Any) -> dict[str, Any]:
-        """Deletes the facts of sessions, or all facts of the user."""
+        """Deletes the facts of sessions, or all facts of the user.
+
+        A fact that mirrors an entry of curated memory belongs to the entry, not to the session that wrote it.
+        """
         store = self._require_store()
         found = [
             fact
             for fact in store.list_facts(limit=_ALL_FACTS)
-            if session_ids is None or fact.provenance.session_id in session_ids
+            if session_ids is None or (fact.provenance.session_id in session_ids and not fact.mirror_of)
         ]
         return _erase(store, found)
 
