@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+from zlib import error as zlib_error
 
 from memoranda import config
 from memoranda.curated import health_checks
@@ -24,13 +26,23 @@ from memoranda.sessions import health as session_health
 from memoranda.sessions.record import accept_store as accept_record
 from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
-from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
+from memoranda.support.health_issues import (
+    HealthIssue,
+    Progress,
+    check_permissions,
+    check_writable,
+    issues_until_error,
+)
 from memoranda.support.home import Home, decode_user_id, had_store, index_path
 from memoranda.support.vector_paths import remove_file, vector_files
 
 
-def examine(home: Home) -> Iterator[HealthIssue]:
-    """Yield every health issue of a home: owner, configuration, permissions, memory, sessions, index, providers."""
+def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
+    """Yield every health issue of a home: owner, configuration, permissions, memory, sessions, index, providers.
+
+    With `deep`, which is notified of the progress, everything is compared with everything: the whole record, every
+    message with the index, the history of curated memory, and the backups.
+    """
     if not home.root.exists():
         return
     try:
@@ -50,12 +62,17 @@ def examine(home: Home) -> Iterator[HealthIssue]:
         yield HealthIssue("error", home.config_file, text, "correct the file")
     yield from health_checks.check(home.memories(), loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
-    yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
-    yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
+    yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db, deep))
+    yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
     yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
+    if deep is not None:
+        for directory in (home.memories(), *home.user_memories()):
+            deep("history of curated memory", 0, 1)
+            yield from issues_until_error(directory, partial(health_checks.check_history, directory, loaded.curated))
+        yield from issues_until_error(home.root, lambda: _check_backups(home.root / "backups", deep))
 
 
 def accept_store(home: Home) -> str:
@@ -73,13 +90,29 @@ def accept_store(home: Home) -> str:
     return f"{path} is the store of this home from now on; it has {marker.messages:,} messages."
 
 
-def _check_sessions(path: Path) -> Iterator[HealthIssue]:
+def _check_backups(directory: Path, progress: Progress) -> Iterator[HealthIssue]:
+    """Read every backup that an import made before it changed a home."""
+    files = sorted(directory.glob("*.zip"))
+    for number, file in enumerate(files):
+        progress("backups", number, len(files))
+        try:
+            with ZipFile(file) as archive:
+                damaged = archive.testzip()
+        except (BadZipFile, ValueError, EOFError, zlib_error) as error:
+            damaged = str(error) or "the archive"
+        if damaged is not None:
+            yield HealthIssue(
+                "error", file, f"is damaged: {damaged} cannot be restored from it", "delete it, and make a new backup"
+            )
+
+
+def _check_sessions(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     if not database_exists(path) or not file_size(path):
         yield from _list_remains(path)
-    for issue in session_health.check(path):
+    for issue in session_health.check(path, deep):
         repair = issue.repair
         if issue.severity == "error" and repair is not None:
-
+            # A repair of an error replaces the store, or changes what its messages contain.
             def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
                 report = repair_store()
                 # The rows of a salvaged store have other ids than those in the index.
@@ -100,12 +133,12 @@ def _list_remains(path: Path) -> Iterator[HealthIssue]:
         yield HealthIssue("note", copy, "may contain an earlier state of the store", "see whether it helps")
 
 
-def _check_index(path: Path) -> Iterator[HealthIssue]:
+def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     if not path.exists():
         return
     try:
         with SessionDB(path, wait=2.0) as db:
-            issues = list(index_health.check(index_path(path), db.feed))
+            issues = list(index_health.check(index_path(path), db.feed, deep))
     except StorageError:
         # The check of the store reports why, and the index cannot be compared without it.
         return

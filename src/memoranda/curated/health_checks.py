@@ -33,6 +33,37 @@ def check(directory: Path, settings: CuratedSettings, option: str = "") -> Itera
         yield from issues_until_error(directory, check_part)
 
 
+def check_history(directory: Path, settings: CuratedSettings) -> Iterator[HealthIssue]:
+    """Replay the journal from its beginning, and compare the result with the files that it describes."""
+    if not directory.is_dir():
+        return
+    store = MemoryStore(directory, settings)
+    last = store.journal.last()
+    for target in TARGETS if last is not None else ():
+        path = store.path(target)
+        entries = store.journal.entries_after(target)
+        state = memory_file.read(path)
+        if entries is None:
+            yield HealthIssue(
+                "warning",
+                directory / "journal.jsonl",
+                f"has a history of {path.name} that contradicts itself, so earlier changes cannot be undone",
+                "nothing to do; 'memoranda memory purge' starts a new history",
+            )
+        elif (
+            last is not None
+            and isinstance(state, ReadableMemoryFile)
+            and last.heads.get(target) == state.fingerprint
+            and entries != list(state.entries)
+        ):
+            yield HealthIssue(
+                "warning",
+                directory / "journal.jsonl",
+                f"has a history of {path.name} that does not lead to what the file contains",
+                "compare them with 'memoranda memory log'; 'memoranda memory purge' starts a new history",
+            )
+
+
 def _check_permissions(directory: Path) -> Iterator[HealthIssue]:
     for path in (directory, *_own_files(directory)):
         yield from check_permissions(path)

@@ -137,8 +137,8 @@ class Engine(Protocol):
     def shrink_log(self) -> bool:
         """Remove deleted text from the engine's log; False while a reader still needs it."""
 
-    def check(self) -> list[str]:
-        """Describe damage in the engine's words; empty if the database is undamaged."""
+    def check(self, *, thorough: bool = False) -> list[str]:
+        """Describe damage in the engine's words; empty if there is none. `thorough` finds more and takes longer."""
 
     def vacuum(self, max_seconds: float | None = None) -> bool:
         """Return the space of deleted rows to the file system; False if that takes longer, and nothing changed."""

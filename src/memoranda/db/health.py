@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.db.orphaned_wal import database_exists, main_file_missing
+from memoranda.db.salvage.leaf_rows import PartialRow
 from memoranda.db.salvage.rebuild import SIDE_FILES, DamagedDatabase, damaged_copy_path, list_kept_files, rebuild
 from memoranda.db.schema import SCHEMA_VERSION, Schema, Table
 from memoranda.db.schema_upgrade import open_database
@@ -65,7 +66,7 @@ def _without_path(path: Path, error: StorageError) -> str:
 
 def _check_database(store: CheckedDatabase) -> Iterator[HealthIssue]:
     with closing(store.open()) as database:
-        problems = database.check()
+        problems = database.check(thorough=True)
         if problems:
             yield _damage_issue(store, f"is damaged: {problems[0]}")
         else:
@@ -104,9 +105,12 @@ def _save(store: CheckedDatabase) -> str:
 
 
 def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
-    """Copy the readable rows of a table and return how many; skips rows that violate a constraint."""
+    """Copy the whole readable rows of a table and return how many; skips rows that violate a constraint."""
     taken = 0
     for row in damaged.rows(table):
+        if isinstance(row, PartialRow):
+            # A part of a delivery or of a setting would be used as if it were all of it.
+            continue
         filled = {name: value for name, value in row.items() if value is not None}
         taken += connection.execute(
             f"INSERT OR IGNORE INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",

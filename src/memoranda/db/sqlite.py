@@ -24,6 +24,7 @@ from memoranda.db.error_mapping import encoding_error, storage_error
 from memoranda.db.file_locks import open_with_retries
 from memoranda.db.file_owner import claim_file
 from memoranda.db.group_commit import LockTaken, WaitingWrites, write_together
+from memoranda.db.integrity import find_damage
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.db.transaction import Transaction
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
@@ -224,14 +225,13 @@ class Database:
         self._checkpoints.close()
         return self._use_writer(empty_log)
 
-    def check(self) -> list[str]:
-        """Describe damage in SQLite's words; empty if the file is undamaged."""
+    def check(self, *, thorough: bool = False) -> list[str]:
+        """Describe damage in SQLite's words; empty if the file is undamaged. `thorough` includes the indexes."""
         try:
             with self.reading() as connection:
-                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
+                return find_damage(connection, thorough)
         except CorruptStoreError as error:
             return [str(error.__cause__ or error)]
-        return [] if found == ["ok"] else found
 
     def vacuum(self, max_seconds: float | None = None) -> bool:
         """Rewrite the file without the space of deleted rows; give up after `max_seconds`, which leaves it as it is."""

@@ -14,19 +14,24 @@ from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import And, Filters, Word
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.search_index import SearchIndex, find_mismatch
+from memoranda.index.segments import check_segment, read_segments
 from memoranda.index.tokenizer import index_tokens
 from memoranda.index.view import IndexView
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope
-from memoranda.support.health_issues import HealthIssue
+from memoranda.support.health_issues import HealthIssue, Progress
 
 _RECENT, _RANDOM = 20, 40
 _TOKENS = 4
 _MAX_POSTINGS = 5_000
+_BATCH = 500
 
 
-def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
-    """Yield the problems of the index at `path`. Nothing changes unless an issue is repaired."""
+def check(path: Path, feed: Feed, deep: Progress | None = None) -> Iterator[HealthIssue]:
+    """Yield the problems of the index at `path`. Nothing changes unless an issue is repaired.
+
+    With `deep`, which is notified of the progress, every message of the record is looked up, not only some.
+    """
 
     def rebuild() -> None:
         with closing(SearchIndex(path, feed)) as index:
@@ -44,7 +49,7 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
         return
     try:
         with closing(generations.connect(files[0], 1.0, "ro")) as connection:
-            problem = _describe_problem(connection, feed)
+            problem = _describe_problem(connection, feed, deep)
             behind = head.message.count - read_state(connection).message.count if problem is None else 0
     except sqlite3.Error as error:
         problem, behind = f"cannot be read ({error})", 0
@@ -70,7 +75,7 @@ def describe_content(file: Path) -> str | None:
     )
 
 
-def _describe_problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
+def _describe_problem(connection: sqlite3.Connection, feed: Feed, deep: Progress | None) -> str | None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         return f"is damaged ({verdict})"
@@ -81,16 +86,45 @@ def _describe_problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
     (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
     if docs != state.messages:
         return f"counts {state.messages} messages but contains {docs}"
-    lost = _find_lost(connection, feed, state.message)
-    return None if not lost else f"does not find {len(lost)} of the messages that were checked, for example {lost[0]}"
+    if deep is not None:
+        for segment in read_segments(connection):
+            check_segment(connection, segment)
+        if state.change < feed.head().change:
+            # The next search applies the changes; until then index and record differ rightly.
+            deep = None
+    count, messages = (0, _sample(feed, state.message)) if deep is None else (docs, _read_all(feed, state.message))
+    lost: list[int] = []
+    checked = 0
+    with closing(_open_reader(connection, feed)) as reader:
+        for checked, message in enumerate(messages, 1):
+            if not _is_found(reader, message):
+                lost.append(message.id)
+            if deep is not None:
+                deep("messages in the index", checked, count)
+    if lost:
+        return f"does not find {len(lost):,} of the messages that were checked, for example {lost[0]}"
+    if deep is not None and checked < count:
+        return f"contains {count - checked:,} messages that are not in the record"
+    return None
 
 
-def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list[int]:
-    """The ids of messages that a search for their own words does not find."""
-
+def _open_reader(connection: sqlite3.Connection, feed: Feed) -> IndexReader:
     def raise_error(error: sqlite3.DatabaseError) -> None:
         raise error
 
+    return IndexReader(feed, feed.head(), IndexConnection(IndexView(connection), raise_error), None, {})
+
+
+def _read_all(feed: Feed, indexed: Position) -> Iterator[FeedMessage]:
+    """Every message that is indexed, from the record."""
+    first_id = 1
+    while batch := feed.sample_messages(first_id, _BATCH, until=indexed):
+        first_id = batch[-1].id + 1
+        yield from batch
+
+
+def _sample(feed: Feed, indexed: Position) -> list[FeedMessage]:
+    """The last messages that are indexed, and some others."""
     total = indexed.count
     chosen = random.Random(total)
     starts = [
@@ -102,10 +136,7 @@ def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) ->
         for first_id, limit in starts
         for message in feed.sample_messages(first_id, limit, until=indexed)
     }
-    with closing(
-        IndexReader(feed, feed.head(), IndexConnection(IndexView(connection), raise_error), None, {})
-    ) as reader:
-        return [number for number, message in sorted(sample.items()) if not _is_found(reader, message)]
+    return [message for _, message in sorted(sample.items())]
 
 
 def _is_found(reader: IndexReader, message: FeedMessage) -> bool:

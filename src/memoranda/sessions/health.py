@@ -2,37 +2,43 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from memoranda.db.health import check_file
 from memoranda.db.orphaned_wal import main_file_missing
 from memoranda.db.salvage.rebuild import damaged_copy_path, list_kept_files
 from memoranda.errors import StoreMismatchError
-from memoranda.sessions.record import MarkerGuard
-from memoranda.sessions.salvage import salvage
+from memoranda.sessions.record import MarkerGuard, read_marker
+from memoranda.sessions.salvage import DAMAGED_MESSAGES, salvage
 from memoranda.sessions.store import SessionStore, open_store
-from memoranda.support.health_issues import HealthIssue
+from memoranda.support.health_issues import HealthIssue, Progress
+
+_MAX_SHOWN = 5
 
 
-def check(path: Path) -> Iterator[HealthIssue]:
-    """Yield the problems of `state.db`: whether it is readable, undamaged, correctly counted and private."""
+def check(path: Path, deep: Progress | None = None) -> Iterator[HealthIssue]:
+    """Yield the problems of `state.db`: whether it is readable, undamaged, complete, correctly counted and private.
+
+    With `deep`, which is notified of the progress, the indexes of the tables are checked, too.
+    """
     try:
         MarkerGuard(path).refuse_new()
     except StoreMismatchError as error:
         if not main_file_missing(path):
             yield _mismatch_issue(path, error)
             return
-    yield from check_file(path, lambda: _check_content(path), lambda problem: _damage_issue(path, problem))
+    yield from check_file(path, lambda: _check_content(path, deep), lambda problem: _damage_issue(path, problem))
 
 
-def _check_content(path: Path) -> Iterator[HealthIssue]:
+def _check_content(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     try:
         store = open_store(path, wait=2.0)
     except StoreMismatchError as error:
         yield _mismatch_issue(path, error)
         return
     with store:
-        yield from _check_store(path, store)
+        yield from _check_store(path, store, deep)
 
 
 def _mismatch_issue(path: Path, error: StoreMismatchError) -> HealthIssue:
@@ -54,8 +60,11 @@ def _mismatch_issue(path: Path, error: StoreMismatchError) -> HealthIssue:
     return HealthIssue("error", path, problem, remedy)
 
 
-def _check_store(path: Path, store: SessionStore) -> Iterator[HealthIssue]:
-    problems = store.maintenance.check_integrity()
+def _check_store(path: Path, store: SessionStore, deep: Progress | None) -> Iterator[HealthIssue]:
+    marker = read_marker(path)
+    if deep is not None:
+        deep("pages of the record", 0, 1)
+    problems = store.maintenance.check_integrity(thorough=deep is not None)
     if problems:
         yield _damage_issue(path, f"is damaged: {problems[0]}")
         return
@@ -67,6 +76,12 @@ def _check_store(path: Path, store: SessionStore) -> Iterator[HealthIssue]:
     if store.maintenance.read_only:
         yield HealthIssue("warning", path, "cannot be written", "make the file and its directory writable")
         return
+    if missing := store.maintenance.count_lost(marker):
+        yield HealthIssue(
+            "error", path, f"has lost {missing:,} messages that it had when it was closed, and no program deleted them",
+            "restore a backup; or keep what is there with 'memoranda doctor --accept-store'",
+        )  # fmt: skip
+    yield from _check_checksums(path, store, deep)
     wrong = store.maintenance.miscounted_sessions()
     if wrong:
         yield HealthIssue(
@@ -79,6 +94,36 @@ def _check_store(path: Path, store: SessionStore) -> Iterator[HealthIssue]:
             "warning", path, f"{len(lost)} messages are copies of messages that another program deleted",
             "replace each with a note that it is lost", lambda: _mark_lost(path),
         )  # fmt: skip
+
+
+def _check_checksums(path: Path, store: SessionStore, deep: Progress | None) -> Iterator[HealthIssue]:
+    report = store.checksums.check_messages(None if deep is None else partial(deep, "messages of the record"))
+    if report.damaged:
+        ids = [message.id for message in report.damaged]
+        sessions = sorted({message.session_id for message in report.damaged})
+        shown = ", ".join(f"{message.id} of {message.session_id}" for message in report.damaged[:_MAX_SHOWN])
+        yield HealthIssue(
+            "error", path, f"has {len(ids):,} messages in {len(sessions):,} sessions that changed on the disk: {shown}"
+            + (" …" if len(ids) > _MAX_SHOWN else ""),
+            "restore them from a backup, or mark them as damaged and keep them as they are",
+            lambda: _mark_damaged(path, ids),
+        )  # fmt: skip
+    if report.without_checksum:
+        yield HealthIssue(
+            "note", path, f"has {report.without_checksum:,} messages without a checksum, so nothing notices damage",
+            "add the checksums", lambda: _fill_checksums(path),
+        )  # fmt: skip
+
+
+def _mark_damaged(path: Path, ids: list[int]) -> str:
+    with open_store(path) as store:
+        store.checksums.accept_damage(ids)
+    return f"marked {len(ids):,} messages as damaged; they keep the text that is there"
+
+
+def _fill_checksums(path: Path) -> None:
+    with open_store(path) as store:
+        store.checksums.fill_checksums()
 
 
 def _mark_lost(path: Path) -> None:
@@ -107,6 +152,8 @@ def _save(path: Path) -> str:
     past_damage: Counter[str] = Counter()
     saved = salvage(path, kept, past_damage)
     after = f" ({past_damage.total():,} of them after damaged pages)" if past_damage else ""
+    if saved[DAMAGED_MESSAGES]:
+        after += f"; {saved[DAMAGED_MESSAGES]:,} of the messages are damaged or incomplete, and marked as such"
     return (
         f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be "
         f"read{after}; the damaged file is kept as {list_kept_files(kept)}"

@@ -8,6 +8,7 @@ from memoranda.db.schema import STATE_META
 from memoranda.sessions.copies import find_lost_copies, mark_lost_copies
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import COUNTED, recount
+from memoranda.sessions.record import StoreMarker, count_lost
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store_part import StorePart
 
@@ -27,9 +28,17 @@ class Maintenance(StorePart):
     def read_only(self) -> bool:
         return self._engine.read_only
 
-    def check_integrity(self) -> list[str]:
-        """Describe damage in the engine's words; empty if there is none. Reads the whole database."""
-        return self._engine.check()
+    def check_integrity(self, *, thorough: bool = False) -> list[str]:
+        """Describe damage in the engine's words; empty if there is none. Reads the whole database.
+
+        A `thorough` check also compares the indexes of tables with their rows.
+        """
+        return self._engine.check(thorough=thorough)
+
+    def count_lost(self, marker: StoreMarker | None) -> int:
+        """How many of the messages that a marker counted are missing, although nothing was deleted since; 0 if none."""
+        with self._engine.reading() as connection:
+            return 0 if marker is None else count_lost(connection, marker)
 
     def miscounted_sessions(self) -> list[str]:
         """The sessions with a count that is not the number of their messages."""

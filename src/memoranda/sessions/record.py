@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine
 from memoranda.db.orphaned_wal import file_size, wal_path
 from memoranda.db.sqlite_engine import SqliteEngine, open_sqlite_engine
@@ -114,10 +115,19 @@ def _checksum(values: Mapping[str, Any]) -> int:
     return crc32(json.dumps(values, sort_keys=True).encode())
 
 
-def read_position(connection: sqlite3.Connection) -> StoreMarker:
+def read_position(connection: Connection) -> StoreMarker:
     """The id of an open store and how far it has got, without the fields that take longer to read."""
     store_id, last_message, last_change = connection.execute(_POSITION).fetchone()
     return StoreMarker(str(store_id or ""), last_message or 0, last_change or 0)
+
+
+def count_lost(connection: Connection, marker: StoreMarker) -> int:
+    """How many of the messages that a marker counted are missing, although nothing was deleted since; 0 if none."""
+    found = read_position(connection)
+    if (found.store_id, found.last_change) != (marker.store_id, marker.last_change):
+        return 0
+    counted = connection.execute("SELECT count(*) FROM messages WHERE id <= ?", (marker.last_message,)).fetchone()
+    return max(0, marker.messages - int(counted[0]))
 
 
 class MarkerGuard:

@@ -1,15 +1,24 @@
 """Saves the readable rows of a damaged session store into a new one, and keeps the damaged file."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from memoranda.db.salvage.leaf_rows import PartialRow
 from memoranda.db.salvage.rebuild import DamagedDatabase, is_database, rebuild
 from memoranda.db.schema import STATE_META
 from memoranda.errors import StorageError
+from memoranda.sessions.checksums import CHECKSUM, COVERED, checksum_of_row, is_damaged, mark_damaged
 from memoranda.sessions.record import read_marker, write_marker
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import open_store
+
+DAMAGED_MESSAGES = "damaged messages"
+"""The key of the number of messages that were saved with damage, and are marked."""
+
+_ZEROS = "\0" * 8
 
 
 def salvage(path: Path, keep_as: Path, past_damage: Counter[str] | None = None) -> dict[str, int]:
@@ -46,12 +55,70 @@ def _store_id(path: Path) -> str:
 
 
 def _copy_rows(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
+    marks = Counter[str]()
     with open_store(fresh, guarded=False) as store:
-        return store.maintenance.take_rows(
+        saved = store.maintenance.take_rows(
             {
-                SESSIONS.name: damaged.rows(SESSIONS),
-                MESSAGES.name: damaged.rows(MESSAGES),
+                SESSIONS.name: map(_complete_session, damaged.rows(SESSIONS)),
+                MESSAGES.name: _mark_damaged(damaged.rows(MESSAGES), marks),
                 DELETED_SESSIONS.name: damaged.rows(DELETED_SESSIONS),
                 STATE_META.name: (row for row in damaged.rows(STATE_META) if row.get("key") not in (None, "store_id")),
             }
         )
+        with store.engine.writing() as connection:
+            connection.execute(
+                "UPDATE sessions SET started_at = (SELECT min(timestamp) FROM messages WHERE session_id = sessions.id)"
+                " WHERE started_at = 0 AND id IN (SELECT session_id FROM messages)"
+            )
+    return {**saved, DAMAGED_MESSAGES: marks[DAMAGED_MESSAGES]}
+
+
+def _mark_damaged(rows: Iterable[dict[str, Any]], marks: Counter[str]) -> Iterator[dict[str, Any]]:
+    """The rows of messages; those that are not as they were stored get the field DAMAGED, and `marks` counts them."""
+    latest: dict[Any, float] = {}
+    for row in rows:
+        damaged = is_damaged(row)
+        if isinstance(row, PartialRow) or damaged or (damaged is None and _has_lost_text(row)):
+            marks[DAMAGED_MESSAGES] += 1
+            yield _as_damaged(row, latest.get(row.get("session_id"), 0.0))
+            continue
+        if isinstance(timestamp := row.get("timestamp"), float):
+            latest[row.get("session_id")] = timestamp
+        yield row
+
+
+def _as_damaged(row: dict[str, Any], timestamp: float) -> dict[str, Any]:
+    """A row with the mark of a damaged message, without the zeros that replace lost text.
+
+    The columns after a lost text are lost as well; then the message has the time of the one before it.
+    """
+    marked = {name: _without_zeros(value) for name, value in row.items()}
+    marked["extra"] = mark_damaged(marked.get("extra"))
+    if not isinstance(marked.get("timestamp"), float) or not marked["timestamp"]:
+        marked["timestamp"] = timestamp
+    try:
+        marked[CHECKSUM] = checksum_of_row([marked.get(name) for name in COVERED])
+    except UnicodeEncodeError:
+        # It stays recognisable without a checksum, by its mark.
+        marked[CHECKSUM] = None
+    return marked
+
+
+def _complete_session(row: dict[str, Any]) -> dict[str, Any]:
+    """A session without zeros for lost text; a prompt that is lost in part is lost, because it is used as it is."""
+    if not isinstance(row, PartialRow) and not _has_lost_text(row):
+        return row
+    return {
+        **{name: _without_zeros(value) for name, value in row.items()},
+        "system_prompt": None,
+        "started_at": row.get("started_at") or 0.0,
+    }
+
+
+def _has_lost_text(row: Mapping[str, Any]) -> bool:
+    """Whether SQLite read zeros for a part of a text that is not in the file any more."""
+    return any(isinstance(value, str) and value.endswith(_ZEROS) for value in row.values())
+
+
+def _without_zeros(value: Any) -> Any:
+    return value.rstrip("\0") or None if isinstance(value, str) and value.endswith("\0") else value

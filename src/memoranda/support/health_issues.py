@@ -14,6 +14,10 @@ from memoranda.support.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
 _MIN_FREE_BYTES = 1_000_000
 
 
+Progress = Callable[[str, int, int], object]
+"""Called by long checks: what is checked, how many parts are done, and how many there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthIssue:
     """One problem. `repair` is set when `memoranda doctor --fix` may run it; a text that it returns is shown."""

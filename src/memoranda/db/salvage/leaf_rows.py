@@ -25,6 +25,10 @@ _POINTER = 4
 Row = dict[str, Any]
 
 
+class PartialRow(Row):
+    """A row of which a part is lost: texts end early or contain U+FFFD, and columns may be missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class _StoredColumn:
     """Which values a column can contain. A rowid is stored before the row, and its own column is empty."""
@@ -70,7 +74,7 @@ def rows_past_damage(
         for number, row in reader.outside(others, reached):
             if number not in found:
                 found.add(number)
-                yield {name: value for name, value in row.items() if name in declared}
+                yield type(row)({name: value for name, value in row.items() if name in declared})
 
 
 def _roots(connection: Connection, table: Table) -> list[int]:
@@ -127,22 +131,21 @@ class LeafRows:
             return None
         if length > len(content):
             content += self._overflow(pointer, length - len(content))
-        if len(content) < length:
-            return None
-        row: Row = {}
+        values: Row = {}
+        is_whole = True
         offset = length - sum(map(_size, types))
         for column, kind in zip(self._columns, types, strict=False):
             piece = content[offset : offset + _size(kind)]
-            offset += len(piece)
-            try:
-                value = row_number if column.is_rowid else _value(kind, piece, self._pages.encoding)
-            except UnicodeDecodeError:
+            offset += _size(kind)
+            if column.is_rowid:
+                values[column.name] = row_number
+                continue
+            value, is_whole_value = _read_value(column, kind, piece, self._pages.encoding)
+            if column.is_required and (value is None if len(piece) == _size(kind) else column.kind == "text"):
                 return None
-            if value is None and column.is_required:
-                return None
-            # SQLite stores a whole number in fewer bytes as an integer.
-            row[column.name] = float(value) if column.kind == "real" and isinstance(value, int) else value
-        return row
+            is_whole = is_whole and is_whole_value
+            values[column.name] = value
+        return values if is_whole else PartialRow(values)
 
     def _types(self, content: bytes, length: int) -> list[int] | None:
         """The serial types in the row's header, if this table can have them and they fill the row exactly."""
@@ -165,10 +168,14 @@ class LeafRows:
             self._overflow_pages_left -= 1
             page = self._pages.read(int.from_bytes(pointer, "big"))
             pointer, piece = page[:_POINTER], page[_POINTER : _POINTER + missing]
-            if not piece:
+            if not page.strip(b"\0"):
+                # Zeros are not what was stored there.
                 break
             pieces.append(piece)
             missing -= len(piece)
+            if len(page) < self._pages.usable:
+                # The file ends in this page.
+                break
         return b"".join(pieces)
 
 
@@ -195,6 +202,19 @@ def _size(kind: int) -> int:
     if kind >= _FIRST_SIZED:
         return (kind - _FIRST_SIZED) // 2
     return 8 if kind == _REAL else _INTEGERS.get(kind, 0)
+
+
+def _read_value(column: _StoredColumn, kind: int, piece: bytes, encoding: str) -> tuple[Any, bool]:
+    """A value, and whether it is all that was stored; of a text, as much as there is."""
+    if len(piece) < _size(kind):
+        return (piece.decode(encoding, "ignore") or None) if column.kind == "text" else None, False
+    try:
+        value = _value(kind, piece, encoding)
+    except UnicodeDecodeError:
+        # What identifies a row must be right; other text may be damaged.
+        return (None if column.is_required else piece.decode(encoding, "replace")), False
+    # SQLite stores a whole number in fewer bytes as an integer.
+    return (float(value) if column.kind == "real" and isinstance(value, int) else value), True
 
 
 def _value(kind: int, content: bytes, encoding: str) -> Any:

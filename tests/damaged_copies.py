@@ -1,0 +1,151 @@
+"""Damages many copies of a home, lets the doctor find and repair the damage, and counts what became of every message.
+
+    python -m tests.damaged_copies 500                # so many copies, over all kinds of damage
+    python -m tests.damaged_copies 60 --kind "one bit" --seed 7 --workers 2
+
+For every copy the messages are compared with those of the undamaged home, before and after `doctor --fix`. A message is
+*intact*, *marked* as damaged, or *lost*; none may be *altered* without a mark. A copy is *detected* if it is refused
+when it is opened or if the doctor reports an error; otherwise all of its messages must be intact. The exit code is 1 if
+a message was altered without a mark, or lost without the damage being detected.
+"""
+
+import argparse
+import logging
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from memoranda.doctor import examine
+from memoranda.errors import CorruptStoreError, StorageError
+from memoranda.session_db import SessionDB
+from memoranda.sessions.message_rows import DAMAGED
+from memoranda.support.home import Home
+from tests.damaged_homes import (
+    HARMLESS_DAMAGES,
+    HEADER_DAMAGES,
+    LOST_FILES,
+    RANDOM_DAMAGES,
+    Damage,
+    fill_home,
+    read_messages,
+)
+
+ALL_DAMAGES: dict[str, Damage] = RANDOM_DAMAGES | HEADER_DAMAGES | HARMLESS_DAMAGES | LOST_FILES
+# Most copies have a damage whose effect depends on where it hits.
+_WEIGHTS = {name: 40 if name in RANDOM_DAMAGES else 1 for name in ALL_DAMAGES}
+COLUMNS = ("copies", "detected", "refused", "messages", "intact", "marked", "lost", "altered", "undetected")
+
+Messages = dict[int, tuple[str, str, str]]
+
+
+def examine_copy(path: Path, said: Messages) -> Counter[str]:
+    """Let the doctor check and repair a damaged home; returns how many messages had which fate."""
+    counts = Counter({"copies": 1, "messages": len(said)})
+    before = _compare(path, said)
+    counts["refused"] = before is None
+    counts["altered"] += (before or Counter())["altered"]
+    home = Home.at(path.parent)
+    errors = [issue for issue in examine(home) if issue.severity == "error"]
+    counts["detected"] = bool(errors) or before is None
+    for issue in errors:
+        if issue.repair is not None:
+            issue.repair()
+    after = _compare(path, said)
+    counts.update(Counter({"lost": len(said)}) if after is None else after)
+    if not counts["detected"] and (after is None or after["intact"] < len(said)):
+        counts["undetected"] = 1
+    return counts
+
+
+def _compare(path: Path, said: Messages) -> Counter[str] | None:
+    """Read every message as a program does; None if the store is refused."""
+    found: dict[int, dict[str, object]] = {}
+    try:
+        with SessionDB(path) as db:
+            for session in sorted({session for session, _, _ in said.values()}):
+                try:
+                    found |= {message["id"]: message for message in db.get_messages(session)}
+                except CorruptStoreError:
+                    # Its messages cannot be read until the repair.
+                    continue
+    except StorageError:
+        return None
+    return Counter(_fate(message, found.get(number)) for number, message in said.items())
+
+
+def _fate(said: tuple[str, str, str], found: dict[str, object] | None) -> str:
+    if found is None:
+        return "lost"
+    if found.get(DAMAGED):
+        return "marked"
+    return "intact" if (found["session_id"], found["role"], found["content"]) == said else "altered"
+
+
+def run(kind: str, seed: int, original: Path, said: Messages) -> tuple[str, Counter[str]]:
+    """Copy a home, damage it, and count."""
+    logging.disable()
+    with tempfile.TemporaryDirectory(prefix="memoranda-damaged-", dir=original.parent) as directory:
+        home = Path(directory) / "home"
+        shutil.copytree(original, home)
+        ALL_DAMAGES[kind](home / "state.db", random.Random(seed))
+        return kind, examine_copy(home / "state.db", said)
+
+
+def choose_kinds(count: int, seed: int, kind: str | None = None) -> Iterator[str]:
+    """Every kind at least once if there are enough copies, then at random by their weights."""
+    if kind is not None:
+        yield from [kind] * count
+        return
+    yield from list(ALL_DAMAGES)[:count]
+    names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    yield from random.Random(seed).choices(names, weights, k=max(0, count - len(names)))
+
+
+def damage_copies(
+    count: int, directory: Path, *, seed: int = 1, kind: str | None = None, workers: int = 1, sessions: int = 30
+) -> dict[str, Counter[str]]:
+    """Damage `count` copies of a home with 40 messages in each session; returns the counts by kind of damage."""
+    original = directory / "original"
+    said = read_messages(fill_home(original, sessions, 40))
+    totals: dict[str, Counter[str]] = {}
+    kinds = list(choose_kinds(count, seed, kind))
+    seeds = [seed * 1_000_003 + number for number in range(count)]
+    with ProcessPoolExecutor(workers) as pool:
+        for done, counts in pool.map(partial(run, original=original, said=said), kinds, seeds):
+            totals.setdefault(done, Counter()).update(counts)
+    return totals
+
+
+def format_table(totals: dict[str, Counter[str]]) -> str:
+    rows = [*totals.items(), ("all", sum(totals.values(), Counter()))]
+    lines = ["damage".ljust(36) + "".join(name.rjust(11) for name in COLUMNS)]
+    lines += [name.ljust(36) + "".join(f"{counts[column]:,}".rjust(11) for column in COLUMNS) for name, counts in rows]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=500)
+    parser.add_argument("--kind", choices=list(ALL_DAMAGES))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="memoranda-damage-") as directory:
+        totals = damage_copies(
+            arguments.count, Path(directory), seed=arguments.seed, kind=arguments.kind, workers=arguments.workers
+        )
+    print(format_table(totals))
+    print(f"{time.monotonic() - started:.0f} s, seed {arguments.seed}")
+    return int(any(counts["altered"] or counts["undetected"] for counts in totals.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
