@@ -49,6 +49,8 @@ def test_a_set_tells_its_documents_one_by_one_and_by_runs() -> None:
             expected = sum(1 << doc - first for doc in range(first, end) if doc in plain)
             assert docs.cut((first, end)) == expected
             assert docs.has_doc(first) == (first in plain)
+        some = [*generator.sample(range(4 * BLOCK), 500), *generator.sample(sorted(plain), 100)]
+        assert docs.keep(some) == [doc for doc in some if doc in plain]
 
 
 def test_runs_are_consecutive_and_within_a_block() -> None:

@@ -47,6 +47,20 @@ class DocSet(dict[int, int]):
         data = self.flags(first >> BLOCK_BITS)[offset >> 3 : (offset + end - first + 7) >> 3]
         return (int.from_bytes(data, "little") >> (offset & 7)) & ((1 << end - first) - 1)
 
+    def keep(self, docs: Iterable[int]) -> list[int]:
+        """Those of the documents that are in the set."""
+        last, size, data = -1, 0, b""
+        found: list[int] = []
+        for doc in docs:
+            if doc >> BLOCK_BITS != last:
+                last = doc >> BLOCK_BITS
+                data = self.flags(last)
+                size = len(data)
+            offset = (doc & _OFFSET) >> 3
+            if offset < size and data[offset] & _BIT[doc & 7]:
+                found.append(doc)
+        return found
+
     def has_doc(self, doc: int) -> bool:
         data = self.flags(doc >> BLOCK_BITS)
         offset = (doc & _OFFSET) >> 3

@@ -109,18 +109,17 @@ class Selection:
 
     def _promises(self, by_session: Mapping[int, Sequence[int]]) -> dict[int, float]:
         """For each session, the weight of its heaviest document, and how much all of its documents have together."""
-        totals = dict.fromkeys(chain.from_iterable(by_session.values()), 0.0)
+        totals = dict.fromkeys(sorted(chain.from_iterable(by_session.values())), 0.0)
+        session_of = {doc: session for session, docs in by_session.items() for doc in docs}
         together = dict.fromkeys(by_session, 0.0)
         for docs, weight in zip(self._sets, self._weights, strict=True):
-            has_doc = docs.has_doc
-            for session, some in by_session.items():
-                count = 0
-                for doc in some:
-                    if has_doc(doc):
-                        totals[doc] += weight
-                        count += 1
-                if count:
-                    together[session] += weight * count / (count + _SATURATION)
+            counts: dict[int, int] = {}
+            for doc in docs.keep(totals):
+                totals[doc] += weight
+                session = session_of[doc]
+                counts[session] = counts.get(session, 0) + 1
+            for session, count in counts.items():
+                together[session] += weight * count / (count + _SATURATION)
         return {session: together[session] + max(map(totals.__getitem__, by_session[session])) for session in together}
 
 
