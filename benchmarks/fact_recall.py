@@ -8,7 +8,7 @@ so their figures flatter; the reference of the providers has those of a set that
 Each set is stored alone, then with 400 others. `everyday_prompts.txt` and `*_unrelated.txt` should recall nothing.
 
     python -m benchmarks.fact_recall
-    python -m benchmarks.fact_recall --model onnx:DIRECTORY     # with a local sentence encoder
+    python -m benchmarks.fact_recall --model onnx:DIRECTORY     # and with a local sentence encoder
     python -m benchmarks.fact_recall --directory DIRECTORY      # only the totals of another set
 
 Such a directory has `facts.txt` (fact | question), `unrelated.txt` (a prompt per line) and `contradictions.txt`
@@ -72,9 +72,8 @@ def count(chosen: FactSet, others: tuple[str, ...] = (), model: str = "") -> Rec
     """Ask the questions of a set while its facts, and others, are stored."""
     with TemporaryDirectory() as directory:
         provider = HolographicProvider(Path(directory))
-        if model:
-            provider.receive_embedder(LocalTextEmbedder(model, _SECONDS))
-        provider.initialize("benchmark", hermes_home=directory)
+        embedder = LocalTextEmbedder(model, _SECONDS) if model else None
+        provider.initialize("benchmark", hermes_home=directory, embedder=embedder)
         for fact in (*others, *dict(chosen.pairs)):
             provider.handle_tool_call("fact_store", {"action": "add", "content": fact})
         if model:
@@ -124,7 +123,9 @@ def main() -> None:
     others = tuple(fact for fact, _ in generate(1).facts)
     for name, chosen in sets.items():
         for kind, more in (("alone", ()), ("with 400 others", others)):
-            print(f"{name:12} {kind:16} {count(chosen, more, options.model)}", flush=True)
+            for model in dict.fromkeys(("", options.model)):
+                means = "words and meaning" if model else "words"
+                print(f"{name:12} {kind:16} {means:17} {count(chosen, more, model)}", flush=True)
     if directory is not None:
         print(f"contradictions: {count_contradictions(directory / 'contradictions.txt')}")
 

@@ -17,10 +17,8 @@ class Listener(MemoryProvider):
     name = "listener"
     def is_available(self):
         return True
-    def receive_embedder(self, embedder):
-        self.embedder = embedder
     def initialize(self, session_id, **facts):
-        Path(facts["hermes_home"], "received").write_text(type(self.embedder).__name__)
+        Path(facts["hermes_home"], "received").write_text(type(facts.get("embedder")).__name__)
     def get_tool_schemas(self):
         return []
 """
@@ -39,7 +37,7 @@ def test_the_encoder_is_given_if_search_by_meaning_is_on() -> None:
     assert configured_embedder(RecallSettings(semantic=False, semantic_model=("onnx:/nowhere",))) is None
 
 
-def test_a_provider_receives_it_before_it_starts(tmp_path: Path) -> None:
+def test_a_provider_is_started_with_it(tmp_path: Path) -> None:
     """If the home has search by meaning with a local model."""
     add_plugin(tmp_path, "listener", _PLUGIN)
     settings = "memory:\n  provider: listener\nsearch:\n  semantic: true\n  semantic_model: ['onnx:/nowhere']\n"

@@ -90,9 +90,8 @@ def _begin(
         lease = _lease_for(provider, start.lease_secrets)
         external.on_close(lease.release)
         provider.receive_secrets(lease.values)
-        if start.embedder is not None:
-            provider.receive_embedder(start.embedder)
-        return provider, {"secrets": lease.values}
+        given = {} if start.embedder is None else {"embedder": start.embedder}
+        return provider, {"secrets": lease.values, **given}
 
     def note_start(result: CallResult) -> None:
         note_lateness(time.monotonic() - started_at > limit)

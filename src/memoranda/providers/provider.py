@@ -17,8 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memoranda.providers.text_embedder import TextEmbedder
-
 Facts = Any
 Message = dict[str, Any]
 
@@ -42,15 +40,12 @@ class MemoryProvider(ABC):
     def receive_secrets(self, values: Mapping[str, str]) -> None:
         """Get the known values of the variables that the schema names, before `is_available` is called."""
 
-    def receive_embedder(self, embedder: TextEmbedder) -> None:
-        """Get what compares texts by meaning, before `initialize`; called only if the home has one configured."""
-
     @abstractmethod
     def initialize(self, session_id: str, **facts: Facts) -> None:
         """Open what the provider needs, once per session, under a deadline.
 
         Facts: hermes_home (the home, as text), secrets (the known values of the variables that the schema names),
-        platform, agent_context, user_id …
+        embedder (a `TextEmbedder`, if the home has a local sentence encoder), platform, agent_context, user_id …
         """
 
     @abstractmethod

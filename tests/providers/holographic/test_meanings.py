@@ -46,8 +46,7 @@ def embedder() -> TopicEmbedder:
 @pytest.fixture
 def provider(home: Path, embedder: TopicEmbedder) -> Iterator[HolographicProvider]:
     made = HolographicProvider(home)
-    made.receive_embedder(embedder)
-    made.initialize("s1", platform="cli")
+    made.initialize("s1", platform="cli", embedder=embedder)
     for text in ("Dr. Moll treats the tinnitus", "The lamp needs an E14 bulb", "The keys hang near the door"):
         made.handle_tool_call("fact_store", {"action": "add", "content": text})
     yield made
@@ -119,7 +118,6 @@ def test_facts_of_the_version_before_are_embedded(home: Path, embedder: TopicEmb
         connection.execute("UPDATE schema_version SET version = 1")
     assert changed == 1
     second = HolographicProvider(home)
-    second.receive_embedder(embedder)
-    second.initialize("s2", platform="cli")
+    second.initialize("s2", platform="cli", embedder=embedder)
     assert "Dr. Moll" in second.prefetch("Which specialist do I see?")
     second.shutdown()

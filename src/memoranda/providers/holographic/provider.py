@@ -60,11 +60,9 @@ class HolographicProvider(MemoryProvider):
     def is_available(self) -> bool:
         return True
 
-    def receive_embedder(self, embedder: TextEmbedder) -> None:
-        self._embedder = embedder
-
     def initialize(self, session_id: str, **facts: Any) -> None:
         self._session_id = session_id
+        self._embedder = facts.get("embedder")
         home = facts.get("hermes_home") or facts.get("home")
         user = str(facts.get("user_id") or "")
         with self._lock:
