@@ -58,16 +58,14 @@ _ATTRIBUTES = {
     "manager": ("to by under", "boss supervisor managed"),
     "owner": ("by to", "owned maintained belongs led"),
     "code": ("in", "written implemented"),
-    "built": ("with", ""),
     "name": ("name", "called"),
     "cost": ("", "charges price"),
     "data": ("", "database"),
-    "color": ("", "colour"),
-    "favorit": ("", "favourite"),
     "is": ("", "are"),
 }
 _ATTRIBUTE_OF = {stem(word): attribute for attribute, (_, words) in _ATTRIBUTES.items() for word in words.split()}
 _GLUE = stems("is in at on to for with from by into over under as near than since during via about")
+_NO_NOUNS = _GLUE | {"cost"}
 # An entity may have many of these, so "the … is" does not mean a single value.
 _MANY_VALUES = stems("friend colleague hobby tool member child brother sister part feature language goal note issue")
 _TIMES_AND_NUMBERS = stems("""
@@ -206,7 +204,7 @@ def _has_one_value(mine: _Value, theirs: _Value, shared: frozenset[str]) -> bool
 
 def _is_name(value: _Value) -> bool:
     """Whether a number belongs to a name ("table 56"): it follows a noun, and does not count the last words."""
-    nouns = list(takewhile(lambda token: token not in _GLUE and not token.startswith(_ENTITY), value.before[::-1]))
+    nouns = list(takewhile(lambda token: token not in _NO_NOUNS and token[0] != _ENTITY, value.before[::-1]))
     counts = len(value.after) in (1, 2) and value.after[0] not in _GLUE and (len(nouns) < 3 or value.after[0] == "time")
     return value.words[-1].isdigit() and len(nouns) >= 2 and not counts
 
