@@ -13,6 +13,7 @@ import memoranda
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.doctor import examine
+from memoranda.errors import HomeError
 from memoranda.llm.model import Reply
 from memoranda.review.schedule import ReviewSchedule
 from memoranda.sessions.salvage import salvage
@@ -20,6 +21,7 @@ from memoranda.sessions.scope import Scope
 from memoranda.spending.ledger import Ledger
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
+from tests.cli.terminal import Terminal
 from tests.conftest import mode, tree
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import forking, in_child
@@ -343,3 +345,47 @@ def test_a_broken_skill_is_found(tmp_path: Path) -> None:
     skill.parent.mkdir(parents=True)
     skill.write_text("no front matter")
     assert any(skill.parent.name in str(finding.path) for finding in examine(Home.at(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["memories", "memories/users", "memories/users/u-ana"])
+def test_a_linked_memory_directory_is_not_followed(tmp_path: Path, name: str) -> None:
+    """It is refused with the reason, and nothing is written behind it."""
+    home = Home.at(tmp_path / "home")
+    MemoryStore(home.memories("ana")).add("memory", "one")
+    outside = tmp_path / "outside"
+    (home.root / name).rename(outside)
+    (home.root / name).symlink_to(outside)
+    before = tree(outside)
+    with pytest.raises(HomeError, match="links to memories are not followed"):
+        memoranda.open(home.root, user="ana")
+    result = Terminal(home.root).run("memory", "add", "two", "--user", "ana")
+    assert result.exit_code == 2
+    assert "link the whole home" in result.stderr
+    assert tree(outside) == before
+    assert [finding.path for finding in examine(home)] == [home.root / name]
+
+
+def test_a_whole_home_may_be_linked(tmp_path: Path) -> None:
+    """As managers of settings files do."""
+    (tmp_path / "dotfiles").mkdir(mode=0o700)
+    (tmp_path / "home").symlink_to(tmp_path / "dotfiles")
+    with memoranda.open(tmp_path / "home") as memory:
+        assert memory.remember("one")["success"]
+        memory.sessions.create_session("s", "cli")
+    assert (tmp_path / "dotfiles" / "memories" / "MEMORY.md").read_text() == "one"
+    assert [finding for finding in examine(Home.at(tmp_path / "home")) if finding.severity == "error"] == []
+
+
+def test_a_linked_lock_is_explained_and_removed(home: Home, tmp_path: Path) -> None:
+    """The file that it leads to is neither created nor changed."""
+    lock = home.memories() / ".lock"
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    result = Terminal(home.root).run("memory", "add", "two")
+    assert "it is a link, and links are not followed; delete it" in result.stderr
+    (finding,) = examine(home)
+    assert finding.path == lock
+    assert finding.repair is not None
+    finding.repair()
+    Terminal(home.root).ok("memory", "add", "two")
+    assert not (tmp_path / "elsewhere").exists()

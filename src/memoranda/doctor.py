@@ -60,16 +60,19 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
         # The name of the file is shown before the text already.
         text = str(error).replace(f" in {home.config_file}", "").removeprefix(f"{home.config_file} ")
         yield HealthIssue("error", home.config_file, text, "correct the file")
-    yield from health_checks.check(home.memories(), loaded.curated)
+    yield from _check_links(home)
+    memories = home.root / "memories"
+    if not memories.is_symlink():
+        yield from health_checks.check(memories, loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db, deep))
     yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
-    yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
+    yield from issues_until_error(memories, lambda: _check_users(home, loaded))
     if deep is not None:
-        for directory in (home.memories(), *home.user_memories()):
+        for directory in () if memories.is_symlink() else (memories, *home.user_memories()):
             deep("history of curated memory", 0, 1)
             yield from issues_until_error(directory, partial(health_checks.check_history, directory, loaded.curated))
         yield from issues_until_error(home.root, lambda: _check_backups(home.root / "backups", deep))
@@ -180,6 +183,16 @@ def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
     yield from check_store(
         plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")
     )
+
+
+def _check_links(home: Home) -> Iterator[HealthIssue]:
+    for path in home.linked_memories():
+        yield HealthIssue(
+            "error",
+            path,
+            f"is a link to {path.resolve()}, and links to memories are not followed",
+            "put the directory itself there; to keep a home elsewhere, link the whole home or set MEMORANDA_HOME",
+        )
 
 
 def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:

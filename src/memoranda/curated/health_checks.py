@@ -165,6 +165,15 @@ def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
 
 
 def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
+    lock = store.directory / ".lock"
+    if lock.is_symlink():
+        yield HealthIssue(
+            "error",
+            lock,
+            "is a link, and links are not followed, so nothing can be written",
+            "delete it",
+            lock.unlink,
+        )
     for path in store.leftovers():
         # A writer that holds the lock may still need it; the repair then says so and leaves it.
         yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair)

@@ -179,7 +179,13 @@ def append_private(path: Path, content: bytes) -> None:
 
 def open_without_following(path: Path) -> int:
     """Open a file of Memoranda for reading and writing, creating it if needed; a link or a pipe is an error."""
-    return _require_regular(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE), path)
+    try:
+        opened = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE)
+    except OSError as error:
+        if not os.path.islink(path):
+            raise
+        raise OSError(error.errno, "it is a link, and links are not followed; delete it", str(path)) from error
+    return _require_regular(opened, path)
 
 
 def read_file(path: Path, max_bytes: int = -1) -> bytes:

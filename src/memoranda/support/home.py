@@ -90,14 +90,35 @@ class Home:
         return directory if user is None else directory / ".users" / encode_user_id(user)
 
     def memories(self, user: str | None = None) -> Path:
-        """The memory directory of the home itself, or of one user in it."""
+        """The memory directory of the home itself, or of one user in it; raises HomeError if a link leads there.
+
+        A link could lead out of the home, or to another user. The home itself may be a link: `at` resolves it.
+        """
         directory = self.root / "memories"
-        return directory if user is None else directory / "users" / encode_user_id(user)
+        parts = [directory]
+        if user is not None:
+            parts += [directory / "users", directory / "users" / encode_user_id(user)]
+        for part in parts:
+            if os.path.islink(part):
+                raise HomeError(
+                    f"{part} is a link to {os.path.realpath(part)}, and links to memories are not followed. Put the "
+                    "directory itself there; to keep a home elsewhere, link the whole home or set MEMORANDA_HOME."
+                )
+        return parts[-1]
 
     def user_memories(self) -> list[Path]:
-        """The memory directories of all users that have one."""
+        """The memory directories of all users that have one, without links."""
         users = self.root / "memories" / "users"
-        return sorted(path for path in users.iterdir() if path.is_dir()) if users.is_dir() else []
+        if not users.is_dir() or users.is_symlink() or users.parent.is_symlink():
+            return []
+        return sorted(path for path in users.iterdir() if path.is_dir() and not path.is_symlink())
+
+    def linked_memories(self) -> list[Path]:
+        """The memory directories that are links, which nothing follows."""
+        directory = self.root / "memories"
+        users = directory / "users"
+        inner = sorted(users.iterdir()) if users.is_dir() and not users.is_symlink() else []
+        return [path for path in (directory, users, *inner) if path.is_symlink()]
 
     def profiles(self) -> list[str]:
         """The names of the profiles below this home, the default one first."""
