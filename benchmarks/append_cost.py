@@ -5,7 +5,10 @@ the same machine. Plain SQLite writes one table with an index by session and a c
 `synchronous=FULL`, and checkpoints its log as usual. Memoranda also redacts credentials and keeps every other promise
 of the record. The CPU time is that of the process, checkpoints included; nothing is indexed meanwhile.
 
-    .venv/bin/python benchmarks/append_cost.py [--dir DIR] [--messages 3000] [--json]
+With `--checksums`, a third store is Memoranda without the checksums of messages, in the same turns: the difference is
+what they cost.
+
+    .venv/bin/python benchmarks/append_cost.py [--dir DIR] [--messages 3000] [--checksums] [--json]
 """
 
 import argparse
@@ -24,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.sessions.corpus import corpus
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions import messages as store_messages
 from memoranda.sessions.store import open_store
 
 CHARACTERS = 616
@@ -99,6 +103,22 @@ class Ours:
         self._store.close()
 
 
+class OursWithoutChecksums(Ours):
+    """Memoranda as it was before messages had checksums."""
+
+    def append(self, messages: Sequence[Message]) -> None:
+        names = vars(store_messages)
+        compute, names["checksum_of_row"] = names["checksum_of_row"], _no_checksum
+        try:
+            super().append(messages)
+        finally:
+            names["checksum_of_row"] = compute
+
+
+def _no_checksum(session_id: str, row: Sequence[Any]) -> Any:
+    return None
+
+
 def _written() -> int:
     """The bytes that this process has written to files, where the system counts them."""
     try:
@@ -135,13 +155,15 @@ class Costs:
         }
 
 
-def measure(directory: Path, count: int) -> dict[str, dict[str, dict[str, float]]]:
-    """The costs per message of both stores, single and in batches."""
+def measure(directory: Path, count: int, *, checksums: bool = False) -> dict[str, dict[str, dict[str, float]]]:
+    """The costs per message of the stores, single and in batches."""
     messages = make_messages(count)
     stores: dict[str, PlainSqlite | Ours] = {
         "plain SQLite": PlainSqlite(directory / "plain.db"),
         "memoranda": Ours(directory / "state.db"),
     }
+    if checksums:
+        stores["without checksums"] = OursWithoutChecksums(directory / "without.db")
     results: dict[str, dict[str, dict[str, float]]] = {name: {} for name in stores}
     for kind, size in (("single", 1), (f"batch of {BATCH}", BATCH)):
         calls = [messages[start : start + size] for start in range(0, count, size)]
@@ -163,10 +185,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=Path.cwd(), help="a directory on the disk to measure")
     parser.add_argument("--messages", type=int, default=4000)
+    parser.add_argument("--checksums", action="store_true", help="also measure without checksums")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix=".append-cost-", dir=options.dir) as directory:
-        results = measure(Path(directory), options.messages)
+        results = measure(Path(directory), options.messages, checksums=options.checksums)
     if options.json:
         print(json.dumps(results))
         return
@@ -178,7 +201,11 @@ def main() -> None:
         plain, ours = results["plain SQLite"][kind], results["memoranda"][kind]
         for name in plain:
             ratio = ours[name] / plain[name] if plain[name] else float("nan")
-            print(f"  {name:12} plain {plain[name]:8.4f}  memoranda {ours[name]:8.4f}  ratio {ratio:5.2f}")
+            line = f"  {name:12} plain {plain[name]:8.4f}  memoranda {ours[name]:8.4f}  ratio {ratio:5.2f}"
+            if options.checksums:
+                without = results["without checksums"][kind][name]
+                line += f"  without checksums {without:8.4f} ({ours[name] / without - 1 if without else 0:+.1%})"
+            print(line)
 
 
 if __name__ == "__main__":

@@ -356,3 +356,15 @@ def test_values_that_a_database_stores_in_another_form_match(store: SessionStore
         store.messages.append_message("s", Role("user"), content, timestamp=-0.0, token_count=True, own=content)
         store.messages.append_messages("s", [{"role": Role("user"), "content": content, "timestamp": 5}] * 2)
     assert damaged_ids(store) == []
+
+
+def test_the_checksums_of_stored_messages_never_change(store: SessionStore, path: Path) -> None:
+    """What a version has stored, every later one must compute again: the order of columns and the form of values."""
+    store.sessions.create_session("s", "cli")
+    store.messages.append_message("s", "user", "Grüße\x00!", timestamp=1763300000.25)
+    store.messages.append_message(
+        "s", "assistant", [{"type": "text", "text": "yes"}], timestamp=5, token_count=7, reasoning="because",
+        tool_calls=[{"name": "x"}], external_id="e", own="field", is_summary=True,
+    )  # fmt: skip
+    rows = ask(path, "SELECT checksum FROM messages ORDER BY id")
+    assert [row["checksum"] for row in rows] == [-527597540, 1752859663]

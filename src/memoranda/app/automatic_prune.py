@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memoranda.app.background_task import START_DELAY_SECONDS, in_background
 from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import MemorandaError
 from memoranda.sessions.settings import RetentionSettings
 from memoranda.sessions.store import open_store
 
 _log = logging.getLogger(__name__)
-# A process that ends sooner is not long-running, and what it was started for comes first.
-START_DELAY_SECONDS = 5.0
-_STOP_SECONDS = 2.0
 
 
 @contextmanager
@@ -28,19 +26,10 @@ def prune_in_background(state_db: Path, settings: RetentionSettings) -> Iterator
     if not settings.auto_prune:
         yield
         return
-    stopped = threading.Event()
-
-    def run() -> None:
-        if not stopped.wait(START_DELAY_SECONDS):
-            prune_if_due(state_db, settings, stopped)
-
-    thread = threading.Thread(target=run, name="memoranda-prune", daemon=True)
-    thread.start()
-    try:
+    with in_background(
+        "memoranda-prune", lambda stopped: prune_if_due(state_db, settings, stopped), START_DELAY_SECONDS
+    ):
         yield
-    finally:
-        stopped.set()
-        thread.join(timeout=_STOP_SECONDS)
 
 
 def prune_if_due(state_db: Path, settings: RetentionSettings, stopped: threading.Event) -> None:

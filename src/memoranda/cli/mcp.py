@@ -13,7 +13,7 @@ import click
 from memoranda.adapters.mcp.http_token import TOKEN_VARIABLE, load_or_create_token
 from memoranda.adapters.mcp.server import McpServer
 from memoranda.adapters.mcp.stdio_server import McpStdioServer, claim_standard_streams
-from memoranda.cli.background_prune import prune_while_open
+from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.resource_log import log_resources
 from memoranda.support.projects import project_of
@@ -73,7 +73,7 @@ def _open_tool_host(invocation: Invocation, *, directory: str = "") -> Iterator[
         memory,
         suppress(KeyboardInterrupt),
         log_resources(memory.home.root, _SOURCE),
-        prune_while_open(memory.home, memory.config.retention),
+        maintain_while_open(memory.home, memory.config.retention),
     ):
         tool_host = ToolHost(memory, source=_SOURCE, current_project=lambda: project_of(directory))
         try:

@@ -3,10 +3,15 @@
 import sqlite3
 from pathlib import Path
 
-from memoranda.db.writer_turns import is_contention
 from memoranda.errors import CorruptStoreError, LockTimeoutError, SessionError, StorageError
 
+_CONTENTION = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def is_contention(error: sqlite3.Error) -> bool:
+    """Whether an error says that another process holds a lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _CONTENTION
 
 
 def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError:

@@ -1,4 +1,4 @@
-"""Opens a database that others may be using, and refuses one on a file system without byte locks.
+"""Refuses a database on a file system without byte locks.
 
 By these locks the processes that use a database exclude each other. Without them SQLite reports a database that another
 process has locked, or a disk error, so the reason must be found out.
@@ -7,41 +7,16 @@ process has locked, or a disk error, so the reason must be found out.
 import errno
 import os
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
-from memoranda.db.writer_turns import pause
-from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, NoLocksError, StorageError
+from memoranda.errors import NoLocksError
 from memoranda.support.durable_files import PRIVATE_FILE
 
 if sys.platform != "win32":
     import fcntl
 
-_Opened = TypeVar("_Opened")
 _HELD_BY_ANOTHER = (errno.EAGAIN, errno.EACCES)
-
-
-def open_with_retries(open_once: Callable[[], _Opened], path: Path, wait: float) -> _Opened:
-    """Open a database; retry for `wait` seconds, because SQLite does not always wait for another process.
-
-    That one may be creating or closing the file.
-    """
-    deadline, tries = time.monotonic() + wait, 0
-    while True:
-        try:
-            return open_once()
-        except (CorruptStoreError, NewerStoreError):
-            raise
-        except StorageError as error:
-            tries += 1
-            if tries == 1:
-                refuse_without_locks(path)
-            if not isinstance(error, LockTimeoutError) or time.monotonic() >= deadline:
-                raise
-            pause()
 
 
 def refuse_without_locks(path: Path) -> None:

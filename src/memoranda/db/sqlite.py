@@ -21,15 +21,18 @@ from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
 from memoranda.db.connection import Connection as AnyConnection
 from memoranda.db.error_mapping import encoding_error, storage_error
-from memoranda.db.file_locks import open_with_retries
 from memoranda.db.file_owner import claim_file
-from memoranda.db.group_commit import LockTaken, WaitingWrites, write_together
 from memoranda.db.integrity import find_damage
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
-from memoranda.db.transaction import Transaction
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
-from memoranda.db.write_ahead_log import choose_journal, empty_log, free_log_space, prepare_connection
-from memoranda.db.writer_turns import WriterTurns, retry
+from memoranda.db.write_ahead_log import (
+    choose_journal,
+    empty_log,
+    free_log_space,
+    open_with_retries,
+    prepare_connection,
+)
+from memoranda.db.writer_turns import LockTaken, Transaction, WaitingWrites, WriterTurns, retry, write_together
 from memoranda.errors import (
     CorruptStoreError,
     LockTimeoutError,

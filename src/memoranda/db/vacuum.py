@@ -8,7 +8,8 @@ import sqlite3
 import time
 from collections.abc import Callable
 
-from memoranda.db.writer_turns import busy_timeout, is_contention, pause
+from memoranda.db.error_mapping import is_contention
+from memoranda.db.writer_turns import busy_timeout, pause
 
 SHRINK_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
 _INCREMENTAL = 2

@@ -1,13 +1,18 @@
-"""Chooses SQLite's write-ahead log where the file system supports it."""
+"""Opens a SQLite file with a write-ahead log, where the file system supports that."""
 
 import logging
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from memoranda.db.writer_turns import busy_timeout, retry
+from memoranda.db.file_locks import refuse_without_locks
+from memoranda.db.writer_turns import busy_timeout, pause, retry
+from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, StorageError
 
+_Opened = TypeVar("_Opened")
 _log = logging.getLogger(__name__)
 
 _EMPTY_TIMEOUT_MS = 20
@@ -19,6 +24,26 @@ _NO_SHARED_MEMORY = {
 }
 # Paths for which the warning was logged.
 _warned: set[Path] = set()
+
+
+def open_with_retries(open_once: Callable[[], _Opened], path: Path, wait: float) -> _Opened:
+    """Open a database; retry for `wait` seconds, because SQLite does not always wait for another process.
+
+    That one may be creating or closing the file.
+    """
+    deadline, tries = time.monotonic() + wait, 0
+    while True:
+        try:
+            return open_once()
+        except (CorruptStoreError, NewerStoreError):
+            raise
+        except StorageError as error:
+            tries += 1
+            if tries == 1:
+                refuse_without_locks(path)
+            if not isinstance(error, LockTimeoutError) or time.monotonic() >= deadline:
+                raise
+            pause()
 
 
 def prepare_connection(

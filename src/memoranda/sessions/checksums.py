@@ -2,8 +2,9 @@
 
 Column `checksum` holds the CRC-32 of everything that says what was said, by whom and when: the session and all columns
 that `encode` fills. It does not cover the id, whose order SQLite checks itself, nor the flags of rewound and compressed
-messages, which say nothing about the message. Its input is the values that are not null, separated by NUL; it starts
-from the CRC-32 of their names. So a column that a later version adds changes no checksum of a message without it.
+messages, which say nothing about the message. Its input is these columns in the order of COVERED as UTF-8, separated by
+NUL, up to the last that is filled: a null counts as an empty text, and the time as a hexadecimal number, which takes
+less time to print. A column that a later version adds at the end changes no checksum of a message without it.
 
 A message without a checksum was recorded by an earlier version or by another program, or another program changed it
 with SQL (a trigger removes the checksum then). `fill_checksums` adds what is missing. The store's own edits go through
@@ -13,13 +14,11 @@ with SQL (a trigger removes the checksum then). `fill_checksums` adds what is mi
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
-from zlib import crc32
 
 from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
-from memoranda.sessions.message_rows import DAMAGED, WRITTEN, decode_json, dump_json
+from memoranda.sessions.message_rows import DAMAGED, WRITTEN, checksum_of_row, decode_json, dump_json, matches
 
 _log = logging.getLogger(__name__)
 
@@ -29,30 +28,9 @@ COVERED = ("session_id", *WRITTEN)
 
 _SELECT = f"SELECT id, {', '.join(COVERED)}, {CHECKSUM} FROM messages"
 _EXTRA = COVERED.index("extra")
-_SIGN = 2**31
 _MAX_REPORTED = 1000
 # Messages for which the warning was logged.
 _reported: set[tuple[str, int]] = set()
-
-
-def checksum_of_values(filled: tuple[bool, ...], values: Sequence[Any]) -> int:
-    """The checksum of a row: `filled` says which columns of WRITTEN are not null, `values` are the session and those.
-
-    It is a signed number of 32 bits, which takes the least space in a database.
-    """
-    text = "\0".join([value if isinstance(value, str) else repr(value) for value in values])
-    return (crc32(text.encode(), _seed(filled)) ^ _SIGN) - _SIGN
-
-
-def checksum_of_row(covered: Sequence[Any]) -> int:
-    """The checksum of a row with the columns in COVERED."""
-    filled = [value is not None for value in covered]
-    return checksum_of_values(tuple(filled[1:]), [value for value in covered if value is not None])
-
-
-@cache
-def _seed(filled: tuple[bool, ...]) -> int:
-    return crc32(" ".join(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled).encode())
 
 
 def is_damaged(row: Mapping[str, Any]) -> bool | None:
@@ -83,15 +61,6 @@ def matches_checksum(session_id: str, message_id: int, covered: Sequence[Any], s
     return False
 
 
-def matches(covered: Sequence[Any], stored: int) -> bool:
-    """Whether a row with the columns in COVERED has this checksum."""
-    try:
-        return checksum_of_row(covered) == stored
-    except UnicodeEncodeError:
-        # No program stored that.
-        return False
-
-
 def read_covered(connection: Connection, condition: str, values: Sequence[Any]) -> Iterator[tuple[int, list[Any], Any]]:
     """The id, the columns in COVERED, and the checksum of the messages that meet a condition."""
     for number, *covered, stored in readable_rows(connection, f"{_SELECT} WHERE {condition}", values):
@@ -106,7 +75,7 @@ def seal(connection: Connection, ids: Iterable[int], damaged: frozenset[int] = f
                 covered[_EXTRA] = mark_damaged(covered[_EXTRA])
             connection.execute(
                 f"UPDATE messages SET extra = ?, {CHECKSUM} = ? WHERE id = ?",
-                (covered[_EXTRA], checksum_of_row(covered), number),
+                (covered[_EXTRA], checksum_of_row(covered[0], covered[1:]), number),
             )
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
-from memoranda.sessions.checksums import CHECKSUM, COVERED, matches_checksum
+from memoranda.sessions.checksums import CHECKSUM, COVERED, report_damage
 from memoranda.sessions.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
-from memoranda.sessions.message_rows import DAMAGED
+from memoranda.sessions.message_rows import DAMAGED, matches
 from memoranda.sessions.store_part import StorePart
 
 _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
@@ -224,9 +224,8 @@ def _as_alternative(condition: str) -> str:
 def _checked_message(row: Sequence[Any]) -> FeedMessage:
     """Decode a row of the feed's columns and _OTHERS, and mark the message if it does not match its checksum."""
     message = feed_message(row[: len(_FEED_COLUMNS)])
-    extra = row[_EXTRA]
-    if matches_checksum(message.session_id, message.id, _select_covered(row), row[-1]) and (
-        extra is None or DAMAGED not in extra
-    ):
-        return message
-    return message._replace(damaged=True)
+    stored, extra = row[-1], row[_EXTRA]
+    if stored is not None and not matches(_select_covered(row), stored):
+        report_damage(message.session_id, message.id)
+        return message._replace(damaged=True)
+    return message if extra is None or DAMAGED not in extra else message._replace(damaged=True)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
@@ -285,12 +286,50 @@ _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _EXTRA = map(
     WRITTEN.index,
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "extra"),
 )
+_TOKEN_COUNT, _IS_SUMMARY = map(WRITTEN.index, ("token_count", "is_summary"))
+_EMPTY_IN_PLAIN_ROW = len(WRITTEN) - 3
+_SIGN = 2**31
 _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
     **{WRITTEN.index(name): _encode_text for name in _TEXTS},
     **{WRITTEN.index(name): _encode_json for name in _JSONS},
     **{WRITTEN.index(name): encode_number for name in ("token_count", "copy_of")},
     WRITTEN.index("is_summary"): _encode_flag,
 }
+
+
+def checksum_of_row(session_id: str, row: Sequence[Any]) -> int:
+    """The checksum of a row of a session with the columns in WRITTEN.
+
+    It is a signed number of 32 bits, which takes the least space in a database.
+    """
+    try:
+        timestamp = row[_TIMESTAMP].hex()
+        if row.count(None) == _EMPTY_IN_PLAIN_ROW and row[_CONTENT] is not None:
+            # Most messages have a role, content and a time, and every append pays for this.
+            text = "\0".join((session_id, row[_ROLE], row[_CONTENT], "", timestamp))
+        else:
+            texts = [value or "" for value in row]
+            texts[_TIMESTAMP] = timestamp
+            if row[_TOKEN_COUNT]:
+                texts[_TOKEN_COUNT] = str(row[_TOKEN_COUNT])
+            if row[_COPY_OF]:
+                texts[_COPY_OF] = str(row[_COPY_OF])
+            if row[_IS_SUMMARY]:
+                texts[_IS_SUMMARY] = str(row[_IS_SUMMARY])
+            text = "\0".join((session_id, *texts)).rstrip("\0")
+    except (AttributeError, TypeError):
+        # Another program has stored values of other types.
+        text = "\0".join([session_id, *["" if value is None else str(value) for value in row]]).rstrip("\0")
+    return (crc32(text.encode()) ^ _SIGN) - _SIGN
+
+
+def matches(covered: Sequence[Any], stored: int) -> bool:
+    """Whether a row with the columns in COVERED has this checksum."""
+    try:
+        return checksum_of_row(covered[0], covered[1:]) == stored
+    except UnicodeEncodeError:
+        # No program stored that.
+        return False
 
 
 COUNTED = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"

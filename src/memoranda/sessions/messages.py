@@ -13,9 +13,17 @@ from memoranda.db.position import START, Position
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions import alternation
-from memoranda.sessions.checksums import CHECKSUM, checksum_of_row, checksum_of_values, resealed
+from memoranda.sessions.checksums import CHECKSUM, resealed
 from memoranda.sessions.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, as_copy, decode_checked
-from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, count_tool_calls, encode, recount
+from memoranda.sessions.message_rows import (
+    WRITTEN,
+    Message,
+    as_chat,
+    checksum_of_row,
+    count_tool_calls,
+    encode,
+    recount,
+)
 from memoranda.sessions.schema import hour_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
@@ -279,17 +287,11 @@ class Messages(StorePart):
     ) -> list[int]:
         """Insert messages with one statement, and return their ids."""
         rows = [message.row for message in messages]
-        columns = zip(*rows, strict=True)
-        filled = [index for index, column in enumerate(columns) if column.count(None) < len(rows)]
-        select, names = itemgetter(*filled), [WRITTEN[index] for index in filled]
+        filled = [index for index, column in enumerate(zip(*rows, strict=True)) if column.count(None) < len(rows)]
+        select, names = itemgetter(*filled), ("session_id", CHECKSUM, *[WRITTEN[index] for index in filled])
+        values = [(session_id, checksum_of_row(session_id, row), *select(row)) for row in rows]
         try:
-            return self._dialect.add_rows(
-                connection,
-                "messages",
-                ("session_id", *names, CHECKSUM),
-                [(session_id, *select(row), checksum_of_row((session_id, *row))) for row in rows],
-                _LAST_DELETED,
-            )
+            return self._dialect.add_rows(connection, "messages", names, values, _LAST_DELETED)
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
 
@@ -310,8 +312,7 @@ class Messages(StorePart):
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
         filled = tuple([value is not None for value in row])
-        values = [session_id, *[value for value in row if value is not None]]
-        values.append(checksum_of_values(filled, values))
+        values = [session_id, checksum_of_row(session_id, row), *[value for value in row if value is not None]]
         try:
             message_id = self._dialect.add_row(connection, _insert_statement(self._dialect, filled), values)
         except self._dialect.row_refused as error:
@@ -389,7 +390,7 @@ def _counting_statements(in_scope: str) -> tuple[str, str]:
 @cache
 def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
     """The INSERT for a row with only these columns, because binding a null costs as much as binding a value."""
-    names = ["session_id", *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled), CHECKSUM]
+    names = ["session_id", CHECKSUM, *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"
         f" VALUES ({dialect.next_id('messages', _LAST_DELETED)}, {', '.join('?' * len(names))})"

@@ -10,7 +10,8 @@ from memoranda.db.salvage.leaf_rows import PartialRow
 from memoranda.db.salvage.rebuild import DamagedDatabase, is_database, rebuild
 from memoranda.db.schema import STATE_META
 from memoranda.errors import StorageError
-from memoranda.sessions.checksums import CHECKSUM, COVERED, checksum_of_row, is_damaged, mark_damaged
+from memoranda.sessions.checksums import CHECKSUM, is_damaged, mark_damaged
+from memoranda.sessions.message_rows import WRITTEN, checksum_of_row
 from memoranda.sessions.record import read_marker, write_marker
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import open_store
@@ -97,7 +98,7 @@ def _as_damaged(row: dict[str, Any], timestamp: float) -> dict[str, Any]:
     if not isinstance(marked.get("timestamp"), float) or not marked["timestamp"]:
         marked["timestamp"] = timestamp
     try:
-        marked[CHECKSUM] = checksum_of_row([marked.get(name) for name in COVERED])
+        marked[CHECKSUM] = checksum_of_row(str(marked.get("session_id")), [marked.get(name) for name in WRITTEN])
     except UnicodeEncodeError:
         # It stays recognisable without a checksum, by its mark.
         marked[CHECKSUM] = None

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memoranda.db.connection import Connection
-from memoranda.sessions.checksums import CHECKSUM, COVERED, checksum_of_row, matches, read_covered, seal
-from memoranda.sessions.message_rows import DAMAGED
+from memoranda.sessions.checksums import CHECKSUM, COVERED, read_covered, seal
+from memoranda.sessions.message_rows import DAMAGED, checksum_of_row, matches
 from memoranda.sessions.schema import MISSING_CHECKSUMS
 from memoranda.sessions.store_part import StorePart
 
@@ -119,8 +119,9 @@ class StoredChecksums(StorePart):
             for number in ids:
                 # Another process may have changed the message meanwhile.
                 for _, covered, _ in list(read_covered(connection, f"id = ? AND {CHECKSUM} IS NULL", (number,))):
+                    checksum = checksum_of_row(str(covered[0]), covered[1:])
                     count += connection.execute(
-                        f"UPDATE messages SET {CHECKSUM} = ? WHERE id = ?", (checksum_of_row(covered), number)
+                        f"UPDATE messages SET {CHECKSUM} = ? WHERE id = ?", (checksum, number)
                     ).rowcount
             return count
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import click
 
 from memoranda.app import Memory, open_memory
-from memoranda.cli.background_prune import prune_while_open
+from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
 from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, run_chat
@@ -81,7 +81,7 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
         model = choose_model(memory, model_name, output)
         with (
             log_to_file(memory.home.root / "logs" / "chat.log"),
-            prune_while_open(memory.home, memory.config.retention),
+            maintain_while_open(memory.home, memory.config.retention),
             Chat(memory, model, output, resume=resumed) as chat,
         ):
             if message is not None:

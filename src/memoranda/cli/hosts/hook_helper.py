@@ -22,7 +22,7 @@ from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS
 from memoranda.adapters.hosts.hook_log import HookCaller, HookLog
 from memoranda.adapters.hosts.hooks import read_payload
 from memoranda.adapters.hosts.prompt_store import PromptStore
-from memoranda.cli.background_prune import prune_while_open
+from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles, remove_stale_files, write_info
 from memoranda.cli.hosts.helper_protocol import ANSWER, FAILED, LEAVING
@@ -114,7 +114,7 @@ class HookHelper:
             with (
                 suppress(SystemExit),
                 log_resources(self._home.root, "hook-helper"),
-                nullcontext() if config is None else prune_while_open(self._home, config.retention),
+                nullcontext() if config is None else maintain_while_open(self._home, config.retention),
             ):
                 self._serve(listener)
 
