@@ -1,16 +1,17 @@
 """Scans memory entries and decides which may be shown; findings that a person allowed do not count.
 
-A phrase can be split over two entries and still read as one in the rendered block. So the joined text is scanned as
-well, by the phrase rules only: commands and the learned model need a whole text.
+A phrase or a command can be split over two entries and still read as one in the prompt. So the joined text is scanned
+as well, by the phrase rules, and the seam between neighbours by all rules, whichever of the two comes first. The
+entries of the other file are in the same prompt, so the seams to them are scanned too.
 
 Scanning is the most expensive part of a load, so the scanner caches its findings for each text and for the last list
 of entries. Where two lists differ in one part, it scans only that part and its surroundings again.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from memoranda.curated.operations import shared_ends
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.credential_paths import find_credential_paths
 from memoranda.safety.finding import Finding
+from memoranda.safety.seams import scan_seams
 
 # A phrase rule matches at most 200 letters, which is about this many characters with blanks.
 _REACH = 240
@@ -50,6 +52,7 @@ class ScannedEntry:
 
 
 _FINDINGS = attrgetter("findings")
+_SplitFindings = dict[str, set[str]]
 _ScannedList = tuple[tuple[str, ...], list[ScannedEntry], bool]
 
 
@@ -64,6 +67,9 @@ class EntryScanner:
         # The last list of entries, the scanned entries before allowances, and whether any has findings. One value,
         # because threads may share a store.
         self._last: _ScannedList = ((), [], False)
+        # Returns the entries of the other file, which the prompt shows together with these.
+        self.other_entries: Callable[[], Sequence[str]] = lambda: ()
+        self._last_split: tuple[tuple[str, ...], tuple[str, ...], _SplitFindings] = ((), (), {})
 
     def findings(self, text: str) -> tuple[str, ...]:
         """The sorted ids of findings in one text, by itself or with its neighbours, that no person has allowed."""
@@ -71,12 +77,19 @@ class EntryScanner:
         return tuple(finding for finding in found if finding not in self.allowances.of(text)) if found else ()
 
     def scan_entries(self, entries: Sequence[str]) -> list[ScannedEntry]:
-        """All entries with their findings, including those that span two entries.
+        """All entries with their findings, including those that span two entries of this file or of both files.
 
-        The scanner remembers these findings, so that such an entry stays hidden when it is shown by itself.
+        The scanner remembers these findings, so that such an entry stays hidden when it is shown by itself. Of two
+        entries in different files that form an attack together, the shorter one has the finding.
         """
         _, screened, flagged = self._scan_changed_part(tuple(entries))
-        if not flagged:
+        split = self._scan_split(tuple(entries))
+        if split:
+            screened = [
+                ScannedEntry(entry.text, tuple(sorted({*entry.findings, *split.get(entry.text, ())})))
+                for entry in screened
+            ]
+        elif not flagged:
             return screened
         self._hidden.update({entry.text: entry.findings for entry in screened if entry.findings})
         return [self._without_allowed(entry) if entry.findings else entry for entry in screened]
@@ -84,10 +97,12 @@ class EntryScanner:
     def findings_in(self, entries: Sequence[str], texts: Set[str]) -> set[str]:
         """The ids of findings in some of these entries that no person has allowed."""
         _, screened, flagged = self._scan_changed_part(tuple(entries)) if texts else ((), [], False)
-        if not flagged:
-            return set()
-        matching = [self._without_allowed(entry) for entry in screened if entry.findings and entry.text in texts]
-        return {finding for entry in matching for finding in entry.findings}
+        matching = [entry for entry in screened if entry.findings and entry.text in texts] if flagged else []
+        others = self.other_entries() if texts else ()
+        pairs = [pair for text in sorted(texts) for other in others for pair in ((text, other), (other, text))]
+        for pair, found in zip(pairs, scan_seams(pairs), strict=True):
+            matching += [ScannedEntry(text, found) for text in pair if found and text in texts]
+        return {finding for entry in matching for finding in self._without_allowed(entry).findings}
 
     def _scan(self, text: str) -> tuple[str, ...]:
         findings = self._findings.get(text)
@@ -114,9 +129,10 @@ class EntryScanner:
         # Findings can change within reach of the changed part; to find them, twice the reach must be scanned.
         first, last = _boundary_within_reach(entries, head, -1), _boundary_within_reach(entries, len(entries) - tail, 1)
         start, end = _boundary_within_reach(entries, first, -1), _boundary_within_reach(entries, last, 1)
-        joint_findings = [frozenset[str]()] * (last - first)
+        joint_findings = _scan_neighbours(entries[start:end])[first - start : last - start]
         if self._scan_together(entries[start:end]):
-            joint_findings = _scan_joined(entries[start:end])[first - start : last - start]
+            phrases = _scan_joined(entries[start:end])[first - start : last - start]
+            joint_findings = [one | other for one, other in zip(joint_findings, phrases, strict=True)]
         fresh = [
             ScannedEntry(entry, tuple(sorted(joint.union(self._scan(entry)))) if joint else self._scan(entry))
             for entry, joint in zip(entries[first:last], joint_findings, strict=True)
@@ -126,6 +142,19 @@ class EntryScanner:
         has_findings = any(map(_FINDINGS, screened)) if flagged else any(map(_FINDINGS, fresh))
         self._last = (entries, screened, has_findings)
         return self._last
+
+    def _scan_split(self, entries: tuple[str, ...]) -> _SplitFindings:
+        """The entries that form an attack with one of the other file, with the ids of what they form."""
+        others = tuple(self.other_entries())
+        if (entries, others) != self._last_split[:2]:
+            found: _SplitFindings = {}
+            pairs = list(_pairs_across(entries, others))
+            for (own, other), ids in zip(pairs, scan_seams(pairs), strict=True):
+                shorter = min(own, other, key=lambda text: (len(text), text))
+                if ids and shorter in entries:
+                    found.setdefault(shorter, set()).update(ids)
+            self._last_split = (entries, others, found)
+        return self._last_split[2]
 
     def _without_allowed(self, entry: ScannedEntry) -> ScannedEntry:
         allowed = self.allowances.of(entry.text)
@@ -144,6 +173,27 @@ def _boundary_within_reach(entries: Sequence[str], index: int, step: int) -> int
         covered += len(entries[index + min(step, 0)]) + len(_JOINT)
         index += step
     return index
+
+
+def _pairs_across(entries: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each entry of one file with the first and the last of the other file, in both orders."""
+    if not entries or not others:
+        return
+    for one, two in ((entries, others), (others, entries)):
+        for text in dict.fromkeys(one):
+            for end in dict.fromkeys((two[0], two[-1])):
+                yield text, end
+                yield end, text
+
+
+def _scan_neighbours(entries: Sequence[str]) -> list[frozenset[str]]:
+    """For each entry the ids of what it forms together with the one before or after it."""
+    found: list[set[str]] = [set() for _ in entries]
+    pairs = list(pairwise(entries))
+    for index, ids in enumerate(scan_seams([*pairs, *((after, before) for before, after in pairs)])):
+        for number in (index % len(pairs), index % len(pairs) + 1):
+            found[number].update(ids)
+    return [frozenset(ids) for ids in found]
 
 
 def _scan_joined(entries: Sequence[str]) -> list[frozenset[str]]:

@@ -35,6 +35,12 @@ def render(
     return _block(target, usage(used, limit), ENTRY_DELIMITER.join(shown))
 
 
+def entries_in_block(block: str) -> tuple[str, ...]:
+    """The entries as a block that `render` returned shows them, without their origin."""
+    body = block.rpartition(f"{_BAR}\n")[2]
+    return tuple(entry for text in body.split(ENTRY_DELIMITER) if (entry := remove_origin(text)))
+
+
 def remove_origin(text: str) -> str:
     """A text without the origin that a prompt shows after an entry: a model may copy it."""
     return _ORIGIN.sub("", text)

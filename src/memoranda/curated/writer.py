@@ -56,6 +56,8 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         super().__init__(directory, self.journal, settings.lock_timeout)
         self._settings = settings
         self._scanners = scanners
+        for target, scanner in scanners.items():
+            scanner.other_entries = partial(self._entries_beside, target)
         self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
         self._staged = {target: Path(staged_path(path)) for target, path in self._paths.items()}
         # The content of each file when it was last read: equal bytes need not be parsed again.
@@ -71,6 +73,12 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         if isinstance(state, ReadableMemoryFile):
             self._known[target] = state
         return state
+
+    def _entries_beside(self, target: Target) -> Sequence[str]:
+        """The entries of the other file, which a prompt shows together with those of this one."""
+        other: Target = "user" if target == "memory" else "memory"
+        state = self.read(other) if self._settings.enabled(other) else None
+        return () if state is None or isinstance(state, UnreadableFile | UndecodableFile) else state.entries
 
     def note_seen(self, target: Target, seen: str) -> None:
         """Remember the fingerprint of a file whose entries were shown to the caller."""

@@ -7,7 +7,7 @@ Two sessions that share a beginning share its cost.
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 SectionName = Literal[
@@ -26,10 +26,14 @@ ORDER: tuple[SectionName, ...] = get_args(SectionName)
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a prompt; several may have the same name and keep their order."""
+    """One part of a prompt; several may have the same name and keep their order.
+
+    `parts` are the texts in it that others wrote, in their order, each of them literally as in `text`.
+    """
 
     name: SectionName
     text: str
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Prompt:
 
 def assemble(sections: Iterable[Section], notices: Iterable[str] = ()) -> Prompt:
     """Join the sections in the order of `ORDER`, with an empty line between them; blank ones are left out."""
-    trimmed = [Section(section.name, section.text.strip()) for section in sections]
+    trimmed = [replace(section, text=section.text.strip()) for section in sections]
     ordered = sorted((section for section in trimmed if section.text), key=lambda section: ORDER.index(section.name))
     return Prompt("\n\n".join(section.text for section in ordered), tuple(ordered), tuple(notices))
 

@@ -6,12 +6,15 @@ from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from memoranda.curated.snapshot import entries_in_block
 from memoranda.prompt.assembly import Prompt, Section, assemble
 from memoranda.prompt.guidance import guidance_for
 from memoranda.prompt.identity import DEFAULT_IDENTITY, read_identity
 from memoranda.prompt.platforms import hint_for
 from memoranda.prompt.project_files import ProjectFiles, read_project_files
 from memoranda.prompt.settings import PromptSettings
+from memoranda.prompt.split_attacks import withhold_split_attacks
+from memoranda.skills.prompt_list import list_descriptions
 
 # Not from the locale, which differs between processes.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -48,14 +51,15 @@ def build_prompt(settings: PromptSettings, inputs: PromptInputs) -> Prompt:
         Section("identity", "" if inputs.instructions and identity.text == DEFAULT_IDENTITY else identity.text),
         Section("guidance", guidance_for(inputs.tools) if settings.guidance else ""),
         Section("instructions", inputs.instructions),
-        Section("skills", inputs.skills),
-        Section("project", project.text),
-        *(Section("memory", block or "") for block in inputs.memory),
-        Section("provider", inputs.provider),
+        Section("skills", inputs.skills, list_descriptions(inputs.skills)),
+        Section("project", project.text, project.parts),
+        *(Section("memory", block, entries_in_block(block)) for block in inputs.memory if block),
+        Section("provider", inputs.provider, (inputs.provider,) if inputs.provider else ()),
         Section("date", date_line(inputs.day)),
         Section("platform", hint_for(inputs.platform, settings.platform_hints)),
     ]
-    return assemble(sections, [*identity.notices, *project.notices])
+    sections, split = withhold_split_attacks(sections)
+    return assemble(sections, [*identity.notices, *project.notices, *split])
 
 
 def date_line(day: date) -> str:

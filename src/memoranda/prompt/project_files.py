@@ -43,10 +43,14 @@ _MAX_LEVELS = 64
 
 @dataclass(frozen=True, slots=True)
 class ProjectFiles:
-    """The section for a prompt ("" without files), and notices for a person about what it leaves out."""
+    """The section for a prompt ("" without files), and notices for a person about what it leaves out.
+
+    `parts` are the texts of the files in it, without their headings.
+    """
 
     text: str = ""
     notices: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 def read_project_files(directory: Path, *, window: int = 0, limit: int = 0) -> ProjectFiles:
@@ -136,4 +140,5 @@ def _render(found: Sequence[tuple[str, str]], limit: int, notices: list[str]) ->
         if len(text) > share:
             notices.append(f"{name} has {len(text):,} characters; the prompt shows {share:,} of them.")
     shown = [shorten_file(text, share, name) for (name, _), text, share in zip(found, texts, shares, strict=True)]
-    return ProjectFiles("\n\n".join([_INTRODUCTION, *shown]), tuple(notices))
+    bodies = tuple(text.partition("\n\n")[2].strip() for text in shown)
+    return ProjectFiles("\n\n".join([_INTRODUCTION, *shown]), tuple(notices), bodies)

@@ -21,6 +21,12 @@ def render_skill_list(catalogue: Catalogue, max_chars: int) -> str:
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
+def list_descriptions(rendered: str) -> tuple[str, ...]:
+    """The descriptions in a list that `render_skill_list` returned."""
+    lines = rendered.removeprefix(_HEADING).split("\n")
+    return tuple(text for line in lines if (text := line.partition(": ")[2]))
+
+
 def _fit_lines(names: Sequence[str], described: Sequence[str], room: int) -> list[str]:
     bare = [f"- {name}" for name in names]
     # How many characters the names from each index on need, line ends included.

@@ -1,0 +1,99 @@
+"""Finds attacks that are split over two texts: harmless separately, and an order or a command when read together.
+
+A text in a prompt follows another one, so the author of two of them (an entry and the profile, a project file and the
+description of a skill) can put one half into each. Only what spans the seam counts: each text is scanned by itself
+elsewhere.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from memoranda.safety.classifier import classify
+from memoranda.safety.phrase_matcher import can_form_phrase
+from memoranda.safety.scanner import TextStages, scan
+from memoranda.safety.substrings import contains_any
+
+# How much of the end of the one text and of the start of the other is read together.
+_REACH = 240
+# Nothing continues after the end of a sentence, except an address or a command.
+_ENDS_SENTENCE = re.compile(r"[.!?。！？…][\"'”’)\]]*\Z")
+_MAY_CONTINUE = re.compile(r"://\S*\Z|\|[^\n]{0,40}\Z")
+# The last word of a text may be the first half of an address or of something encoded.
+_IS_HALF_WORD = re.compile(r"(?:://\S*|[A-Za-z0-9+/=_-]{20,})\Z")
+# What the words do not show: a pipe, a tag or a comment that the second text may complete, and what it may complete.
+_IS_OPEN = re.compile(r"(?:\|[^\n]{0,40}|<[^>\n]{0,100}|<!--[^>]*)\Z")
+_COMPLETES = (
+    *("|", "$", "/dev/tcp", "authorized_keys", "id_", "/shadow"),
+    *(".ssh", ".env", ".aws", ".netrc", ".git-", ".kube", ".npmrc", ".pypirc", ".pgpass", ".gnupg", ".docker"),
+)
+# A download that is piped into a shell is often documented; one that is put together from two texts never is.
+_DOWNLOAD_AND_RUN = re.compile(
+    r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n|]{0,200}\|\s{0,3}(?:sudo\s)?(?:ba|z|da|k)?sh\b", re.IGNORECASE
+)
+# Two texts that are put together may look like a credential by chance.
+_IGNORED = frozenset({"secret_in_clear", "hidden_text"})
+_LEARNED = "learned_injection"
+
+
+class _JoinedPair(NamedTuple):
+    """The end of a text and the start of the next one, as a reader may join them; the second begins at `start`."""
+
+    text: str
+    end: int
+    start: int
+
+
+def scan_seams(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """For each pair of a text and the one that is read after it, the sorted ids of what is split over the two.
+
+    Half of an attack is suspicious with any neighbour. So what only the learned model finds does not count where a
+    rule finds the other half elsewhere.
+    """
+    found = [_scan_pair(before[-_REACH:].rstrip(), after[:_REACH].lstrip()) for before, after in pairs]
+    halves = {text for pair, names in zip(pairs, found, strict=True) if names - {_LEARNED} for text in pair}
+    return [
+        () if names == {_LEARNED} and not halves.isdisjoint(pair) else tuple(sorted(names))
+        for pair, names in zip(pairs, found, strict=True)
+    ]
+
+
+@lru_cache(maxsize=2_000)
+def _scan_pair(end: str, start: str) -> frozenset[str]:
+    """The ids of what the end of a text and the start of another one form."""
+    if not _is_suspect(end, start):
+        return frozenset()
+    return frozenset(name for joined in _join(end, start) for name in _find_across(joined))
+
+
+def _is_suspect(end: str, start: str) -> bool:
+    """Whether the two can form anything; this costs little, and most pairs cannot."""
+    if not end or not start or (_ENDS_SENTENCE.search(end) and not _MAY_CONTINUE.search(end)):
+        return False
+    if _IS_HALF_WORD.search(end) or _IS_OPEN.search(end) or contains_any(_COMPLETES, start):
+        return True
+    words = [*_words_of(end), *_words_of(start)]
+    return can_form_phrase(words) or classify(words) is not None
+
+
+def _join(end: str, start: str) -> Iterator[_JoinedPair]:
+    for joint in (" ", "") if _IS_HALF_WORD.search(end) else (" ",):
+        yield _JoinedPair(f"{end}{joint}{start}", len(end), len(end) + len(joint))
+
+
+def _find_across(joined: _JoinedPair) -> Iterator[str]:
+    """The ids of findings that begin in the first text and end in the second."""
+    text, end, start = joined
+    for finding in scan(text):
+        spans_both = finding.span[0] < end and finding.span[1] > start and finding.id not in _IGNORED
+        # The learned model judges many words at once, so it may object to one half only.
+        if spans_both and (finding.id != _LEARNED or not (scan(text[:end]) or scan(text[start:]))):
+            yield finding.id
+    if any(match.start() < end and match.end() > start for match in _DOWNLOAD_AND_RUN.finditer(text)):
+        yield "download_and_run"
+
+
+@lru_cache(maxsize=500)
+def _words_of(text: str) -> tuple[str, ...]:
+    return tuple(TextStages(text).words)
