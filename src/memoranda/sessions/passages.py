@@ -38,6 +38,7 @@ _MESSAGE_TEXTS = tuple(
     for column in MESSAGES.columns
     if column.kind == "text" and column.name not in ("content_format", "role")
 )
+_READ_COLUMNS = ("id", *_MESSAGE_TEXTS, "is_summary")
 _SESSION_TEXTS = tuple(column.name for column in SESSIONS.columns if column.kind == "text")
 
 
@@ -122,31 +123,34 @@ class Passages(StorePart):
             with self._engine.reading() as connection:
                 rows = self._messages(connection, "m.id > ? ORDER BY m.id LIMIT ?", (last, _READ_BATCH))
             for row in rows:
-                change = _message_change(row, matcher)
-                if change is not None:
-                    yield change
+                if matcher.may_be_in("\n".join([value for value in row if isinstance(value, str)])):
+                    change = _message_change(_as_fields(row), matcher)
+                    if change is not None:
+                        yield change
             if len(rows) < _READ_BATCH:
                 return
-            last = rows[-1]["id"]
+            last = rows[-1][0]
 
-    def _messages(self, connection: Connection, condition: str, values: Sequence[Any]) -> list[dict[str, Any]]:
-        names = ("id", *_MESSAGE_TEXTS, "is_summary")
+    def _messages(self, connection: Connection, condition: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+        # By the ids of messages: through the sessions of a user, every batch would read and sort all of them.
+        in_scope = self._scope.condition(self._dialect.unindexed("sessions"))
         rows = readable_rows(
             connection,
-            f"SELECT {', '.join(f'm.{name}' for name in names)}, CASE WHEN m.content_format = '{SAME}'"
+            f"SELECT {', '.join(f'm.{name}' for name in _READ_COLUMNS)}, CASE WHEN m.content_format = '{SAME}'"
             " THEN original.content_format ELSE m.content_format END,"
             f" sessions.ended_at IS NULL FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
-            f" WHERE {self._in_scope} AND {condition}",
+            f" WHERE {in_scope} AND {condition}",
             (*self._scope.values, *values),
         )
-        return [dict(zip((*names, "content_format", "open"), row, strict=True)) for row in rows]
+        return list(rows)
 
     def _replace_messages(self, ids: Sequence[int], matcher: TextMatcher) -> int:
         condition, values = self._dialect.one_of("m.id", ids)
         first: dict[str, int] = {}
         with self._engine.writing() as connection:
             rows = self._messages(connection, condition, values)
-            changes = [change for row in rows if (change := _message_change(row, matcher)) and change.columns]
+            found = (_message_change(_as_fields(row), matcher) for row in rows)
+            changes = [change for change in found if change is not None and change.columns]
             with resealed(connection, [change.message_id for change in changes]):
                 for change in changes:
                     _write_message(connection, change)
@@ -204,6 +208,10 @@ class Passages(StorePart):
 
 
 _VALUES = {"todos": "tasks", "compression_notes": "notes"}
+
+
+def _as_fields(row: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip((*_READ_COLUMNS, "content_format", "open"), row, strict=True))
 
 
 def _message_change(row: dict[str, Any], matcher: TextMatcher) -> _Change | None:
