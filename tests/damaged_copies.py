@@ -136,11 +136,17 @@ def main() -> int:
     parser.add_argument("--kind", choices=list(ALL_DAMAGES))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--sessions", type=int, default=30, help="of 40 messages each; fewer take less time")
     arguments = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memoranda-damage-") as directory:
         totals = damage_copies(
-            arguments.count, Path(directory), seed=arguments.seed, kind=arguments.kind, workers=arguments.workers
+            arguments.count,
+            Path(directory),
+            seed=arguments.seed,
+            kind=arguments.kind,
+            workers=arguments.workers,
+            sessions=arguments.sessions,
         )
     print(format_table(totals))
     print(f"{time.monotonic() - started:.0f} s, seed {arguments.seed}")

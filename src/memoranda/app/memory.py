@@ -170,9 +170,8 @@ class Memory:
         if options:
             _check_search_options(options)
         self.services.require_open()
-        if self.services.has_record:
-            # The tool would answer a store that cannot be used with a text; a program wants the error.
-            self.services.sessions_for(self.user)
+        # The tool would answer a store that cannot be used with a text; a program wants the error.
+        self.services.open_existing_record()
         call = self.services.search_tool(self.user).call
         if options.get("limit"):
             from memoranda.recall.search_pages import search_pages

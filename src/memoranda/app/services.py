@@ -78,6 +78,11 @@ class HomeServices:
         """Whether the home has a session store; asking does not create one."""
         return record_exists(self.home.state_db)
 
+    def open_existing_record(self) -> None:
+        """Open the session store if the home has one; raises StoreMismatchError and the like if it cannot be used."""
+        if self._db is None and self.has_record:
+            self.sessions_for(None)
+
     def sessions_for(self, user: str | None) -> "SessionDB":
         """The conversations of one user; None is the home itself."""
         from memoranda.session_db import SessionDB
