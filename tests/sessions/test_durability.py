@@ -129,7 +129,7 @@ def test_two_hundred_kills_lose_no_acknowledged_message(path: Path) -> None:
         assert store.maintenance.miscounted_sessions() == []
         assert store.maintenance.check_integrity() == []
         store.messages.append_message("round 0", "user", "life continues")
-    assert {file.name for file in path.parent.iterdir()} == {"state.db"}
+    assert {file.name for file in path.parent.iterdir()} == {"state.db", "state.marker.json"}
 
 
 def test_a_commit_is_synced(store: SessionStore) -> None:
