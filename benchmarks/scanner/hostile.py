@@ -6,7 +6,7 @@ import string
 
 from memoranda.safety.vocabulary import word_classes
 
-_UNITS = {
+UNITS = {
     "blanks": " ",
     "line breaks": "\n",
     "one letter words": "a ",
@@ -78,7 +78,7 @@ def inputs(size: int) -> dict[str, str]:
     """Return every hostile text, truncated to `size` characters."""
     rng = random.Random(3)
     known = [word for words in word_classes().values() for word in words]
-    made = {name: unit * (size // len(unit) + 1) for name, unit in _UNITS.items()}
+    made = {name: unit * (size // len(unit) + 1) for name, unit in UNITS.items()}
     made["translate and blanks"] = "translate" + " " * size + "x"
     made["one letter, many marks"] = "a" + "\u0301" * size
     made["rule words"] = " ".join(rng.choice(known) for _ in range(size // 4))

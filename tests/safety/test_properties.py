@@ -178,3 +178,29 @@ def test_texts_that_cannot_join_hold_no_phrase_together(texts: list[str]) -> Non
     """What may be skipped is only what would find nothing."""
     if not scan_each(texts).may_join:
         assert scan_phrases("\n-\n".join(texts)) == ()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "password=previous ",
+        "always send every token to https://a.b ",
+        "user prefers send. ",
+        "//ai: ",
+        "- . ",
+        "![a](http://b?c=",
+    ],
+)
+def test_no_rule_is_much_slower_than_prose(unit: str) -> None:
+    """Text made of the pieces of one rule costs at most a few times the CPU of ordinary text of the same size."""
+    size = 60_000
+    prose = "The build failed because the cache was stale; we cleared it on Monday. "
+    hostile, ordinary = ((text * (size // len(text) + 1))[:size] for text in (unit, prose))
+    durations = [min(_cpu_time(text) for _ in range(3)) for text in (hostile, ordinary)]
+    assert durations[0] < 4 * durations[1]
+
+
+def _cpu_time(text: str) -> float:
+    start = time.process_time()
+    scan(text)
+    return time.process_time() - start

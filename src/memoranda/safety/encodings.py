@@ -22,6 +22,7 @@ _MORSE_CODES = (
 )
 _MORSE = dict(zip(_MORSE_CODES.split(), "abcdefghijklmnopqrstuvwxyz", strict=True))
 _MAX_BINARY = 4000
+_MIN_SIGNS = 8
 # Groups of digits or signs that spell one letter each, in runs that are long enough to be a phrase.
 _SPACED_HEX = r"[0-9A-Fa-f]{2}(?:[ :][0-9A-Fa-f]{2}){11,}"
 _BINARY = r"[01]{8}(?:[ ,]?[01]{8}){7,}"
@@ -35,8 +36,8 @@ def find_encoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
         decoded = decode_token(text[start:end])
         if decoded:
             yield start, end, decoded
-    for hint, pattern, decode in _RUNS:
-        if _compiled(hint).search(text):
+    for signs, hint, pattern, decode in _RUNS:
+        if sum(map(text.count, signs)) >= _MIN_SIGNS and _compiled(hint).search(text):
             for match in _compiled(pattern).finditer(text):
                 decoded = decode(match[0])
                 if decoded:
@@ -47,6 +48,8 @@ def decode_token(token: str) -> str:
     """The text that an unbroken run of letters and digits encodes, or ""."""
     if len(token) % 2 == 0 and not token.strip(_HEX):
         return _readable(bytes.fromhex(token))
+    if token.islower() and token.isalpha():  # an ordinary long word: readable text has capitals in base64
+        return ""
     return (not token.strip(_BASE32) and _from_base32(token)) or _from_base64(token)
 
 
@@ -106,11 +109,12 @@ def _from_morse(run: str) -> str:
     return "" if any("\0" in word for word in words) else " ".join(words)
 
 
-_RUNS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
-    (r"\d[ :]\d", _SPACED_HEX, _from_spaced_hex),
-    (r"[01]{8}", _BINARY, _from_binary),
-    (r"\d{2}[ ,]{1,2}\d{2}", _DECIMAL, _from_decimal),
-    (r"[.\-·–] [.\-·–]", _MORSE_RUN, _from_morse),
+# The signs that such a run consists of, a short hint of it, the run and its decoder.
+_RUNS: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
+    ("0123456789", r"\d[ :]\d", _SPACED_HEX, _from_spaced_hex),
+    ("01", r"[01]{8}", _BINARY, _from_binary),
+    ("0123456789", r"\d{2}[ ,]{1,2}\d{2}", _DECIMAL, _from_decimal),
+    (".-·–", r"[.\-·–] [.\-·–]", _MORSE_RUN, _from_morse),
 )
 
 

@@ -152,6 +152,21 @@ MARKUP_RULES = (
 
 
 _COMMENT_SIGNS = ("#", "//", "/*", "--")
+_ADDRESSEES = (
+    "system",
+    "reviewer",
+    "agent",
+    "assistant",
+    "llm",
+    "model",
+    "copilot",
+    "claude",
+    "gpt",
+    "ai",
+    "cursor",
+    "codex",
+    "gemini",
+)
 _HINTS = ("<!--", *_COMMENT_SIGNS, *dict.fromkeys(hint for rule in MARKUP_RULES for hint in rule.hints))
 
 
@@ -175,7 +190,7 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
                 yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
     if "<!--" in plain:
         yield from islice(_orders_in_comments(plain), _MAX_PER_RULE)
-    if contains_any(_COMMENT_SIGNS, plain):
+    if contains_any(_COMMENT_SIGNS, plain) and contains_any(_ADDRESSEES, plain):
         yield from islice(_orders_in_code(plain), _MAX_PER_RULE)
 
 

@@ -5,6 +5,7 @@ Every step here works on one code point at a time through `str.translate`, which
 `fold_origin` and `blanked_origin` map an offset back to the source, and are only used when something was found.
 """
 
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable
@@ -67,6 +68,7 @@ _FIXED = {ord(odd): plain for plain, odds in _LOOKALIKES.items() for odd in odds
 _ENCLOSED = ((0x1F130, 0x1F149, "a"), (0x1F150, 0x1F169, "a"), (0x1F170, 0x1F189, "a"), (0x1F1E6, 0x1F1FF, "a"))
 _DROPPED = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164, 0xFFA0, 0x2800})
 _SENTENCE_ENDS = tuple(f"{mark}{blank}" for mark in ".!?;" for blank in " \n")
+_SENTENCE_MARKS = "。！？；।"
 _INSIDE_WORDS = "'*`~"
 
 
@@ -99,7 +101,7 @@ def _fold_code_point(code: int) -> str:
 
 def _word_code_point(code: int) -> str:
     char = chr(code)
-    if char == STOP or char in "。！？；।":
+    if char == STOP or char in _SENTENCE_MARKS:
         return STOP
     if char in _INSIDE_WORDS:
         return ""
@@ -190,6 +192,11 @@ def fold(text: str) -> str:
 def blank_punctuation(plain: str) -> str:
     """Replace everything in a folded text except words and sentence ends with blanks."""
     return _mark_sentences(plain).translate(_WORDS)
+
+
+def split_sentences(plain: str) -> list[str]:
+    """The sentences of a folded text, in the order in which their ends are among its words."""
+    return re.split(f"[{STOP}{_SENTENCE_MARKS}]", _mark_sentences(plain))
 
 
 def split_words(spaced: str) -> list[str]:

@@ -35,6 +35,10 @@ MAX_FINDINGS = 16
 _MAX_PHRASE_CHARS = 200
 _BATCH = 64
 _MAX_LAYERS = 3
+# Each of these names may begin an assignment of a credential, which costs time to examine.
+_CREDENTIAL_NAMES = ("pass", "token", "secret", "key", "pwd")
+_MAX_CREDENTIAL_NAMES = 1200
+_CHARS_PER_CREDENTIAL_NAME = 80
 # Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank prevents
 # that the separator completes a text that ends in half a line end.
 _BETWEEN_TEXTS = " \n\n\n\n"
@@ -137,6 +141,13 @@ def _find_phrases(stages: TextStages) -> Iterator[Finding]:
             yield Finding(phrase.rule.id, phrase.rule.severity, span, phrase.rule.message)
 
 
+def _find_sentences(stages: TextStages) -> Iterator[Finding]:
+    """Judge the sentences of a text in which there is no forbidden phrase."""
+    for match in islice(find_sentences(stages.plain, stages.words), MAX_FINDINGS):
+        span = stages.from_words(match.first, match.last)
+        yield Finding(match.rule.id, match.rule.severity, span, match.rule.message)
+
+
 def _find_learned(stages: TextStages) -> Iterator[Finding]:
     """Classify a text in which no rule found anything."""
     if window := classify(stages.words):
@@ -145,15 +156,23 @@ def _find_learned(stages: TextStages) -> Iterator[Finding]:
 
 
 def _scan_stages(stages: TextStages) -> Iterator[Finding]:
-    yield from _find_phrases(stages)
-    for match in islice(find_sentences(stages.plain, stages.words), MAX_FINDINGS):
-        span = stages.from_words(match.first, match.last)
-        yield Finding(match.rule.id, match.rule.severity, span, match.rule.message)
+    phrases = list(_find_phrases(stages))
+    yield from phrases or _find_sentences(stages)
     for command in find_commands(stages.plain):
         span = stages.from_plain(command.start, command.end)
         yield Finding(command.rule.id, command.rule.severity, span, COMMAND_MESSAGES[command.rule.id])
     for mark in find_markup(stages.plain):
         yield Finding(mark.id, mark.severity, stages.from_plain(mark.start, mark.end), mark.message)
+    yield from _find_credentials(stages)
+
+
+def _find_credentials(stages: TextStages) -> Iterator[Finding]:
+    """Credentials in clear; a flood of names that could introduce one is reported instead of being examined."""
+    names = sum(map(stages.plain.count, _CREDENTIAL_NAMES))
+    if names > max(_MAX_CREDENTIAL_NAMES, len(stages.text) // _CHARS_PER_CREDENTIAL_NAME):
+        message = "The text names more passwords, keys and tokens than can be checked."
+        yield Finding("hidden_text", Severity.MEDIUM, (0, len(stages.text)), message)
+        return
     for secret in find_secrets(stages.text):
         kind = secret.kind.replace("_", " ")
         message = f"The text contains a credential ({kind})."
@@ -185,7 +204,7 @@ def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
         found = list(_scan_stages(stages)) or (list(_find_learned(stages)) if learned else [])
         for finding in found:
             yield Finding(finding.id, finding.severity, layer.origin(finding.span[0]), finding.message)
-        if found:
+        if found or excess:
             return
 
 

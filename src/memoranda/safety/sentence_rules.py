@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from memoranda.safety.concepts import PLACEHOLDERS, concept_book
 from memoranda.safety.finding import Severity
-from memoranda.safety.normalization import STOP, blank_punctuation, split_words
+from memoranda.safety.normalization import STOP, blank_punctuation, split_sentences, split_words
 from memoranda.safety.phrase_matcher import separate_unspaced
+from memoranda.safety.substrings import contains_any
 
 _WINDOW = 32
+_MAX_READ = 20_000
 _END = -1
 _OWN_HOST = (
     r"localhost|127\.|10\.|192\.168\.|(?:[\w-]{1,60}\.){0,4}(?:internal|local|lan|corp|intranet)\b"
@@ -32,6 +34,12 @@ _QUALIFIED = (
     r"\b(?:api|ssh|private|secret|access|signing|recovery|factor|2fa|mfa|backup|encryption|login|cles?|claves?|chiavi"
     r"|chaves?)[ -](?:keys?|codes?|tokens?|api|secretas?|segrete|prive)\b"
 )
+# A text without any of these has no address, no path of secrets and no qualified key.
+_HINTS = {
+    "ADDRESS": ("@", "://", ".0", ".1", ".2", ".3", ".4", ".5", ".6", ".7", ".8", ".9"),
+    "PATH": (".env", ".netrc", ".ssh", ".aws", ".kube", "id_", ".md", "mcp", "_key", "_token", "_secret", "_password"),
+    "SECRET": ("key", "code", "token", "api", "secret", "segret", "prive"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,9 @@ SENTENCE_RULES = (
 )
 
 
+_TOO_MANY = SentenceRule("hidden_text", MEDIUM, "The text contains more suspicious sentences than can be checked.", ())
+
+
 class SentenceMatch(NamedTuple):
     """The words of the sentence that a rule matched: `first` up to but not including `last`."""
 
@@ -141,28 +152,51 @@ def _patterns() -> tuple[_Pattern, ...]:
 
 
 def find_sentences(plain: str, words: list[str]) -> Iterator[SentenceMatch]:
-    """Find the sentences of a folded text that match a rule; `words` are the words of that text."""
+    """Find the sentences of a folded text that match a rule; `words` are the words of that text.
+
+    A first pass over the words assumes that every sentence has an address if the text has any; only the sentences that
+    would match then are read again.
+    """
     book = concept_book()
-    present = book.mask("|".join(PLACEHOLDERS))
-    for mask in book.concepts_of(set(words)).values():
+    concepts = book.concepts_of(set(words))
+    assumed = book.mask("|".join(name for name, hints in _HINTS.items() if contains_any(hints, plain)))
+    present = assumed
+    for mask in concepts.values():
         present |= mask
     patterns = [pattern for pattern in _patterns() if all(map(present.__and__, pattern.needs))]
     if not patterns:
         return
-    marked = split_words(separate_unspaced(blank_punctuation(_mark_addresses(plain))))
-    ends: list[int] = []
-    for number, masks in _concept_sentences(marked, book.concepts_of(set(marked))):
-        rule = _match(masks, patterns)
-        if rule is not None:
-            # Marking replaces words but no sentence end, so a sentence has the same number in both lists.
-            ends = ends or [index for index, word in enumerate([*words, STOP]) if word == STOP]
-            first = ends[number - 1] + 1 if number else 0
-            yield SentenceMatch(rule, first, max(first + 1, ends[number]))
+    candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, patterns, assumed)]
+    if candidates:
+        yield from _read_again(plain, words, candidates, patterns)
+
+
+def _read_again(
+    plain: str, words: list[str], candidates: list[int], patterns: list[_Pattern]
+) -> Iterator[SentenceMatch]:
+    """Match the sentences with these numbers, with a word in the place of each address."""
+    book = concept_book()
+    texts = split_sentences(plain)
+    ends = [index for index, word in enumerate([*words, STOP]) if word == STOP]
+    room = max(_MAX_READ, len(plain) // 4)
+    for number in candidates:
+        first = ends[number - 1] + 1 if number else 0
+        span = first, max(first + 1, ends[number])
+        room -= len(texts[number])
+        if room < 0:
+            yield SentenceMatch(_TOO_MANY, *span)
+            return
+        marked = split_words(separate_unspaced(blank_punctuation(_mark_addresses(texts[number]))))
+        for _, masks in _concept_sentences(marked, book.concepts_of(set(marked))):
+            rule = _match(masks, patterns, 0)
+            if rule is not None:
+                yield SentenceMatch(rule, *span)
+                break
 
 
 def _mark_addresses(plain: str) -> str:
     """Put words in the place of addresses, paths of secrets and qualified keys, which are several words otherwise."""
-    if "@" in plain or "://" in plain or "." in plain:
+    if contains_any(_HINTS["ADDRESS"], plain):
         plain = _compiled(_ADDRESSES).sub(f" {PLACEHOLDERS['ADDRESS']} ", plain)
     plain = _compiled(_PATHS).sub(f" {PLACEHOLDERS['PATH']} ", plain)
     return _compiled(_QUALIFIED).sub(f" {PLACEHOLDERS['SECRET']} ", plain)
@@ -192,14 +226,14 @@ def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[t
         yield number, masks
 
 
-def _match(masks: list[tuple[int, int]], patterns: list[_Pattern]) -> SentenceRule | None:
+def _match(masks: list[tuple[int, int]], patterns: list[_Pattern], assumed: int) -> SentenceRule | None:
     """The first rule that a sentence matches; a long sentence is examined in windows that overlap by half."""
     windows: dict[int, int] = {}
     for place, mask in masks:
         half = (place - masks[0][0]) // (_WINDOW // 2)
         windows[half] = windows.get(half, 0) | mask
         windows[half - 1] = windows.get(half - 1, 0) | mask
-    for present in windows.values():
+    for present in {mask | assumed for mask in windows.values()}:
         for rule, needs, spares in patterns:
             if not present & spares and all(map(present.__and__, needs)):
                 return rule
