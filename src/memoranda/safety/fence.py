@@ -115,7 +115,10 @@ def screen_stored(value: Any, *, source: str = "") -> ScreenedValue:
 
 def _screen_value(value: Any, source: str, *, keys: bool) -> ScreenedValue:
     origin = f" from {name}" if (name := _plain_name(source)) else ""
-    screened = _screen_texts(list_texts(value, keys=keys), origin)
+    found = list_texts(value, keys=keys)
+    screened = _screen_texts(found, origin)
+    if list(screened.texts) == found:
+        return ScreenedValue(value)
     texts = iter(screened.texts)
     return ScreenedValue(map_texts(value, lambda _: next(texts), keys=keys), screened.passages)
 

@@ -25,7 +25,7 @@ def screen_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
 def screen_answer(answer: JsonObject, quotes: StoredText | None = None) -> JsonObject:
     """A tool's answer as a model may read it: the same shape, with a label and a note of what is withheld."""
     screened = screen_stored(answer, source=quotes.source if quotes else "")
-    shown: JsonObject = screened.value
+    shown: JsonObject = dict(screened.value)
     if quotes and answer.get("success") is True:
         shown["recalled_from"] = f"{quotes.source}: {quotes.note or PAST_DATA}"
     how_to_see = f"'{quotes.command}' shows the text to a person" if quotes else _STORED_AS_IT_IS
