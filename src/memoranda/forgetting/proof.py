@@ -17,6 +17,7 @@ from memoranda.sessions.scope import Scope
 from memoranda.support.text_matcher import TextMatcher
 
 _VACUUM_SECONDS = 20.0
+_MIN_EVIDENCE = 4
 _IN_FREE_SPACE = (
     "in free pages or the log of the file, which another program is reading; run the command again when it has ended"
 )
@@ -49,6 +50,9 @@ def prove(opened: Sequence[OpenScope], matcher: TextMatcher, words: Sequence[str
         others = _others_have(opened, matcher)
         explained = _explained(proof.left)
         for name, count in found.found.items():
+            if matcher.shortest < _MIN_EVIDENCE and _is_shared(name):
+                # So few bytes are in numbers and ids by chance; there, only the rows count.
+                continue
             if _is_ours(root / name, opened) and not (others and _is_shared(name)) and _owner_of(name) not in explained:
                 proof.left.append(ForgetPlace("bytes", name, count, "keep", _IN_FREE_SPACE))
         proof.left += [ForgetPlace("index", name, 1, "keep", _IN_FREE_SPACE) for name in found.stale_words]
