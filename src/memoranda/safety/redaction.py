@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from memoranda.safety.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.secrets import find_secrets
+from memoranda.safety.secrets.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.substrings import contains_any
 
 # Shorter values are words that happen to be settings, and would be found everywhere.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 # Every text with a private key contains one of them; the second and third are long enough to be found as runs.
-KEY_MARKS = KEY_MARK, _, ENCODED_MARK = "PRIVATE KEY", "PuTTY-User-Key-File-", "LS0tLS1CRUdJTi"
+KEY_MARK, PUTTY_MARK, ENCODED_MARK = "PRIVATE KEY", "PuTTY-User-Key-File-", "LS0tLS1CRUdJTi"
 
 _MARKER = re.compile(
     r"-{4,5} ?(?P<edge>BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|Private-Lines: \d{1,3}"

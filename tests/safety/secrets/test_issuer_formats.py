@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 
-from memoranda.safety.credential_formats import FORMATS
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
+from memoranda.safety.secrets.issuer_formats import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
 
 _CHANCE = random.Random(5)
 HEX = _CHANCE.randbytes(100).hex()
@@ -34,9 +34,68 @@ TOKENS: dict[str, list[str]] = {
     "tavily_key": [f"tvly-dev-{MIXED[:32]}"],
     "jina_key": [f"jina_{MIXED[:60]}"],
     "mem0_key": [f"m0-{MIXED[:40]}"],
+    "fireworks_key": [f"fw_{MIXED[:24]}"],
+    "voyage_key": [f"pa-{MIXED[:43]}"],
+    "firecrawl_key": [f"fc-{HEX[:32]}"],
+    "e2b_key": [f"e2b_{HEX[:40]}", f"sk_e2b_{HEX[:40]}"],
+    "modal_token": [f"ak-{MIXED[:22]}", f"as-{MIXED[:22]}"],
+    "composio_key": [f"ak_{MIXED[:20]}"],
+    "langfuse_key": [f"sk-lf-{UUID}"],
+    "brave_key": [f"BSA{MIXED[:28]}"],
+    "browserbase_key": [f"bb_live_{MIXED[:27]}"],
+    "zep_key": [f"z_1dWlk{MIXED[:90]}"],
+    "runpod_key": [f"rpa_{MIXED[:42]}"],
+    "wandb_key": [f"wandb_v1_{MIXED[:77]}"],
+    "cartesia_key": [f"sk_car_{MIXED[:22]}"],
+    "llama_cloud_key": [f"llx-{MIXED[:48]}"],
+    "hyperbrowser_key": [f"hb_{HEX[:40]}"],
+    "daytona_key": [f"dtn_{HEX[:64]}"],
+    "vercel_token": [f"vcp_{MIXED[:56]}", f"vck_{MIXED[:56]}"],
+    "render_key": [f"rnd_{MIXED[:28]}"],
+    "neon_key": [f"napi_{LOWER[:64]}"],
+    "cloudflare_token": [f"cfut_{MIXED[:40]}{HEX[:8]}"],
+    "deno_token": [f"ddp_{MIXED[:36]}"],
+    "yandex_key": [f"AQVN{MIXED[:36]}", f"YCA{MIXED[:37]}"],
+    "scalingo_token": [f"tk-us-{MIXED[:48]}"],
+    "clickhouse_key": [f"4b1d{MIXED[:38]}"],
+    "salad_key": [f"salad_cloud_user_{MIXED[:40]}"],
+    "azure_devops_token": [f"{MIXED[:76]}AZDO{MIXED[:4]}"],
+    "azure_key": [f"{MIXED[:52]}JQQJ99{UPPER[:26]}"],
+    "sonar_token": [f"sqp_{HEX[:40]}", f"sqco_{MIXED[:59]}"],
+    "dbt_token": [f"dbtc_{MIXED[:44]}"],
+    "octopus_key": [f"API-{UPPER[:26]}"],
+    "trigger_key": [f"tr_prod_{MIXED[:24]}"],
+    "inngest_key": [f"signkey-prod-{HEX[:64]}"],
+    "bitbucket_token": [f"BBDC-{MIXED[:44]}"],
+    "harness_key": [f"pat.{MIXED[:22]}.{MIXED[22:46]}.{MIXED[46:66]}"],
+    "infisical_token": [f"st.{UUID}.{HEX[:32]}.{HEX[32:64]}"],
+    "onepassword_key": [f"A3-{UPPER[:6]}-{UPPER[6:12]}-{UPPER[12:17]}-{UPPER[17:22]}-{UPPER[22:27]}-{UPPER[27:32]}"],
+    "statsig_key": [f"secret-{MIXED[:43]}"],
+    "teams_webhook": [f"webhook.office.com/webhookb2/{UUID}@{UUID}/IncomingWebhook/{HEX[:32]}/{UUID}"],
+    "paddle_key": [f"pdl_live_apikey_{LOWER[:26]}_{MIXED[:22]}_{MIXED[:3]}"],
+    "polar_token": [f"polar_oat_{MIXED[:43]}"],
+    "lob_key": [f"live_{HEX[:35]}"],
+    "mercury_token": [f"secret-token:mercury_production_{MIXED[:40]}"],
+    "braintree_token": [f"access_token$production${LOWER[:16]}${HEX[:32]}"],
+    "axiom_token": [f"xaat-{UUID}"],
+    "launchdarkly_key": [f"sdk-{UUID}"],
+    "honeycomb_key": [f"hcaik_{LOWER[:58]}"],
+    "rootly_key": [f"rootly_{HEX[:64]}"],
+    "onesignal_key": [f"os_v2_app_{LOWER[:103]}"],
+    "n8n_key": [f"n8n_api_{LOWER[:40]}"],
+    "calcom_key": [f"cal_live_{HEX[:32]}"],
+    "mailchimp_key": [f"{HEX[:32]}-us12"],
+    "mailgun_key": [f"key-{HEX[:32]}"],
+    "retool_key": [f"retool_{MIXED[:30]}"],
+    "maxmind_key": [f"{MIXED[:6]}_{MIXED[6:35]}_mmk"],
     "apify_token": [f"apify_api_{MIXED[:36]}"],
     "aws_access_key": [f"AKIA{UPPER[:16]}", f"ASIA{UPPER[:16]}"],
-    "aws_bedrock_key": [f"ABSK{MIXED[:130]}="],
+    "aws_bedrock_key": [f"ABSK{MIXED[:130]}=", f"ABSK{MIXED[:5]}/{MIXED[5:130]}=", f"bedrock-api-key-{MIXED[:150]}"],
+    "aws_session_token": [
+        f"IQoJb3JpZ2luX2VjE{MIXED[:3]}/{MIXED[:200]}==".replace("_", "/"),
+        f"FwoGZXIvYXdzE{MIXED[:200]}",
+    ],
+    "aws_appsync_key": [f"da2-{LOWER[:26]}"],
     "google_key": [f"AIza{MIXED[:35]}"],
     "google_oauth": [f"ya29.{MIXED[:150]}", f"GOCSPX-{MIXED[:28]}", f"1//0{MIXED[:98]}"],
     "azure_storage_key": [f"AccountKey={MIXED[:86]}=="],
@@ -121,7 +180,8 @@ AROUND = ("{}", "it is {} now", '{{"note": "{}"}}', "x={}", "one\n{}\ntwo", "(`{
 
 def test_every_form_has_an_example_here() -> None:
     """What is claimed to be recognised is shown."""
-    assert {kind for kind, _, _ in FORMATS} == set(TOKENS)
+    kinds = {kind for kind, _, _ in (*FORMATS, *EMBEDDED_FORMATS)} | {kind for _, _, kind, _ in MARKED_FORMATS}
+    assert kinds == {*TOKENS, "sentry_dsn"}
 
 
 @pytest.mark.parametrize("kind", TOKENS)
@@ -133,6 +193,13 @@ def test_a_token_is_found_whole_wherever_it_stands(kind: str) -> None:
             found = find_secrets(text)
             assert [secret.kind for secret in found] == [kind], text
             assert text[found[0].start : found[0].end] == token
+
+
+def test_the_key_of_a_sentry_address_is_found() -> None:
+    """Only the key: the host and the project say where errors go."""
+    text = f"SENTRY_DSN=https://{HEX[:32]}@o12.ingest.us.sentry.io/4505"
+    (found,) = find_secrets(text)
+    assert (found.kind, text[found.start : found.end]) == ("sentry_dsn", HEX[:32])
 
 
 def _ordinary() -> dict[str, str]:

@@ -1,0 +1,112 @@
+"""Finds numbers of payment cards, bank accounts and social security, by their check digits and the words before them.
+
+A number without its check digit is never taken for a card or an account. One in ten numbers has a right check digit by
+chance, so a card also has the beginning and the length of its network, and no word before it that says otherwise.
+"""
+
+import re
+from collections.abc import Iterator
+
+from memoranda.safety.secrets.found_secret import FoundSecret
+from memoranda.safety.substrings import contains_any
+
+_LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})[0-9 -]{0,20}")
+# What of an IBAN may stand before the first long number in it, and after its last.
+_MAX_IBAN_HEAD = 12
+_MAX_NUMBER_CHARS = 24
+# Not within a longer number, a decimal, an amount or an identifier.
+_START, _END = r"(?<![\w.,/$€#-])", r"(?![\w%]|[ \-.,]\d)"
+_CARD = re.compile(rf"{_START}(?:[2-6]\d{{3}}(?:[ -]?\d{{4}}){{3}}|3[47]\d{{2}}[ -]?\d{{6}}[ -]?\d{{5}}){_END}")
+_NETWORK = re.compile(r"4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|3[47]|6011|64[4-9]|65|62|35(?:2[89]|[3-8])").match
+# The number of Stripe's examples; no bank issues it.
+_EXAMPLE_CARD = "4242424242424242"
+_CARD_WORDS = (
+    "card", "visa", "master", "amex", "credit", "debit", "karte", "tarjeta", "carte", "cartão", "cvv",
+    "卡", "카드", "カード",
+)  # fmt: skip
+_OTHER_NUMBERS = frozenset(
+    ("order", "invoice", "tracking", "ticket", "ref", "account", "item", "sku", "id", "no", "nr", "number")
+)
+_WORDS = re.compile(r"[^\W\d]+").findall
+_BEFORE_CHARS = 40
+# Twice a digit, less nine if that is more than nine.
+_DOUBLED = str.maketrans("0123456789", "0246813579")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_COUNTRIES_BY_CHARS = {
+    15: "NO",
+    16: "BE",
+    18: "DK FI FO GL NL",
+    19: "MK SI",
+    20: "AT BA EE KZ LT LU XK",
+    21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA",
+    23: "AE GI IL IQ",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT",
+    26: "IS TR",
+    27: "FR GR IT MC MR SM",
+    28: "AL AZ BY CY DO GT HU LB PL",
+    29: "BR EG PS QA UA",
+    30: "JO KW MU",
+    31: "MT SC",
+    32: "LC",
+}
+_IBAN_CHARS = {country: chars for chars, countries in _COUNTRIES_BY_CHARS.items() for country in countries.split()}
+_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ]?)(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
+_SSN_WORD = re.compile(r"\b(?:[Ss][Ss][Nn]s?\b|[Ss]ocial.[Ss]ecurity|SOCIAL.SECURITY)").search
+
+
+def find_checked_numbers(text: str) -> Iterator[FoundSecret]:
+    """The numbers of cards, bank accounts (IBAN) and social security in a text."""
+    done = 0
+    has_ssn_word = _SSN_WORD(text) is not None
+    for number in _LONG_NUMBER.finditer(text):
+        if number.start() < done:
+            continue
+        start, end = max(done, number.start() - _MAX_IBAN_HEAD), number.end() + _MAX_NUMBER_CHARS
+        done = number.end()
+        for secret in _find_near(text, start, end, has_ssn_word):
+            yield secret
+            done = max(done, secret.end)
+
+
+def _find_near(text: str, start: int, end: int, has_ssn_word: bool) -> Iterator[FoundSecret]:
+    for match in _CARD.finditer(text, start, end):
+        if _is_card(match[0], text[max(0, match.start() - _BEFORE_CHARS) : match.start()]):
+            yield FoundSecret("card_number", *match.span())
+    for match in _IBAN.finditer(text, start, end):
+        if length := _iban_length(match[0]):
+            yield FoundSecret("iban", match.start(), match.start() + length)
+    for match in _SSN.finditer(text, start, end) if has_ssn_word else ():
+        if _SSN_WORD(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]):
+            yield FoundSecret("social_security_number", *match.span())
+
+
+def _is_card(number: str, before: str) -> bool:
+    """Whether a number is that of a card, by itself and by the text before it."""
+    digits = number.replace(" ", "").replace("-", "")
+    if not _NETWORK(digits) or digits == _EXAMPLE_CARD or not _passes_luhn(digits):
+        return False
+    before = before.lower()
+    if "test" in before:
+        return False
+    return contains_any(_CARD_WORDS, before) or _OTHER_NUMBERS.isdisjoint(_WORDS(before)[-2:])
+
+
+def _passes_luhn(digits: str) -> bool:
+    return sum(map(int, digits[-1::-2] + digits[-2::-2].translate(_DOUBLED))) % 10 == 0
+
+
+def _iban_length(candidate: str) -> int:
+    """How many characters of a candidate are an IBAN, as words in capitals may follow it; 0 if it is none."""
+    wanted = _IBAN_CHARS.get(candidate[:2], 0)
+    compact = candidate.replace(" ", "")[:wanted]
+    if not wanted or len(compact) < wanted:
+        return 0
+    if int("".join(str(int(char, 36)) for char in compact[4:] + compact[:4])) % 97 != 1:
+        return 0
+    length = 0
+    while wanted:
+        wanted -= candidate[length] != " "
+        length += 1
+    return length

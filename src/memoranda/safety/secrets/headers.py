@@ -1,0 +1,86 @@
+"""Finds credentials in headers of HTTP and in commands that send them: tokens, cookies, users with passwords."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from memoranda.safety.secrets.found_secret import FoundSecret
+from memoranda.safety.secrets.value_checks import is_header_token, is_login, is_login_password, is_reference
+
+_QUOTE = r"(?:\\{0,3}[\"'`])?"
+_BEARER = re.compile(r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})")
+_AUTHORIZATION = re.compile(
+    rf"(?i:\bauthorization{_QUOTE}\s?[:=]\s{{0,3}}{_QUOTE}(?:basic|token|api-?key|ssws)\s{{1,3}})"
+    rf"(?P<value>[A-Za-z0-9+/._-]{{12,500}}={{0,2}})"
+)
+_BASIC = re.compile(r"\b[Bb](?:asic|ASIC)\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})")
+_LOGIN = re.compile(
+    r"\s(?:-[A-Za-z]{0,6}[uU]|--(?:proxy-)?user)[\s=]{0,3}\\{0,3}(?P<quote>[\"'])?[^\s:\"'\\]{0,100}:"
+    r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\n\\]){3,128}|[^\s\"'`\\]{3,128}))"
+)
+# How far after the name of the command its options are searched for.
+_MAX_COMMAND_CHARS = 600
+_END_OF_COMMAND = re.compile(r"(?<!\\)\n|\||&&").search
+_COOKIES = re.compile(
+    rf"(?i)cookies?{_QUOTE}\s{{0,2}}(?:[:=]|\s)\s{{0,2}}{_QUOTE}(?=[\w.$%-]{{1,64}}=)|\s-b\s{{0,2}}{_QUOTE}(?=[\w.$%-]{{1,64}}=)"
+)
+_COOKIE = re.compile(r"(?P<name>[\w.$%-]{1,64})=(?P<value>[^;\s\"'`\\,<>]{1,4096})(?P<more>;\s{0,3})?")
+_ATTRIBUTES = frozenset(["path", "domain", "expires", "max-age", "samesite", "secure", "httponly", "priority"])
+_MIN_COOKIE_CHARS = 16
+_MIN_COOKIE_VARIETY = 8
+_DIGIT = re.compile(r"\d").search
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|[a-z]+-\d{4}").search
+
+
+def find_in_headers(text: str, lower: str) -> Iterator[FoundSecret]:
+    """The tokens, cookies and passwords in headers and in options of curl; `lower` is the text in lower case."""
+    if "bearer " in lower:
+        yield from _find(_BEARER, "bearer_token", is_header_token, text)
+    if "auth" in lower:
+        if "authorization" in lower:
+            yield from _find(_AUTHORIZATION, "authorization_header", is_header_token, text)
+        if "basic " in lower:
+            yield from _find(_BASIC, "authorization_header", is_login, text)
+    has_curl = "curl" in lower
+    if has_curl and ":" in text:
+        for match in _LOGIN.finditer(text):
+            if is_login_password(match["value"]) and _is_curl_option(text, match.start()):
+                yield FoundSecret("login", *match.span("value"))
+    if "=" in text and (has_curl or "cookie" in lower):
+        yield from _find_cookies(text)
+
+
+def _find(pattern: re.Pattern[str], kind: str, is_real: Callable[[str], bool], text: str) -> Iterator[FoundSecret]:
+    for match in pattern.finditer(text):
+        if is_real(match["value"]):
+            yield FoundSecret(kind, *match.span("value"))
+
+
+def _is_curl_option(text: str, option: int) -> bool:
+    """Whether an option belongs to a `curl` command: `-u` means other things elsewhere."""
+    line = text[max(0, option - _MAX_COMMAND_CHARS) : option]
+    return "curl" in line and not _END_OF_COMMAND(line, line.rindex("curl"))
+
+
+def _find_cookies(text: str) -> Iterator[FoundSecret]:
+    """The values of cookies that identify a session; settings such as `theme=dark` stay."""
+    done = 0
+    for header in _COOKIES.finditer(text):
+        if header.start() < done:
+            continue
+        position = header.end()
+        while cookie := _COOKIE.match(text, position):
+            position = done = cookie.end()
+            if cookie["name"].lower() not in _ATTRIBUTES and _identifies_session(cookie["value"]):
+                yield FoundSecret("cookie", *cookie.span("value"))
+            if not cookie["more"]:
+                break
+
+
+def _identifies_session(value: str) -> bool:
+    return (
+        len(value) >= _MIN_COOKIE_CHARS
+        and len(set(value)) >= _MIN_COOKIE_VARIETY
+        and bool(_DIGIT(value))
+        and not _DATE(value)
+        and not is_reference(value)
+    )

@@ -1,0 +1,82 @@
+"""What is true of redaction whatever the text is."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.secrets import formats, situations
+from benchmarks.secrets.lookalikes import written_lines
+from benchmarks.secrets.template import generate
+from memoranda.safety.redaction import Redactor
+from memoranda.safety.secrets import find_secrets
+from tests.timing import GIVE_UP
+
+ORDINARY = [line for line in written_lines() if not line.endswith(("\\", '"', "'", "=", ":"))]
+RNG = random.Random(3)
+
+
+def _unmarked(template: str) -> str:
+    return generate(template, RNG).replace("<<", "").replace(">>", "")
+
+
+SECRETS = [
+    *(f"{variable}={_unmarked(template)}" for _, template, variable in (*formats.COMMON, *formats.NEWER)),
+    *map(_unmarked, (*situations.FILES_AND_HEADERS.values(), *situations.SENTENCES.values())),
+]
+TEXTS = st.lists(st.sampled_from([*ORDINARY, *SECRETS]), min_size=1, max_size=8)
+
+
+@given(TEXTS, st.sampled_from([" ", "\n", "\n\n", ", "]))
+def test_redacting_twice_changes_nothing_more(lines: list[str], between: str) -> None:
+    """What stands in for a credential is not taken for one."""
+    redacted, _ = Redactor().text(between.join(lines))
+    assert Redactor().text(redacted) == (redacted, 0)
+
+
+@given(st.sampled_from(SECRETS), st.lists(st.sampled_from(ORDINARY), max_size=60), st.integers(0, 60))
+def test_a_credential_is_found_wherever_it_stands(secret: str, lines: list[str], place: int) -> None:
+    """At the beginning, in the middle or at the end of a text of any length."""
+    alone = find_secrets(secret)
+    before, after = lines[:place], lines[place:]
+    text = "\n\n\n".join([*before, secret, *after])
+    offset = len("\n\n\n".join([*before, ""])) if before else 0
+    found = {(each.start - offset, each.end - offset) for each in find_secrets(text)}
+    assert {(each.start, each.end) for each in alone} <= found
+
+
+@given(TEXTS)
+def test_texts_that_are_searched_together_hide_nothing(lines: list[str]) -> None:
+    """A value is clean only if each of its texts is, and each is redacted as if it were alone."""
+    redactor = Redactor()
+    assert not redactor.is_clean(lines) or all(find_secrets(line) == [] for line in lines)
+    assert redactor.value(lines)[0] == [redactor.text(line)[0] for line in lines]
+
+
+# The worst of some thousand combinations of parts that the rules look for.
+HOSTILE = [
+    "password=previous ", "password=Abc123xy! ", "密码是password=Abc123xy! ", "pwd=a1b2c3d4 ", "1:*:<password>whsec_",
+    '"4539 1488 0343 6467 ', "#1", "pa-?sig=abcdefghijk1234567890пароль: 密码是", "MTk4NjIyNDgzNDcxOTI1MjQ4.",
+    "\ncurl -u a:123-45-6789 pwd=a1b2c3d4 ", "aaaaaaaaaaaaaaaaaaaa.", "Bearer abcdefgh1234567890abcd ",
+    "curl -u a:1-----BEGIN PRIVATE KEY-----`\\\\\\\"", "DE00as-sk-1234567890abcdef1234567890abcdef ENV A_TOKEN ",
+]  # fmt: skip
+
+
+def _cpu(text: str) -> float:
+    """The least CPU time of three searches, in seconds."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        find_secrets(text)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_no_text_takes_more_than_linear_time(unit: str) -> None:
+    """Eight times the text takes about eight times as long; a rule that tries again and again would take 64 times."""
+    short, long = (unit * 25_000)[:25_000], (unit * 200_000)[:200_000]
+    assert _cpu(long) < max(24 * _cpu(short), 0.02) < GIVE_UP
