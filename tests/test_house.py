@@ -138,7 +138,7 @@ def _tracked() -> list[Path]:
 def test_the_root_has_only_the_files_that_a_reader_expects() -> None:
     """Whatever a command left there by mistake is not committed."""
     expected = {".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
-    expected |= {"pyproject.toml", "zensical.toml"}
+    expected |= {"SECURITY.md", "pyproject.toml", "zensical.toml"}
     assert {path.name for path in _tracked() if path.parent == ROOT} == expected
 
 
