@@ -26,7 +26,7 @@ test: $(READY)
 test-all: $(READY)
 	$(PYTEST) --full --durations=25
 
-# 1,000 kills, 200 power cuts and 400 failing system calls: a quarter of an hour. Needs strace.
+# 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies: a quarter of an hour. Needs strace.
 torture: $(READY)
 	$(BIN)/python -m tests.torture
 

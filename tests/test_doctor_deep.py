@@ -21,9 +21,9 @@ from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
-from tests.damaged_copies import ALL_DAMAGES, choose_kinds, damage_copies, examine_copy, format_table
 from tests.damaged_homes import HARMLESS_DAMAGES, HEADER_DAMAGES, LOST_FILES, fill_home, read_messages
 from tests.timing import GIVE_UP
+from tests.torture.damaged_copies import ALL_DAMAGES, choose_kinds, damage_copies, examine_copy, format_table
 
 
 def _errors(path: Path, *, deep: bool = True) -> list[HealthIssue]:

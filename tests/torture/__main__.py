@@ -7,9 +7,14 @@ import time
 import warnings
 from pathlib import Path
 
-from tests.torture import io_errors, kills, power_cuts
+from tests.torture import damaged_copies, io_errors, kills, power_cuts
 
-_KINDS = {"kills": (kills.run, 1000), "power-cuts": (power_cuts.run, 200), "io-errors": (io_errors.run, 400)}
+_KINDS = {
+    "kills": (kills.run, 1000),
+    "power-cuts": (power_cuts.run, 200),
+    "io-errors": (io_errors.run, 400),
+    "damaged-copies": (damaged_copies.run, 500),
+}
 
 
 def main() -> int:
@@ -28,8 +33,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as directory:
             counts = run(Path(directory), wanted, options.seed, _show)
         print(f"\r{counts.line()} ({time.monotonic() - began:.0f} s)", flush=True)
+        if counts.table:
+            print(counts.table, flush=True)
         failures += counts.failures(wanted)
-    print("\n".join(failures) or "Nothing was lost.")
+    print("\n".join(failures) or "No acknowledged write was lost or altered unnoticed.")
     return 1 if failures else 0
 
 

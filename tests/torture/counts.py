@@ -12,6 +12,8 @@ class Counts:
     acknowledged: int = 0
     wrong: list[str] = field(default_factory=list)
     remarks: dict[str, int] = field(default_factory=dict)
+    table: str = ""
+    """Details, if there are any."""
 
     def remark(self, what: str, number: int = 1) -> None:
         """Count something that is worth printing."""

@@ -1,23 +1,16 @@
 """Damages many copies of a home, lets the doctor find and repair the damage, and counts what became of every message.
 
-    python -m tests.damaged_copies 500                # so many copies, over all kinds of damage
-    python -m tests.damaged_copies 60 --kind "one bit" --seed 7 --workers 2
-
 For every copy the messages are compared with those of the undamaged home, before and after `doctor --fix`. A message is
 *intact*, *marked* as damaged, or *lost*; none may be *altered* without a mark. A copy is *detected* if it is refused
-when it is opened or if the doctor reports an error; otherwise all of its messages must be intact. The exit code is 1 if
-a message was altered without a mark, or lost without the damage being detected.
+when it is opened or if the doctor reports an error; otherwise all of its messages must be intact.
 """
 
-import argparse
 import logging
 import random
 import shutil
-import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -36,6 +29,7 @@ from tests.damaged_homes import (
     fill_home,
     read_messages,
 )
+from tests.torture.counts import Counts
 
 ALL_DAMAGES: dict[str, Damage] = RANDOM_DAMAGES | HEADER_DAMAGES | HARMLESS_DAMAGES | LOST_FILES
 # Most copies have a damage whose effect depends on where it hits.
@@ -43,6 +37,19 @@ _WEIGHTS = {name: 40 if name in RANDOM_DAMAGES else 1 for name in ALL_DAMAGES}
 COLUMNS = ("copies", "detected", "refused", "messages", "intact", "marked", "lost", "altered", "undetected")
 
 Messages = dict[int, tuple[str, str, str]]
+
+
+def run(directory: Path, wanted: int, seed: int, progress: Callable[[int], object] = lambda done: None) -> Counts:
+    """Damage `wanted` copies of a home."""
+    totals = damage_copies(wanted, directory, seed=seed, workers=2, progress=progress)
+    every = sum(totals.values(), Counter())
+    counts = Counts(
+        "damaged copies", strikes=every["copies"], acknowledged=every["messages"], table=format_table(totals)
+    )
+    for kind, found in totals.items():
+        for fate in ("altered", "undetected"):
+            counts.wrong += [f"{kind}: {fate} {found[fate]}"] if found[fate] else []
+    return counts
 
 
 def examine_copy(path: Path, said: Messages) -> Counter[str]:
@@ -88,7 +95,7 @@ def _fate(said: tuple[str, str, str], found: dict[str, object] | None) -> str:
     return "intact" if (found["session_id"], found["role"], found["content"]) == said else "altered"
 
 
-def run(kind: str, seed: int, original: Path, said: Messages) -> tuple[str, Counter[str]]:
+def _damage_copy(kind: str, seed: int, original: Path, said: Messages) -> tuple[str, Counter[str]]:
     """Copy a home, damage it, and count."""
     logging.disable()
     with tempfile.TemporaryDirectory(prefix="memoranda-damaged-", dir=original.parent) as directory:
@@ -98,28 +105,32 @@ def run(kind: str, seed: int, original: Path, said: Messages) -> tuple[str, Coun
         return kind, examine_copy(home / "state.db", said)
 
 
-def choose_kinds(count: int, seed: int, kind: str | None = None) -> Iterator[str]:
+def choose_kinds(count: int, seed: int) -> Iterator[str]:
     """Every kind at least once if there are enough copies, then at random by their weights."""
-    if kind is not None:
-        yield from [kind] * count
-        return
     yield from list(ALL_DAMAGES)[:count]
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     yield from random.Random(seed).choices(names, weights, k=max(0, count - len(names)))
 
 
 def damage_copies(
-    count: int, directory: Path, *, seed: int = 1, kind: str | None = None, workers: int = 1, sessions: int = 30
+    count: int,
+    directory: Path,
+    *,
+    seed: int = 1,
+    workers: int = 1,
+    sessions: int = 30,
+    progress: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Counter[str]]:
     """Damage `count` copies of a home with 40 messages in each session; returns the counts by kind of damage."""
     original = directory / "original"
     said = read_messages(fill_home(original, sessions, 40))
     totals: dict[str, Counter[str]] = {}
-    kinds = list(choose_kinds(count, seed, kind))
+    kinds = list(choose_kinds(count, seed))
     seeds = [seed * 1_000_003 + number for number in range(count)]
     with ProcessPoolExecutor(workers) as pool:
-        for done, counts in pool.map(partial(run, original=original, said=said), kinds, seeds):
+        for done, counts in pool.map(partial(_damage_copy, original=original, said=said), kinds, seeds):
             totals.setdefault(done, Counter()).update(counts)
+            progress(sum(found["copies"] for found in totals.values()))
     return totals
 
 
@@ -128,30 +139,3 @@ def format_table(totals: dict[str, Counter[str]]) -> str:
     lines = ["damage".ljust(36) + "".join(name.rjust(11) for name in COLUMNS)]
     lines += [name.ljust(36) + "".join(f"{counts[column]:,}".rjust(11) for column in COLUMNS) for name, counts in rows]
     return "\n".join(lines)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("count", type=int, nargs="?", default=500)
-    parser.add_argument("--kind", choices=list(ALL_DAMAGES))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--sessions", type=int, default=30, help="of 40 messages each; fewer take less time")
-    arguments = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="memoranda-damage-") as directory:
-        totals = damage_copies(
-            arguments.count,
-            Path(directory),
-            seed=arguments.seed,
-            kind=arguments.kind,
-            workers=arguments.workers,
-            sessions=arguments.sessions,
-        )
-    print(format_table(totals))
-    print(f"{time.monotonic() - started:.0f} s, seed {arguments.seed}")
-    return int(any(counts["altered"] or counts["undetected"] for counts in totals.values()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
