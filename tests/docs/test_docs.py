@@ -72,7 +72,14 @@ def test_every_finding_of_the_scanner_is_documented() -> None:
     page = (reference.DOCS / "reference" / "scanner.md").read_text()
     documented = set(re.findall(r"`([a-z_]+)`", "".join(line for line in page.splitlines() if line.startswith("| `"))))
     named = {rule.id for rule in (*RULES, *COMMAND_RULES, *MARKUP_RULES)} | set(CHARACTER_SEVERITIES)
-    named |= {"html_comment_injection", "secret_in_clear", "credential_file", "hidden_text", "learned_injection"}
+    named |= {
+        "html_comment_injection",
+        "comment_injection",
+        "secret_in_clear",
+        "credential_file",
+        "hidden_text",
+        "learned_injection",
+    }
     assert documented == named
     assert all(f'"{name}"' in sources for name in documented)
 
