@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.doctor import accept_store
 from memoranda.importers.import_state import FILE_NAME
 from memoranda.importers.reader_protocol import (
     Checkpoint,
@@ -18,6 +19,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.scope import Scope
+from memoranda.support import home as support_home
 from tests.importers.import_home import Home, ListReader
 
 
@@ -113,12 +115,13 @@ def test_a_damaged_import_state_costs_only_time(home: Home, content: bytes) -> N
 
 
 def test_the_import_state_of_a_deleted_record_is_ignored(home: Home, tmp_path: Path) -> None:
-    """When state.db was deleted, everything is imported again."""
+    """When state.db was deleted and a person accepts that, everything is imported again."""
     reader = ListReader(ImportedConversation("a"), said("1"))
     home.take(reader)
     home.store.close()
     for file in home.root.glob("state.db*"):
         file.unlink()
+    accept_store(support_home.Home.at(home.root))
     assert Home(home.root).take(reader).messages == 1
 
 

@@ -63,6 +63,10 @@ class _SequenceEngine(SqliteEngine):
         with super().writing() as connection:
             yield connection
 
+    def write(self, work: Callable[[Any], Any]) -> Any:
+        with self.writing() as connection:
+            return work(connection)
+
 
 def test_a_store_whose_ids_do_not_follow_commits_breaks_the_contract(tmp_path: Path) -> None:
     """A follower that continues after the highest id misses a later commit with a lower id."""
