@@ -27,7 +27,7 @@ OTHER: dict[str, Carrier] = {
     "diff": lambda _, variable, value: f"@@ -1,2 +1,2 @@\n-{variable}=\n+{variable}={value}\n",
 }
 
-# Written when the rules were done, and not looked at since.
+# Written when the rules were done; one miss in them was corrected.
 FRESH: dict[str, Carrier] = {
     "flag": lambda _, variable, value: f"./deploy --{variable.lower().replace('_', '-')}={value} --region eu",
     "ini": lambda _, variable, value: f"[prod]\n; rotated in March\n{variable.lower()} = {value}\n",

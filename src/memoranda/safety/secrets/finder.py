@@ -12,9 +12,8 @@ from memoranda.safety.secrets.credential_files import find_in_files
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
 from memoranda.safety.secrets.headers import find_in_headers
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
-from memoranda.safety.secrets.password_sentences import find_stated_passwords
+from memoranda.safety.secrets.password_sentences import OTHER_PASSWORD_WORDS, find_stated_passwords
 from memoranda.safety.secrets.seed_phrases import find_seed_phrases
-from memoranda.safety.secrets.unlikely_words import find_unlikely_parts
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
 # passwords have and prose seldom has within a word, a dot for all others.
@@ -23,9 +22,25 @@ _KINDS = b"".join(
     else b" " if char.isspace() else b"s" if char in "@&%$#+!^~" else b"."
     for char in map(chr, range(128))
 ).ljust(256, b".")  # fmt: skip
+_RUNS = bytes(97 if chr(byte) in "a0" else 32 for byte in range(256))
+_OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 # What the numbers of cards, accounts and social security have.
 _LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})").search
 _MIN_NUMBER_DIGITS = 9
+
+# A value that may be a secret has a digit beside a letter or a sign, or a sign within a word. Most texts have no such
+# word, and most others have one or two, so only the text around these is searched for names.
+_DIGIT = ord("0")
+_BESIDE_DIGIT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_!#$%&*@^~+-")
+_IN_WORD = b"a0"
+_MIN_WORD_CHARS = 8
+_WORD_AND_NUMBER = re.compile(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$").match
+# How much of the text around such a word is searched. A name is near its value; a command may begin far before it.
+_BEFORE_CHARS = 300
+_AFTER_CHARS = 80
+# A text with more of them, or with so many numbers that looking at each would take long, is searched as a whole.
+_MAX_WORDS = 12
+_MAX_NUMBERS = 48
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
@@ -33,32 +48,88 @@ def find_secrets(text: str) -> list[FoundSecret]:
     # One byte for each character, so that offsets are the same.
     stored = text.encode("ascii", "replace")
     kinds = stored.translate(_KINDS)
-    found = find_issuer_tokens(text, stored, kinds.replace(b"0", b"a"))
+    found = find_issuer_tokens(text, stored, kinds.translate(_RUNS))
     if "@" in text and "://" in text:
         found += find_logins(blank_escapes(text))
     if b"0" in kinds or b"s" in kinds:
-        for start, end in find_unlikely_parts(text, stored, kinds):
+        for start, end in _find_unlikely_parts(text, stored, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(secret.kind, secret.start + start, secret.end + start) for secret in part]
     if b"0000" in kinds and kinds.count(b"0") >= _MIN_NUMBER_DIGITS and _LONG_NUMBER(text):
         found += find_checked_numbers(text)
     # Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
-    if "hrase" in text or "nemonic" in text or ("_PHRASE" in text if "_" in text else False) or "MNEMONIC" in text:
+    if (
+        "hrase" in text
+        or "nemonic" in text
+        or (("_" in text or "=" in text) and ("_PHRASE" in text or "MNEMONIC" in text))
+    ):
         found += find_seed_phrases(text)
     return drop_overlaps(found) if found else found
 
 
+def _find_unlikely_parts(text: str, stored: bytes, kinds: bytes) -> list[tuple[int, int]]:
+    """The parts of a text that may hold a password or a generated value, without overlaps.
+
+    `stored` is the text as ASCII bytes, one for each character. `kinds` has an `a` for each letter, a `0` for each
+    digit, an `s` for each sign, and a space for white space.
+    """
+    stored, kinds = stored + b" ", kinds + b" "
+    words: dict[int, int] = {}
+    position, numbers = kinds.find(b"0"), 0
+    while position >= 0:
+        end = position + 1
+        while kinds[end] == _DIGIT:
+            end += 1
+        # The first character has the space at the end before it.
+        if stored[position - 1] in _BESIDE_DIGIT or stored[end] in _BESIDE_DIGIT:
+            end = _add_word(text, kinds, position, words)
+        numbers += 1
+        if numbers > _MAX_NUMBERS or len(words) > _MAX_WORDS:
+            return [(0, len(text))]
+        position = kinds.find(b"0", end)
+    position = kinds.find(b"s")
+    while position >= 0:
+        end = position + 1
+        if kinds[position - 1] in _IN_WORD and kinds[end] in _IN_WORD:
+            end = _add_word(text, kinds, position, words)
+        position = kinds.find(b"s", end)
+    return _parts_around(sorted(words.items()), len(text)) if words else []
+
+
+def _add_word(text: str, kinds: bytes, position: int, words: dict[int, int]) -> int:
+    """Add the word at a position unless it is short, or a word with a number; the end of the word."""
+    start, end = kinds.rfind(b" ", 0, position) + 1, kinds.find(b" ", position)
+    if end - start >= _MIN_WORD_CHARS and not _WORD_AND_NUMBER(text, start, end):
+        words[start] = end
+    return end
+
+
+def _parts_around(words: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    parts: list[tuple[int, int]] = []
+    for word_start, word_end in words:
+        start, end = max(0, word_start - _BEFORE_CHARS), min(length, word_end + _AFTER_CHARS)
+        if parts and start <= parts[-1][1]:
+            start = parts.pop()[0]
+        parts.append((start, end))
+    return parts
+
+
 def _find_named(text: str) -> list[FoundSecret]:
-    """The secrets that are recognised by the text before them."""
+    """The secrets that are recognised by the text before them; each search is entered only if its words occur."""
     lower = text.lower() if text.isascii() else _lower_same_length(text)
     blank = blank_escapes(text)
-    has_pass = "pass" in lower
-    found = list(find_assigned(text, lower))
-    found += find_in_headers(blank, lower)
+    has_pass, has_curl, has_auth = "pass" in lower, "curl" in lower, "auth" in lower
+    found: list[FoundSecret] = []
+    if has_pass or has_auth or any(name in lower for name in _OTHER_NAMES):
+        found += find_assigned(text, lower)
+    if has_curl or has_auth or "cookie" in lower or "bearer " in lower:
+        found += find_in_headers(blank, lower)
     if "=" in text and "sig" in lower:
         found += find_signatures(text)
-    found += find_stated_passwords(blank, lower, has_pass=has_pass)
-    found += find_in_files(blank, lower, has_pass=has_pass)
+    if has_pass or not text.isascii() or any(word in lower for word in OTHER_PASSWORD_WORDS):
+        found += find_stated_passwords(blank, lower, has_pass=has_pass)
+    if has_pass or ":5432:" in text or ":*:" in text or "mysql" in lower:
+        found += find_in_files(blank, lower, has_pass=has_pass)
     return found
 
 

@@ -21,17 +21,19 @@ _BACKSLASH = ord("\\")
 _DOT = ord(".")
 # A prefix may end with a sign that is not part of the run; then this much of the text around the run counts too.
 _SIGNS_BEFORE = b"./:~"
-_PREFIX_BEFORE = re.compile(
-    rb"(?:(?:\b|(?<=\\[nrt]))(?:SG|hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|sl(?:\.u)?|ya29|st|[ps]at\w{0,14}|dt0[a-z]\d\d|AQ|v1|atlasv1)\."
-    rb"|(?:\b|(?<=\\[nrt]))\d{8,10}:|secret-token:|(?:sha256|\dQ)~)$"
-).search
+# How a prefix ends that is followed by a run, and what such a prefix may contain.
+_PREFIX_ENDS = (
+    b"SG.", b"hvs.", b"hvb.", b"hvr.", b"sl.", b"sl.u.", b"ya29.", b"st.", b"pat.", b"sat.", b"AQ.", b"v1.",
+    b"secret-token:", b"sha256~", b"Q~", *(b"%d:" % digit for digit in range(10)),
+)  # fmt: skip
+_PREFIX_PARTS = (b"dp.", b"dt0", b"pat")
+_MAX_PREFIX_CHARS = 48
 _BEFORE_RUN = 80
 _AFTER_RUN = 200
 # A run this long may have the mark of its issuer in the middle.
 _MIN_MARKED_RUN = 36
 _INNER_MARKS = (b"AZDO", b"JQQJ99", b"-us", b"_mmk")
 _DISCORD_HEADS = b"MNO"
-_AFTER_RUN_OF_A = re.compile(rb"[^a]|$").search
 _CAPITAL_OR_DIGIT = re.compile(rb"[A-Z0-9]").search
 
 
@@ -58,7 +60,7 @@ def find_issuer_tokens(text: str, stored: bytes, runs: bytes) -> list[FoundSecre
     """The tokens and private keys in a text.
 
     `stored` is the text as ASCII bytes, one for each character; `runs` has an `a` for each letter, digit, '_' and '-',
-    and something else for the rest.
+    and spaces for the rest.
     """
     start = runs.find(_RUN)
     has_key = "K" in text and KEY_MARK in text
@@ -89,8 +91,8 @@ def _candidates(stored: bytes, runs: bytes, start: int) -> list[tuple[int, int, 
     """The runs that may be a token: where they begin and end, and whether the text around them matters."""
     found = []
     while start >= 0:
-        after = _AFTER_RUN_OF_A(runs, start + len(_RUN))
-        end = after.start() if after else len(runs)
+        end = runs.find(b" ", start)
+        end = end if end >= 0 else len(stored)
         before = stored[start - 1] if start else 0
         if before == _BACKSLASH:
             start += 1
@@ -116,7 +118,10 @@ def _follows_prefix(before: bytes) -> bool:
     """Whether the text before a run ends a prefix; a '/' does only in the address of a host or a webhook."""
     if before.endswith(b"/"):
         return before.endswith(b"//") or b"hook" in before
-    return _PREFIX_BEFORE(before) is not None
+    if before.endswith(_PREFIX_ENDS):
+        return True
+    prefix = before[-_MAX_PREFIX_CHARS:]
+    return any(part in prefix for part in _PREFIX_PARTS)
 
 
 def _has_head(run: bytes) -> bool:

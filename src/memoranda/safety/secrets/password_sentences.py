@@ -12,7 +12,7 @@ from memoranda.safety.secrets.value_checks import is_password, is_reference
 
 # The beginnings of the words for a password, in lower case: in ASCII text, and in text with other letters.
 _PASS_HINTS = ("passwor", "mot de passe")
-_ASCII_HINTS = ("kennwort", "wachtwoord", "senha", "heslo", "kata sandi")
+OTHER_PASSWORD_WORDS = ("kennwort", "wachtwoord", "senha", "heslo", "kata sandi")
 _OTHER_HINTS = (
     "парол", "密码", "密碼", "パスワード", "비밀번호", "contraseña", "hasło", "şifre", "parola", "lösenord",
     "adgangskode", "mật khẩu", "κωδικός", "סיסמ", "รหัสผ่าน", "口令", "كلمة المرور", "كلمة السر", "पासवर्ड",
@@ -36,7 +36,7 @@ def find_stated_passwords(text: str, lower: str, *, has_pass: bool) -> Iterator[
 
     `lower` is the text in lower case, with the same offsets, and `has_pass` whether it contains "pass".
     """
-    hints = (*_PASS_HINTS, *_ASCII_HINTS) if has_pass else _ASCII_HINTS
+    hints = (*_PASS_HINTS, *OTHER_PASSWORD_WORDS) if has_pass else OTHER_PASSWORD_WORDS
     for hint in hints if text.isascii() else (*hints, *_OTHER_HINTS):
         position = lower.find(hint)
         while position >= 0:
