@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.safety import scan
 from memoranda.safety.fence import PAST_DATA, ScreenedValue, screen_value
 from memoranda.safety.withheld_passages import WithheldPassage
 from memoranda.support.json_texts import list_texts, map_texts
@@ -36,6 +37,9 @@ class ToolOrigin:
     provider: str
     tool: str
     max_chars: int
+
+
+_KEYS_OF_CALLS = ('"arguments"', '"parameters"', '"args"', '"input"')
 
 
 def failure(error: str) -> JsonObject:
@@ -87,9 +91,12 @@ def _parse(reply: str) -> Any:
     if len(reply) > _MAX_PARSED_CHARS:
         return reply
     try:
-        return json.loads(reply)
+        value = json.loads(reply)
     except (ValueError, RecursionError):
         return reply
+    # A call of a tool is found in the whole text only: its keys and values are harmless one by one.
+    is_call = any(key in reply for key in _KEYS_OF_CALLS) and any(found.id == "tool_call" for found in scan(reply))
+    return reply if is_call else value
 
 
 def _labelled(answer: JsonObject, screened: ScreenedValue, origin: ToolOrigin) -> ToolAnswer:
