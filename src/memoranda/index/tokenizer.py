@@ -59,10 +59,8 @@ _BREAK = re.compile(r"[\s\u2000-\u200b\u2028-\u202f\u3000-\u3004\u3008-\u3020\u3
 
 NAMES = {"c++": "cpp", "g++": "gpp", "c#": "csharp", "f#": "fsharp"}
 _ENDINGS = frozenset({"s", "ll", "re", "ve", "m", "d"})
-_LETTERS = str.maketrans(
-    {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "n"}
-    | {"ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك"}
-)
+_LATIN = {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "n"}
+_LETTERS = str.maketrans(_LATIN | {"ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك"})
 # A separate Cyrillic letter, which Unicode would decompose.
 _SHORT_I, _PLACEHOLDER = "й", "\ue000"
 
@@ -229,8 +227,12 @@ def plain_text(text: str) -> str:
 
 def fold_text(text: str) -> str:
     """The text as its tokens without digits are spelled: in lower case, without accents; its length may change."""
-    folded = unicodedata.normalize("NFKC", text).casefold().translate(_LETTERS)
-    return _MARKS.sub("", unicodedata.normalize("NFKD", folded)).translate(_LETTERS)
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    folded = _MARKS.sub("", folded)
+    # Most texts have none of these letters, and `translate` looks up every character.
+    for letter, plain in _LATIN.items():
+        folded = folded.replace(letter, plain)
+    return folded
 
 
 class _TokenCache(dict[str, str]):
