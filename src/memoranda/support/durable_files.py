@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from memoranda.support.processes import has_ended, process_identity
+
 if sys.platform != "win32":
     import fcntl
 
@@ -148,15 +150,27 @@ def write_private_parts(target: Path, parts: Iterable[bytes]) -> None:
 def write_private_unlocked(target: Path, content: bytes) -> None:
     """Replace a file atomically without a lock: every writer stages under a name of its own, and the last one wins.
 
-    A new file is durable. After a power cut, one that was replaced has its new content or the one from before.
+    A new file is durable. After a power cut, one that was replaced has its new content or the one from before. What
+    killed writers staged is removed.
     """
-    own_name = target.with_name(f"{target.name}.{os.getpid()}-{time.monotonic_ns()}")
+    own_name = target.with_name(f"{target.name}.{process_identity()}-{time.monotonic_ns()}")
     stage(own_name, content)
     try:
         publish(own_name, target, durable_name=not os.path.exists(target))
     except BaseException:
         discard_staged(own_name)
         raise
+    _remove_abandoned(target)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what writers of `target` had staged under names of their own when they were killed."""
+    prefix = f".{target.name}."
+    for name in os.listdir(target.parent):
+        if name.startswith(prefix) and name.endswith(".tmp") and has_ended(name[len(prefix) :].rpartition("-")[0]):
+            # Another writer may have removed it already; on some systems a file that is open cannot be removed.
+            with suppress(OSError):
+                os.unlink(target.with_name(name))
 
 
 def append_private(path: Path, content: bytes) -> None:
