@@ -192,7 +192,7 @@ def test_messages_are_found_by_the_same_inputs(library: Library, typed: str) -> 
     )
     | st.lists(st.sampled_from([typed for typed, _, _ in TYPED[:107]]), max_size=3).map("".join)
 )
-@settings(max_examples=examples(10_000))
+@settings(max_examples=examples(4_000))
 def test_no_text_is_an_error(library: Library, text: str) -> None:
     """Whatever is typed, the answer is an answer."""
     answer = library.find(text, limit=3)
