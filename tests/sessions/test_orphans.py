@@ -30,3 +30,14 @@ def test_messages_without_a_session_belong_to_no_other_user(
         for user in (None, "ann", "bob"):
             seen = store.scoped(Scope.of(user)).sessions.get_session("lost") is not None
             assert seen == (owner is None and user is None)
+
+
+def test_a_row_of_which_nothing_is_left_is_skipped(path: Path) -> None:
+    """A damaged page can have rows without a readable column; the others are saved."""
+    with open_store(path) as store:
+        sessions: list[dict[str, object]] = [
+            {},
+            {"id": None, "source": None},
+            {"id": "s", "source": "cli", "started_at": 1.0},
+        ]
+        assert store.maintenance.take_rows({"sessions": sessions})["sessions"] == 1

@@ -42,6 +42,9 @@ class SqliteDialect:
 
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
         filled = {name: value for name, value in row.items() if value is not None}
+        if not filled:
+            # Nothing of it was left on a damaged page.
+            return 0
         return connection.execute(
             f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
             tuple(filled.values()),
