@@ -29,7 +29,7 @@ _INSTRUCTS = re.compile(
     r"|(?:今後は|必ず|常に|毎回).{0,40}(?:ください|して|ように)|(?:方|ほう)が好き",
     re.IGNORECASE,
 )
-_ASKS_BACK = re.compile(
+_LOOKS_BACK = re.compile(
     r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
     r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|so far"
     r"|back then|already|over time|throughout|how (?:many|often|long|much)|summar\w+)\b"
@@ -53,7 +53,7 @@ def is_standing(text: str) -> bool:
 
 def concerns_work(prompt: str) -> bool:
     """Whether a prompt asks for advice or work now, so that standing instructions may concern it."""
-    return not _ASKS_BACK.search(prompt) and bool(_ASKS_FOR_HELP.search(prompt) or _ORDERS.match(prompt))
+    return not _LOOKS_BACK.search(prompt) and bool(_ASKS_FOR_HELP.search(prompt) or _ORDERS.match(prompt))
 
 
 MARKERS = Word(MARKED)

@@ -18,7 +18,7 @@ def test_at_most_five_formats_stay_in_clear(group: str, texts: str) -> None:
 
 
 def test_the_groups_have_the_size_that_the_figures_are_given_for() -> None:
-    """Nobody makes a figure better by leaving a format out."""
+    """So no figure becomes better because a format was left out."""
     assert (len(formats.COMMON), len(formats.NEWER), len(formats.UNTUNED)) >= (77, 70, 18)
 
 
