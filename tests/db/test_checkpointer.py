@@ -2,8 +2,7 @@
 
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from memoranda.db import checkpointer
 from memoranda.db.checkpointer import WalCheckpointer
 from memoranda.errors import CorruptStoreError
-from tests.timing import GIVE_UP
+from tests.timing import wait_until
 
 
 class Log:
@@ -52,13 +51,6 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
     opened.close()
 
 
-def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GIVE_UP
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def _checkpoint_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "memoranda-checkpoint"]
 
@@ -69,7 +61,7 @@ def test_checkpoints_share_a_thread_and_a_connection(log: Log) -> None:
     for number in range(5):
         log.write()
         checkpoints.note_commit(log.connect)
-        _wait(lambda number=number: len(log.checkpoints) > number)  # type: ignore[misc]
+        wait_until(lambda number=number: len(log.checkpoints) > number)  # type: ignore[misc]
     assert len(log.opened) == 1
     checkpoints.close()
     assert _checkpoint_threads() == []
@@ -82,7 +74,7 @@ def test_the_thread_ends_when_nothing_is_written(log: Log, monkeypatch: pytest.M
     for number in (1, 2):
         log.write()
         checkpoints.note_commit(log.connect)
-        _wait(lambda number=number: len(log.checkpoints) == number and not _checkpoint_threads())  # type: ignore[misc]
+        wait_until(lambda number=number: len(log.checkpoints) == number and not _checkpoint_threads())  # type: ignore[misc]
         assert len(log.opened) == number
     checkpoints.close()
 
@@ -104,10 +96,10 @@ def test_a_failed_checkpoint_is_tried_again_with_a_new_connection(
     connect = lambda: refuse() if fail[0] else log.connect()  # noqa: E731
     log.write()
     checkpoints.note_commit(connect)
-    _wait(lambda: log.opened == ["refused"] and "could not be checkpointed" in caplog.text)
+    wait_until(lambda: log.opened == ["refused"] and "could not be checkpointed" in caplog.text)
     fail[0] = False
     checkpoints.note_commit(connect)
-    _wait(lambda: len(log.checkpoints) == 1)
+    wait_until(lambda: len(log.checkpoints) == 1)
     checkpoints.close()
 
 
@@ -117,7 +109,7 @@ def test_the_log_restarts_although_a_writer_hardly_pauses(log: Log) -> None:
     log.write()
     log.writer.execute("BEGIN IMMEDIATE")
     checkpoints.note_commit(log.connect)
-    _wait(lambda: len(log.checkpoints) >= 2)
+    wait_until(lambda: len(log.checkpoints) >= 2)
     log.writer.execute("COMMIT")
     checkpoints.close()
 
@@ -129,5 +121,5 @@ def test_the_log_is_found_behind_a_link(tmp_path: Path, log: Log) -> None:
     checkpoints = WalCheckpointer(link)
     log.write()
     checkpoints.note_commit(log.connect)
-    _wait(lambda: len(log.checkpoints) == 1)
+    wait_until(lambda: len(log.checkpoints) == 1)
     checkpoints.close()

@@ -20,6 +20,7 @@ from memoranda.support.home import marker_path
 from tests.conftest import tree
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import Forked, Say, forking
+from tests.timing import wait_until
 
 pytestmark = forking
 
@@ -167,8 +168,7 @@ def test_without_a_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatc
         monkeypatch.setattr("memoranda.db.sqlite.choose_journal", lambda connection, path, deadline: "delete")
         store = open_store(path)
         say(b"ready")
-        while not path.with_name("replaced").exists():
-            time.sleep(0.01)
+        wait_until(path.with_name("replaced").exists)
         with pytest.raises(StorageError, match="was moved or replaced"):
             store.messages.append_message("s", "user", "late")
 

@@ -3,7 +3,6 @@
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from memoranda.db.sqlite_engine import SqliteEngine
 from memoranda.errors import LockTimeoutError, SessionError
 from memoranda.sessions.store import SessionStore, open_store
 from tests.interrupts import interrupted_at, moments
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -34,10 +33,7 @@ def engine_of(store: SessionStore) -> SqliteEngine:
 
 
 def wait_for_waiting(store: SessionStore, count: int) -> None:
-    deadline = time.monotonic() + GIVE_UP
-    while len(engine_of(store).waiting.requests) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: len(engine_of(store).waiting.requests) >= count, every=0.001)
 
 
 @contextmanager

@@ -88,19 +88,22 @@ def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
         assert store.messages.append_message("s", "user", "new", reasoning_content="c")
 
 
+_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+
+
 def test_missing_indexes_are_created_again(tmp_path: Path) -> None:
     """An older store gets the indexes that it lacks."""
     path = tmp_path / "state.db"
     open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
+        names = [row[0] for row in connection.execute(_INDEXES)]
         for name in names:
             connection.execute(f"DROP INDEX {name}")
         connection.execute("UPDATE schema_version SET version = 0")
         connection.commit()
     open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        again = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
+        again = [row[0] for row in connection.execute(_INDEXES)]
     assert sorted(again) == sorted(names)
     assert len(names) >= 8
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memoranda.index.follower import Follower
 from memoranda.session_db import SessionDB
+from tests.timing import wait_until
 
 
 @dataclass
@@ -32,7 +33,7 @@ class _Index:
 
 
 # Long enough for a slow machine, and much shorter than a minute, for which a steady load once put indexing off.
-_GIVE_UP = 30.0
+_LIMIT = 30.0
 
 
 def test_a_steady_load_does_not_put_indexing_off() -> None:
@@ -40,11 +41,12 @@ def test_a_steady_load_does_not_put_indexing_off() -> None:
     index = _Index()
     follower = Follower(lambda: index)
     try:
-        deadline = time.monotonic() + _GIVE_UP
-        while not index.calls:
-            assert time.monotonic() < deadline
+
+        def is_called() -> bool:
             follower.nudge()
-            time.sleep(0.02)
+            return bool(index.calls)
+
+        wait_until(is_called, _LIMIT, every=0.02)
     finally:
         follower.close()
 
@@ -54,7 +56,4 @@ def test_a_pause_is_used_at_once(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "plum cake")
-        deadline = time.monotonic() + _GIVE_UP
-        while not db.index.state().complete:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: db.index.state().complete, _LIMIT)

@@ -1,7 +1,6 @@
 """A fork while threads are at work in SQLite: the child can use its stores, and the threads continue."""
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from memoranda.session_db import SessionDB
 from tests.forked import forking, in_child
+from tests.timing import wait_until
 
 FORKS = 20
 
@@ -53,8 +53,7 @@ def test_a_child_forked_while_a_thread_is_in_sqlite_does_not_hang(
             for number in range(FORKS):
                 before = done
                 assert in_child(lambda: _use(tmp_path / str(number) / "state.db"), longest=10) == 0  # noqa: B023
-                while done == before and thread.is_alive():
-                    time.sleep(0.001)
+                wait_until(lambda: done > before or not thread.is_alive(), every=0.001)  # noqa: B023
         finally:
             ending.set()
             thread.join()

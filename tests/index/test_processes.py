@@ -21,7 +21,7 @@ from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.store import SessionStore, open_store
 from tests.forked import forking, in_child
 from tests.index.conftest import ids
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 _CATCH_UP = """
 import sys
@@ -166,10 +166,7 @@ def test_threads_search_while_others_append_and_compact(tmp_path: Path, sessions
 
 
 def _wait_for(index: SearchIndex, message: int) -> None:
-    deadline = time.monotonic() + GIVE_UP
-    while index.state().indexed.count < message:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: index.state().indexed.count >= message)
 
 
 def _followers() -> set[threading.Thread]:
@@ -236,3 +233,49 @@ def test_a_follower_outlives_trouble(
     _wait_for(index, made)
     follower.close()
     assert "could not follow" in caplog.text
+
+
+_REPLACE_THE_FILE = """
+import sys, threading
+from pathlib import Path
+from memoranda.index import search_index
+from memoranda.index.postings import Filters, Word
+from memoranda.index.search_index import SearchIndex
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store import open_store
+home = Path(sys.argv[1])
+index = SearchIndex(home / "index.db", open_store(home / "state.db").feed)
+other = SearchIndex(home / "index.db", open_store(home / "state.db").feed)
+index.catch_up()
+sys.setswitchinterval(1e-6)
+search_index._LOCK_TIMEOUT = 0.0
+stop = threading.Event()
+def search():
+    with index.reading() as reader:
+        assert len(reader.postings(Word("badger"), Filters(Scope.everyone()), 10)) == 10
+def repeat(action):
+    while not stop.is_set():
+        action()
+threads = [threading.Thread(target=repeat, args=(action,)) for action in (index.check, search, search)]
+for thread in threads:
+    thread.start()
+for n in range(int(sys.argv[2])):
+    other.compact()
+    index.catch_up()
+stop.set()
+for thread in threads:
+    thread.join()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_threads_survive_that_the_file_is_replaced(tmp_path: Path) -> None:
+    """No thread closes a connection that another one uses, which would crash the process."""
+    with open_store(tmp_path / "state.db") as sessions:
+        _fill(sessions, 50)
+    child = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", _REPLACE_THE_FILE, str(tmp_path), "100"],
+        capture_output=True, text=True, timeout=GIVE_UP, check=False,
+    )  # fmt: skip
+    assert (child.returncode, child.stdout) == (0, "done\n"), child.stderr

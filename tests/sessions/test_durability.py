@@ -19,6 +19,7 @@ from memoranda.errors import LockTimeoutError
 from memoranda.sessions.store import SessionStore, open_store
 from tests.forked import Forked, Say, forking, in_child
 from tests.sessions.conftest import ask
+from tests.strikes import Strikes
 from tests.timing import GIVE_UP, HANG
 
 _APPEND_MANY = """
@@ -108,12 +109,12 @@ def _append(path: Path, name: int, say: Say) -> None:
 
 @pytest.mark.slow
 @forking
-def test_two_hundred_kills_lose_no_acknowledged_message(path: Path) -> None:
+def test_many_kills_lose_no_acknowledged_message(path: Path, strikes: Strikes) -> None:
     """After each kill -9 the session has every acknowledged message in order, and at most one more."""
     chance = random.Random(5)
     open_store(path).close()
     counts: dict[int, int] = {}
-    for name in range(200):
+    for name in range(strikes(200)):
         writer = Forked(partial(_append, path, name))
         said = writer.heard()
         time.sleep(chance.uniform(0, 0.01))

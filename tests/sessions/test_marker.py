@@ -130,7 +130,7 @@ def _columns(path: Path) -> dict[str, str]:
     with closing(sqlite3.connect(path)) as connection:
         return {
             table: " ".join(row[1] for row in connection.execute(f"PRAGMA table_info({table})"))
-            for table in ("sessions", "messages")
+            for table in ("sessions", "messages", "system_prompts")
         }
 
 

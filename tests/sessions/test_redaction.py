@@ -183,15 +183,15 @@ def test_a_known_value_is_found_with_the_escapes_of_html() -> None:
     assert Redactor(["a<b&c>d-1234"]).text(text) == ('{"p": "[redacted:known_value]"}', 1)
 
 
-def test_names_are_not_redacted(redacting: SessionStore) -> None:
-    """Two messages whose ids look like secrets are still two, and calls still find their answers."""
+def test_names_stay_different(redacting: SessionStore, path: Path) -> None:
+    """Two messages whose ids are secrets are still two; neither id is stored."""
     redacting.sessions.create_session("s", "cli")
     redacting.messages.append_message("s", "user", "1", external_id=TOKEN)
     redacting.messages.append_message("s", "user", "2", external_id=OTHER_TOKEN)
-    redacting.messages.append_message("s", "tool", "3", tool_call_id=TOKEN)
+    redacting.messages.append_message("s", "user", "2", external_id=OTHER_TOKEN)
     rows = redacting.messages.get_messages("s")
-    assert [row["content"] for row in rows] == ["1", "2", "3"]
-    assert rows[2]["tool_call_id"] == TOKEN
+    assert [row["content"] for row in rows] == ["1", "2"]
+    assert _leaks(path) == []
 
 
 def test_importing_with_a_redactor_twice_adds_nothing(redacting: SessionStore) -> None:
@@ -202,15 +202,27 @@ def test_importing_with_a_redactor_twice_adds_nothing(redacting: SessionStore) -
     assert redacting.usage.statistics()["redacted_secrets"] == 1
 
 
-def test_an_imported_session_keeps_its_id(redacting: SessionStore) -> None:
-    """Even when it looks like a secret: ids are names."""
+@pytest.mark.parametrize(
+    "name", ["20260301_120000_a1b2c3", "claude-code-9b2f6c1e-3f6a-4f0e-9a51-0c6f2d1e8b7a", "01HZX3K9V7Q2W8E4R6T1Y5U0PA"]
+)
+def test_an_imported_session_keeps_its_id(redacting: SessionStore, name: str) -> None:
+    """Ordinary ids are stored as they are."""
+    report = redacting.transfer.import_sessions([{"id": name, "source": "x"}])
+    assert report.imported == [name]
+    assert redacting.lineage.get_compression_lineage(name) == [name]
+
+
+def test_an_imported_session_is_found_by_the_id_it_came_with(redacting: SessionStore, path: Path) -> None:
+    """Even when the id is a secret, which is not stored; a second import adds nothing."""
     session = {"id": TOKEN, "source": "x", "messages": [{"role": "user", "content": "hi"}]}
     child = {"id": "child", "source": "x", "parent_session_id": TOKEN}
     report = redacting.transfer.import_sessions([session, child])
     assert report.ok
-    assert redacting.lineage.get_compression_lineage(TOKEN) == [TOKEN]
+    assert redacting.lineage.get_compression_lineage(TOKEN) == report.imported[:1]
     assert [row["content"] for row in redacting.messages.get_messages(TOKEN)] == ["hi"]
     assert report.detached == []
+    assert redacting.transfer.import_sessions([session, child]).skipped == report.imported
+    assert _leaks(path) == []
 
 
 def test_everyday_text_is_not_changed(redacting: SessionStore) -> None:

@@ -23,6 +23,7 @@ from memoranda.testing.store_contract.assertions import contents, say
 from memoranda.testing.store_contract.rotation import begin, rotate
 from tests.forked import forking
 from tests.sessions.conftest import ask
+from tests.strikes import Strikes
 
 KEPT = 4
 
@@ -66,11 +67,11 @@ def _is_whole(store: SessionStore, name: str) -> None:
 
 @pytest.mark.slow
 @forking
-def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
+def test_many_kills_leave_no_half_rotation(path: Path, strikes: Strikes) -> None:
     """After each kill -9 the old session is open and unchanged, or the new one is complete."""
     chance = random.Random(7)
     open_store(path).close()
-    for name in range(100):
+    for name in range(strikes(100)):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from memoranda.db.connection import Connection
-from memoranda.db.position import Position
+from memoranda.db.position import START, Position
 from memoranda.db.schema import Schema
 
 _Answer = TypeVar("_Answer")
@@ -22,10 +22,25 @@ class Condition(NamedTuple):
     values: Sequence[Any]
 
 
+class FeedTable(NamedTuple):
+    """A table that followers read: its name, its id column, and which of its rows count."""
+
+    name: str
+    column: str
+    condition: Condition = Condition("1 = 1", ())
+
+
 class HeldLock(Protocol):
     """A lock that is held until `release`, until this object is dropped, or until the process ends."""
 
     def release(self) -> None: ...
+
+
+class Watching(Protocol):
+    """A watch for commits of other processes."""
+
+    def announce(self) -> None: ...
+    def close(self) -> None: ...
 
 
 class Dialect(Protocol):
@@ -36,6 +51,14 @@ class Dialect(Protocol):
     @property
     def row_refused(self) -> type[Exception]:
         """The error for a row that violates a constraint of its table, such as a reference to a missing row."""
+
+    @property
+    def one_statement_appends(self) -> bool:
+        """Whether appending messages in one statement is faster, because every statement is a round trip."""
+
+    @property
+    def batches_reads(self) -> bool:
+        """Whether one large statement is faster than many small ones, because every statement is a round trip."""
 
     def add_row(self, connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
         """Execute an INSERT into a table with an id; return the id, or None if the row conflicts with another."""
@@ -48,8 +71,14 @@ class Dialect(Protocol):
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
         """Insert a row unless it violates a constraint of the table; return how many rows were added."""
 
+    def is_shared_with_hermes(self, connection: Connection) -> bool:
+        """Whether Hermes uses the same tables, and reads from the rows of sessions what it needs."""
+
     def defer_references(self, connection: Connection) -> None:
         """Check references at the end of this transaction, so that rows may come before those they refer to."""
+
+    def moved_row(self, table: str) -> str:
+        """Further assignments of an UPDATE that makes rows much shorter, so that their pages become free."""
 
     def next_id(self, table: str, minimum: str) -> str:
         """An expression for the id of a new row: greater than every id of the table, and than `minimum` if not null."""
@@ -72,11 +101,17 @@ class Dialect(Protocol):
     def not_ascii(self, column: str) -> str:
         """A condition: the text of the column contains a character outside ASCII."""
 
+    def rounded_down(self, expression: str) -> str:
+        """The whole number below a positive one."""
+
     def position_columns(self, column: str) -> str:
         """The two columns of a `Position`; `column` is the id of a feed table."""
 
     def after(self, column: str, position: Position) -> Condition:
         """The rows after a position. A row must never become visible later than a row with a greater position."""
+
+    def visible_after(self, column: str, position: Position) -> Condition:
+        """The rows after a position that can be read now, of which a follower might miss some: for a search."""
 
     def up_to(self, column: str, position: Position) -> Condition:
         """The rows at or before a position."""
@@ -115,8 +150,30 @@ class Engine(Protocol):
         Threads that write at the same time may share a transaction, so `work` may be called again after a rollback.
         """
 
+    def write_statement(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        """Execute one statement as a transaction, in one round trip, and return its rows when it is durable.
+
+        Only for engines whose dialect says `one_statement_appends`. If the connection is lost, the statement is
+        executed again: twice must have the effect of once. Raises `row_refused` for a row that violates a constraint.
+        """
+
+    def locked_session(self, session_id: str) -> Condition:
+        """An expression for the id of a session, for `write_statement`: it locks the session as `lock_session` does."""
+
+    def acting_for(self, user: str | None, *, everyone: bool = False) -> "Engine":
+        """The same database for one user (None is the owner), where the engine itself separates users."""
+
+    def across_users(self, connection: Connection) -> AbstractContextManager[None]:
+        """In the block, a transaction that acts for one user may change the rows of others, such as links to theirs."""
+
     def reading(self) -> AbstractContextManager[Connection]:
         """One consistent view. A nested call returns the same view."""
+
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+        """Wait, not for long, until a follower can read everything that was committed before this call.
+
+        Returns the last position that it can read in each of the feeds.
+        """
 
     def lock_session(self, connection: Connection, session_id: str) -> None:
         """Lock a session against other transactions until this one ends.
@@ -132,6 +189,15 @@ class Engine(Protocol):
 
         Raises LockTimeoutError when another holder keeps it for more than `timeout` seconds. A turn lasts as long as
         a model needs to answer, so waiting for it and holding it must occupy no connection that others need.
+        """
+
+    def current_time(self) -> float:
+        """Seconds since 1970, by one clock for all processes that use the database: leases depend on it."""
+
+    def watch(self, callback: Callable[[], object]) -> Watching | None:
+        """Call `callback`, in a thread, when another process may have committed; None if callers must look themselves.
+
+        The result announces commits of this process to the others, until it is closed.
         """
 
     def shrink_log(self) -> bool:
@@ -150,3 +216,15 @@ class Engine(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+def last_position(dialect: Dialect, connection: Connection, feed: FeedTable) -> Position:
+    """The position of the last row of a feed table that a follower can read."""
+    condition, values = dialect.after(feed.column, START)
+    row = connection.execute(
+        f"SELECT {dialect.position_columns(feed.column)} FROM {feed.name}"
+        f" WHERE {condition} AND {feed.condition.text}"
+        f" ORDER BY {dialect.position_order(feed.column, 'DESC')} LIMIT 1",
+        (*values, *feed.condition.values),
+    ).fetchone()
+    return START if row is None else Position(*row)

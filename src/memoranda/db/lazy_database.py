@@ -4,41 +4,46 @@ import threading
 from pathlib import Path
 
 from memoranda.db import fork_safety
+from memoranda.db.engine import Engine
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.db.schema import Schema
-from memoranda.db.schema_upgrade import open_database
-from memoranda.db.sqlite import Database
+from memoranda.db.sqlite_engine import open_sqlite_engine
 
 _OPEN_TIMEOUT = 10.0
 
 
 class LazyDatabase:
-    """One file and its tables, shared by the threads of a process; it can be opened again after `close`."""
+    """The tables of one component, in a file or on a server; threads share it, and it can be opened after `close`."""
 
-    def __init__(self, path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> None:
+    def __init__(
+        self, path: Path, schema: Schema, application_id: int, *, server_url: str = "", wait: float = 10.0
+    ) -> None:
+        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take."""
         self.path = path
+        self.server_url = server_url
         self._schema = schema
         self._application_id = application_id
         self._wait = wait
         self._opening = threading.Lock()
-        self._database: Database | None = None
+        self._engine: Engine | None = None
         fork_safety.watch(self, opens=True)
 
     def exists(self) -> bool:
-        return self._database is not None or database_exists(self.path)
+        """Whether there is a database; a server always has one."""
+        return self._engine is not None or bool(self.server_url) or database_exists(self.path)
 
-    def open(self) -> Database:
-        """The database, with its tables."""
+    def open(self) -> Engine:
+        """The engine, with the tables."""
         with self._opening:
-            if self._database is None:
-                self._database = open_database(self.path, self._schema, self._application_id, wait=self._wait)
-            return self._database
+            if self._engine is None:
+                self._engine = self._open()
+            return self._engine
 
     def close(self) -> None:
         with self._opening:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
 
     def hold_for_fork(self) -> bool:
         """Wait for a thread that is opening the database, and prevent others from starting."""
@@ -49,3 +54,16 @@ class LazyDatabase:
 
     def reset_in_child(self) -> None:
         self._opening = threading.Lock()
+
+    def _open(self) -> Engine:
+        if not self.server_url:
+            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait)
+        # A command that uses files starts without the code for servers.
+        from memoranda.db.open_server import open_server_engine  # noqa: PLC0415
+
+        return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+
+
+def server_url_of(engine: Engine) -> str:
+    """The URL of an engine's server, with the password, for other parts that have tables there; "" for a file."""
+    return str(getattr(engine, "server_url", ""))

@@ -24,9 +24,12 @@ def database_exists(path: Path) -> bool:
     return path.exists() or main_file_missing(path)
 
 
-def record_exists(path: Path) -> bool:
-    """Whether a home has a session store, or had one that is lost, which must not look like a new home."""
-    return database_exists(path) or had_store(path)
+def record_exists(location: Path | str) -> bool:
+    """Whether a home has a session store, or had one that is lost, which must not look like a new home.
+
+    A server always has one.
+    """
+    return isinstance(location, str) or database_exists(location) or had_store(location)
 
 
 def refuse_missing_main_file(path: Path) -> None:

@@ -35,10 +35,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A change of stored data, applied once; the store records its name in the same transaction."""
+    """A change of stored data, applied once; the store records its name in the same transaction.
+
+    A server has never had older tables than those of its first version, so it skips what only an older file needs.
+    """
 
     name: str
     apply: Callable[[Connection], Any]
+    on_server: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +86,36 @@ class RowTrigger:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTables:
+    """What the tables have in addition on a server, which many users and nodes share; a SQLite file has none of it.
+
+    `columns` and `indexes` are added, and the indexes named in `omitted_indexes` are not created. `feeds` are the
+    tables that followers read in the order of commits, each with the column of its row number. `user_tables` have rows
+    of several users, each with an expression for the user of a row ('' is the owner): row-level security protects them.
+    `shared_user_tables` are protected, too, and stay in the first store of a fleet when a user moves to another one.
+    `triggers` are statements that create functions and triggers.
+    """
+
+    columns: tuple[tuple[str, Column], ...] = ()
+    indexes: tuple[str, ...] = ()
+    omitted_indexes: frozenset[str] = frozenset()
+    feeds: tuple[tuple[str, str], ...] = ()
+    user_tables: tuple[tuple[str, str], ...] = ()
+    shared_user_tables: tuple[tuple[str, str], ...] = ()
+    triggers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
+    """The tables of one component. `name` tells the versions of components apart that share a server."""
+
     version: int
     tables: tuple[Table, ...]
     indexes: tuple[str, ...]
     migrations: tuple[Migration, ...] = ()
     triggers: tuple[ChangeTrigger | RowTrigger, ...] = ()
+    name: str = "record"
+    server: ServerTables = ServerTables()
 
     @property
     def all_tables(self) -> tuple[Table, ...]:

@@ -7,6 +7,7 @@ the same at any size.
 
 from pathlib import Path
 
+from memoranda.db.connection import Connection as AnyConnection
 from memoranda.db.schema import Migration, Schema
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
@@ -89,7 +90,7 @@ def _version(database: Database) -> int:
 
 def _store_version(connection: Connection, version: int) -> None:
     """Record the version twice: Hermes, which reads and writes the same tables, puts its own into `schema_version`."""
-    if not _was_opened_by_hermes(connection):
+    if not was_opened_by_hermes(connection):
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
     connection.execute(
@@ -98,7 +99,7 @@ def _store_version(connection: Connection, version: int) -> None:
     )
 
 
-def _was_opened_by_hermes(connection: Connection) -> bool:
+def was_opened_by_hermes(connection: AnyConnection) -> bool:
     """Whether Hermes has added its tables, so that the number in `schema_version` is the version of Hermes's tables."""
     tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('compression_locks', 'state_meta')"
     return bool(connection.execute(tables).fetchone()[0] == 2)
@@ -111,7 +112,7 @@ def _version_beside_hermes(connection: Connection) -> int:
 
 
 def _stored_version(connection: Connection) -> int:
-    if _was_opened_by_hermes(connection):
+    if was_opened_by_hermes(connection):
         return _version_beside_hermes(connection)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
         return 0

@@ -69,8 +69,7 @@ class Database:
         self.journal = ""
         self._application_id = application_id
         self._inspect = inspect
-        self._wait = wait
-        self._vfs = vfs
+        self._wait, self._vfs = wait, vfs
         self._lock = threading.RLock()
         self._nested = threading.local()
         self._writer: Connection | None = None
@@ -350,10 +349,12 @@ class Database:
     def _close_connections(self) -> None:
         """Close all connections. If the file was replaced, SQLite does not change the log of the new file."""
         self._checkpoints.close()
-        connections = [*self._readers, *([self._writer] if self._writer else [])]
-        self._readers, self._writer = [], None
-        for connection in connections:
-            connection.close()
+        with suppress(IndexError):
+            while True:  # Another thread may take an idle one at any time.
+                self._readers.pop().close()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     def _borrow(self) -> Connection:
         if self._closed:

@@ -1,16 +1,18 @@
 """SQLite as the engine of the record: one file, one writer at a time, ids in the order of commits."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.db.connection import Connection
-from memoranda.db.engine import Condition
+from memoranda.db.engine import Condition, FeedTable, last_position
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file
 from memoranda.db.position import Position
 from memoranda.db.schema import Schema
-from memoranda.db.schema_upgrade import refuse_newer, upgrade_schema
+from memoranda.db.schema_upgrade import refuse_newer, upgrade_schema, was_opened_by_hermes
 from memoranda.db.sqlite import Database
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class SqliteDialect:
     """The SQL of SQLite. Ids follow the order of commits, so a position is an id."""
 
     row_refused = sqlite3.IntegrityError
+    one_statement_appends = False
+    batches_reads = False
 
     def add_row(self, connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
         added = connection.execute(statement, values)
@@ -50,8 +54,15 @@ class SqliteDialect:
             tuple(filled.values()),
         ).rowcount
 
+    def is_shared_with_hermes(self, connection: Connection) -> bool:
+        return was_opened_by_hermes(connection)
+
     def defer_references(self, connection: Connection) -> None:
         connection.execute("PRAGMA defer_foreign_keys=1")
+
+    def moved_row(self, table: str) -> str:
+        # A row that becomes shorter keeps its page, where nothing else would be stored; a new number moves it.
+        return f", rowid = (SELECT max(rowid) FROM {table}) + 1"
 
     def next_id(self, table: str, minimum: str) -> str:
         # SQLite's own counter for ids that are never reused would write one more page for every row.
@@ -75,11 +86,17 @@ class SqliteDialect:
     def not_ascii(self, column: str) -> str:
         return f"{column} GLOB '*[^' || char(1) || '-' || char(127) || ']*'"
 
+    def rounded_down(self, expression: str) -> str:
+        return f"CAST({expression} AS INTEGER)"
+
     def position_columns(self, column: str) -> str:
         return f"0, {column}"
 
     def after(self, column: str, position: Position) -> Condition:
         return Condition(f"{column} > ?", (position.row,))
+
+    def visible_after(self, column: str, position: Position) -> Condition:
+        return self.after(column, position)
 
     def up_to(self, column: str, position: Position) -> Condition:
         return Condition(f"{column} <= ?", (position.row,))
@@ -176,6 +193,33 @@ class SqliteEngine(Database):
 
     def create_tables(self, schema: Schema) -> None:
         upgrade_schema(self, schema)
+
+    def write_statement(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        with self.writing() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def locked_session(self, session_id: str) -> Condition:
+        return Condition("?", (session_id,))
+
+    def acting_for(self, user: str | None, *, everyone: bool = False) -> "SqliteEngine":
+        """The engine itself: users of one file are separated by the conditions of the store."""
+        return self
+
+    def across_users(self, connection: Connection) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+        """Waits for nothing: rows become visible in the order of their ids."""
+        if not feeds:
+            return []
+        with self.reading() as connection:
+            return [last_position(self.dialect, connection, feed) for feed in feeds]
+
+    def current_time(self) -> float:
+        return time.time()
+
+    def watch(self, callback: Callable[[], object]) -> None:
+        """None: a search in a file looks for new messages itself, which takes no round trip."""
 
     def lock_session(self, connection: Connection, session_id: str) -> None:
         """Does nothing: `BEGIN IMMEDIATE` has already locked everything."""

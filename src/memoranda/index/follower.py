@@ -36,6 +36,12 @@ class FollowingIndex(Protocol):
     def purge(self) -> None: ...
 
 
+class Nudged(Protocol):
+    """What wakes a thread that indexes new messages."""
+
+    def nudge(self, *, hurry: bool = ..., doubtful: bool = ...) -> None: ...
+
+
 class Follower:
     """A thread that an append wakes; it waits until appends pause, and indexes the new messages together.
 

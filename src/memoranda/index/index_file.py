@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -78,6 +78,7 @@ class IndexFile:
         return self._identity is not None and file_identity(self.file) == self._identity
 
     def state(self) -> IndexState:
+        """What the file has indexed. The caller ensures that no other thread writes or closes the file."""
         return read_state(self._writer)
 
     @contextmanager
@@ -92,11 +93,6 @@ class IndexFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-
-    @property
-    def checked(self) -> float:
-        """When the whole file was last read without finding damage."""
-        return self.state().checked
 
     def check(self, give_way: Callable[[], None]) -> None:
         """Read the whole file on a connection of its own; raises sqlite3.DatabaseError if part of it is damaged."""
@@ -150,7 +146,10 @@ class IndexFile:
     @contextmanager
     def reading(self) -> Iterator[IndexView]:
         """One consistent view."""
-        view = self._readers.pop() if self._readers else self._open_view()
+        try:
+            view = self._readers.pop()
+        except IndexError:
+            view = self._open_view()
         try:
             view.begin()
             yield view
@@ -175,8 +174,10 @@ class IndexFile:
     def close(self) -> None:
         """Close the idle connections; a search that is still reading closes its own at its end."""
         self._closed = True
-        while self._readers:
-            self._readers.pop().connection.close()
+        # Another thread may take an idle connection at any time.
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().connection.close()
         self._writer.close()
 
     def abandon_in_child(self) -> None:

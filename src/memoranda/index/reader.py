@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -74,7 +75,8 @@ class IndexReader:
         if self._state is None:
             note = "The index does not exist yet, so the messages were searched directly"
         else:
-            share = 100 * self._state.message.count // max(self._head.message.count, 1)
+            indexed, total = map(self._feed.count_up_to, (self._state.message, self._head.message))
+            share = 100 * indexed // max(total, 1)
             note = f"{share} % of the messages are indexed; the rest was searched directly"
         if self._problem is not None:
             note += f" (the index cannot be used: {self._problem})"
@@ -178,11 +180,13 @@ class IndexReader:
     def size(self) -> IndexSize:
         """How much a search can find; messages that are not indexed are estimated."""
         if self._state is None:
-            total = self._head.message.count
+            total = self._feed.count_up_to(self._head.message)
             return IndexSize(total, max(1, total // 20), total * 100)
         state = self._state
-        behind = state.message < self._head.message
-        missing = max(0, self._head.message.count - state.message.count) if behind else 0
+        missing = 0
+        if state.message < self._head.message:
+            indexed, total = map(self._feed.count_up_to, (state.message, self._head.message))
+            missing = max(0, total - indexed)
         average = state.tokens / state.messages if state.messages else 100
         return IndexSize(state.messages + missing, state.sessions, state.tokens + int(missing * average))
 
@@ -193,6 +197,10 @@ class IndexReader:
             found |= _fetch_sessions(self._scan.view.connection, numbers)
         rest = [number for number in numbers if number not in found]
         return found | (self._ask_file(lambda view: _fetch_sessions(view.connection, rest)) or {})
+
+    def one_view(self) -> AbstractContextManager[None]:
+        """In the block, all reads from the record see the same state, and on a server they share a transaction."""
+        return self._feed.one_view()
 
     def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """The messages with these ids, from the record."""
@@ -217,6 +225,10 @@ class IndexReader:
             changed = self._changed_since(state.change)
             found = (_find_number(view.connection, session_id) for session_id in changed)
             self._stale = {number for number in found if number is not None}
+            if not self._feed.lists_deletions:
+                existing = self._feed.session_ids()
+                rows = view.connection.execute("SELECT number, id FROM sessions")
+                self._stale |= {number for number, session_id in rows if session_id not in existing}
             self._state = state
             self._start_scan()
             assert self._scan is not None

@@ -57,9 +57,11 @@ class IndexProgress:
 class SearchIndex:
     """The index beside a store. `path` is the common prefix of its files: see `generations`."""
 
-    def __init__(self, path: Path, feed: Feed) -> None:
+    def __init__(self, path: Path, feed: Feed, *, max_refresh: int | None = None) -> None:
+        """A search indexes up to `max_refresh` new messages first; with more, it reads them from the record."""
         self._path = path
         self._feed = feed
+        self._max_refresh = max_refresh
         self._process = os.getpid()
         self._thread_lock = threading.RLock()
         self._open: IndexFile | None = None
@@ -106,15 +108,19 @@ class SearchIndex:
         with ExitStack() as stack:
             view = None
             lock = self._lock
-            # While another thread writes, the file is read as it was before.
-            refreshing = lock.acquire(timeout=_LOCK_TIMEOUT)
+            # While another thread writes, the file is read as it was before. Only under the lock is a file opened or
+            # closed: closing a connection that another thread uses would crash the process.
+            locked = lock.acquire(timeout=_LOCK_TIMEOUT)
+            opened = None if locked else self._opened_file()
+            if not locked and opened is None:
+                locked = lock.acquire()
             try:
-                if refreshing:
+                if locked:
                     self._refresh(head)
                 stack.enter_context(fork_safety.gate)
-                view = self._use_file(lambda file: self._view(file, stack))
+                view = self._use_file(lambda file: self._view(file, stack), opened)
             finally:
-                if refreshing:
+                if locked:
                     lock.release()
             reader = IndexReader(self._feed, head, view, self._problem, self._counts_at(head))
             stack.callback(reader.close)
@@ -134,9 +140,10 @@ class SearchIndex:
         Nothing waits for it: it reads the file on a connection of its own, without the lock of searches and updates.
         """
         with self._lock:
-            file = self._use_file(lambda file: file)
-        if file is None or time.time() - file.checked < _CHECK_AGAIN_AFTER:
+            opened = self._use_file(lambda file: (file, file.state().checked))
+        if opened is None or time.time() - opened[1] < _CHECK_AGAIN_AFTER:
             return
+        file = opened[0]
         try:
             with fork_safety.gate:
                 file.check(give_way=fork_safety.gate.give_way)
@@ -221,7 +228,7 @@ class SearchIndex:
             updater = IndexUpdater(connection, self._feed)
             more = updater.follow(size)
             # Far behind, whole blocks are written, which need not be merged later.
-            while more and size == BATCH and head.message.count - state.message.count > doc_sets.BLOCK:
+            while more and size == BATCH and self._behind(state, head) > doc_sets.BLOCK:
                 left = -updater.state.next_doc % doc_sets.BLOCK
                 if not left or updater.state.next_doc // doc_sets.BLOCK > state.next_doc // doc_sets.BLOCK:
                     break
@@ -229,13 +236,24 @@ class SearchIndex:
             updater.close()
         return more, updater.state.message
 
+    def _behind(self, state: IndexState, head: Head) -> int:
+        """At most how many messages are not indexed."""
+        if state.message >= head.message:
+            return 0
+        return self._feed.count_up_to(head.message) - self._feed.count_up_to(state.message)
+
     def _refresh(self, head: Head) -> None:
         """Bring the file up to date if that is quick; deletions are applied in any case."""
         state = self._use_file(lambda file: file.state())
         if state is None or (state.message >= head.message and state.change >= head.change):
             return
-        if head.message.count - state.message.count <= MAX_READ_ALL:
-            self.catch_up(limit=MAX_READ_ALL + BATCH)
+        max_refresh = MAX_READ_ALL if self._max_refresh is None else self._max_refresh
+        if self._behind(state, head) <= max_refresh:
+            # Up to this head and no further: others may append faster than this thread can index.
+            more = True
+            while more:
+                more, _ = self._step(head, BATCH)
+            self._use_file(IndexFile.release_free_pages)
         else:
             more = state.change < head.change
             while more:
@@ -248,12 +266,15 @@ class SearchIndex:
             updater.close()
         return more
 
-    def _use_file(self, ask: Callable[[IndexFile], _Answer]) -> _Answer | None:
-        """Open the file and use it; None if it fails. `_problem` says why, unless a new file solves it."""
+    def _use_file(self, ask: Callable[[IndexFile], _Answer], opened: IndexFile | None = None) -> _Answer | None:
+        """Open the file and use it; None if it fails. `_problem` says why, unless a new file solves it.
+
+        The caller has the lock, or names the open file.
+        """
         self._problem = None
         try:
             with fork_safety.gate:
-                file = self._current()
+                file = opened or self._current()
                 try:
                     return ask(file)
                 except sqlite3.DatabaseError as error:
@@ -265,12 +286,18 @@ class SearchIndex:
             self._problem = describe_error(error)
         return None
 
+    def _opened_file(self) -> IndexFile | None:
+        """The open file, if its path still names it."""
+        file = self._open
+        return file if file is not None and file.is_current() else None
+
     def _current(self) -> IndexFile:
-        if self._open is not None and not self._open.is_current():
+        file = self._opened_file()
+        if file is None:
             self._close()
-        if self._open is None:
-            self._open = open_newest(self._path, self._feed.store_id(), partial(find_mismatch, feed=self._feed))
-        return self._open
+            file = open_newest(self._path, self._feed.store_id(), partial(find_mismatch, feed=self._feed))
+            self._open = file
+        return file
 
     def _view(self, file: IndexFile, stack: ExitStack) -> IndexConnection:
         return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))

@@ -25,7 +25,8 @@ class UnindexedScan:
     def __init__(self, feed: Feed, after: Position, head: Position, number_of: Callable[[str], int | None]) -> None:
         self._feed = feed
         self._after = after
-        self.reads_all = head.count - after.count <= MAX_READ_ALL
+        self._head = head
+        self.reads_all = feed.count_up_to(head) - feed.count_up_to(after) <= MAX_READ_ALL
         self._number_of = number_of
         self._new_numbers = count(FIRST_NUMBER)
         self._added: set[int] = set()
@@ -65,10 +66,16 @@ class UnindexedScan:
         self._connection.close()
 
     def _add_all(self) -> None:
-        batch = self._feed.messages_after(self._after, MAX_READ_ALL)
-        while batch.messages:
+        """Read up to the head: those who append meanwhile must not keep the search busy."""
+        position = self._after
+        while position < self._head:
+            # Not waiting for transactions in progress, which are beyond the head.
+            with self._feed.one_view():
+                batch = self._feed.messages_after(position, MAX_READ_ALL)
+            if not batch.messages:
+                return
             self._add(batch.messages)
-            batch = self._feed.messages_after(batch.position, MAX_READ_ALL)
+            position = batch.position
 
     def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
         self._added.update(message.id for message in messages)

@@ -22,7 +22,7 @@ from memoranda.index.message_text import (
 from memoranda.index.postings import TITLE, USER
 from memoranda.index.segments import SegmentWriter
 from memoranda.index.tokenizer import index_tokens
-from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
+from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession, Head
 
 MAX_CHANGES = 500
 _KIND_TOKENS = {kind: filter_token("kind", kind) for kind in KINDS}
@@ -50,25 +50,52 @@ class IndexUpdater:
         self._ordinal_for = ordinal_for
 
     def follow(self, limit: int) -> bool:
-        """Index the next changes and messages; returns whether there may be more."""
-        head, followed = self._feed.head(), self.state.change
-        more = self.follow_changes()
+        """Index the next changes and messages that can be read now; returns whether there may be more."""
+        followed = self.state.change
+        head, changes = self._read_changes()
+        more = self._follow_changes(head, changes)
         if self.state.change > followed:
             # Where the newest messages were deleted, other programs may give their ids to new ones.
             self.state.message = min(self.state.message, head.message)
-        batch = self._feed.messages_after(self.state.message, limit)
-        self.add(batch.messages)
-        # An empty list may lack messages that were appended after the head was read.
-        reached = batch.position if batch.messages else head.message
-        self.state.message = max(reached, self.state.message)
+        # One view, for few round trips to a server; within it nothing waits for transactions that are in progress.
+        with self._feed.one_view():
+            batch = self._feed.messages_after(self.state.message, limit)
+            sessions = self._read_sessions(message.session_id for message in batch.messages)
+            # An empty list may lack messages that were appended after the head was read.
+            reached = batch.position if batch.messages else head.message
+            position = max(reached, self.state.message)
+            self.state.mark = self._feed.mark(position)
+        self._add_all(batch.messages, sessions)
+        self.state.message = position
         return more or reached < head.message
 
     def follow_changes(self) -> bool:
         """Apply the next changes; returns whether there may be more."""
-        changes = self._feed.changes_after(self.state.change, MAX_CHANGES)
+        more = self._follow_changes(*self._read_changes())
+        self.state.mark = self._feed.mark(self.state.message)
+        return more
+
+    def _read_changes(self) -> tuple[Head, list[FeedChange]]:
+        with self._feed.one_view():
+            return self._feed.head(), self._feed.changes_after(self.state.change, MAX_CHANGES)
+
+    def _follow_changes(self, head: Head, changes: list[FeedChange]) -> bool:
+        followed = self.state.change
         if changes:
             self._apply(changes)
-        return len(changes) == MAX_CHANGES
+        if len(changes) == MAX_CHANGES:
+            return True
+        if not self._feed.lists_deletions and head.change > followed:
+            self._remove_missing()
+            self.state.change = max(head.change, self.state.change)
+        return False
+
+    def _remove_missing(self) -> None:
+        """Remove the sessions that the record no longer has, for a feed that does not list deletions."""
+        existing = self._feed.session_ids()
+        for (session_id,) in self._connection.execute("SELECT id FROM sessions").fetchall():
+            if session_id not in existing:
+                self._remove(session_id)
 
     def _apply(self, changes: list[FeedChange]) -> None:
         """Recheck all sessions that the changes name."""
@@ -92,11 +119,18 @@ class IndexUpdater:
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
         """Index messages that are not indexed yet, and the titles of their sessions and of the other `sessions`."""
-        names = dict.fromkeys([*sessions, *(message.session_id for message in messages)])
-        closed = self._feed.feed_sessions([name for name in names if name not in self._open_sessions])
+        closed = self._read_sessions([*sessions, *(message.session_id for message in messages)])
         for name in sessions:
             if name in closed:
                 self._ensure_open(closed.pop(name))
+        self._add_all(messages, closed)
+
+    def _read_sessions(self, names: Iterable[str]) -> dict[str, FeedSession]:
+        """Those of the sessions whose rows are not open yet, from the record."""
+        return self._feed.feed_sessions([name for name in dict.fromkeys(names) if name not in self._open_sessions])
+
+    def _add_all(self, messages: Iterable[FeedMessage], closed: dict[str, FeedSession]) -> None:
+        """Index messages; `closed` has their sessions whose rows are not open yet."""
         for message in messages:
             if message.session_id in closed:
                 # Its title is indexed now, so that the documents of a session follow each other.
@@ -110,7 +144,6 @@ class IndexUpdater:
         """Write the collected rows; the caller commits."""
         self._write_docs()
         self._segment.write()
-        self.state.mark = self._feed.mark(self.state.message)
         write_state(self._connection, self.state)
 
     def _write_docs(self) -> None:

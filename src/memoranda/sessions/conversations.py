@@ -4,7 +4,6 @@ Reading around a message, after a message, or at both ends costs as much as it r
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -65,11 +64,10 @@ class _Part(NamedTuple):
 class Conversations(StorePart):
     """Windows over the messages of conversations; they never contain rewound messages or those of other users."""
 
-    @contextmanager
-    def one_view(self) -> Iterator[None]:
-        """Everything read inside the block sees the same state of the store, and reading is faster."""
-        with self._engine.reading():
-            yield
+    @property
+    def batches_reads(self) -> bool:
+        """Whether `ReadAhead` is faster than reading one conversation after the other."""
+        return self._dialect.batches_reads
 
     def conversation_of(self, session_id: str) -> Conversation | None:
         """The conversation that a session belongs to; None if it is out of scope."""
@@ -78,13 +76,17 @@ class Conversations(StorePart):
 
     def session_facts(self, session_id: str) -> SessionFacts | None:
         """The facts about a session; None if it is out of scope or deleted."""
+        return self._session_facts([session_id]).get(session_id)
+
+    def _session_facts(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
+        condition, values = self._dialect.one_of("id", session_ids)
         with self._engine.reading() as connection:
-            row = connection.execute(
-                "SELECT title, source, model, project, parent_session_id, started_at FROM sessions"
-                f" WHERE id = ? AND {self._in_scope}",
-                (session_id, *self._scope.values),
-            ).fetchone()
-        return None if row is None else SessionFacts(*row)
+            rows = connection.execute(
+                "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
+                f" WHERE {condition} AND {self._in_scope}",
+                (*values, *self._scope.values),
+            )
+            return {row[0]: SessionFacts(*row[1:]) for row in rows}
 
     def window_around(
         self,
@@ -118,6 +120,16 @@ class Conversations(StorePart):
             if counted and len(messages) - position - 1 == size:
                 after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
             return Window(conversation, tuple(messages), before, after)
+
+    def find_external_id(self, session_id: str, external_id: str) -> int | None:
+        """The id of the message in a session's context that has this id in another program; None if there is none."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                f" WHERE m.session_id = ? AND m.external_id = ? AND m.active = 1 AND {self._in_scope}",
+                (session_id, external_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else int(row[0])
 
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
         """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
@@ -195,6 +207,17 @@ class Conversations(StorePart):
         found = [_checked_message(row) for row in readable_rows(connection, " UNION ALL ".join(texts), values)]
         found.sort(key=_id_of)
         return found
+
+    def _select_by_id(self, connection: Connection, ids: Collection[int]) -> Iterator[FeedMessage]:
+        """Single messages of this scope."""
+        condition, values = self._dialect.one_of("m.id", ids)
+        rows = readable_rows(
+            connection,
+            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            f" WHERE {condition} AND {SEARCHABLE} AND {self._in_scope}",
+            (*values, *self._scope.values),
+        )
+        return map(_checked_message, rows)
 
     def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)

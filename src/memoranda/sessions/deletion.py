@@ -195,8 +195,10 @@ class Deletion(StorePart):
         family = self._with_delegates(connection, session_ids)
         for session_id in sorted(family):
             self._engine.lock_session(connection, session_id)
-        for session_id in family:
-            _delete(connection, session_id)
+        # Sessions of other users may link to these, and lose the link.
+        with self._engine.across_users(connection):
+            for session_id in family:
+                delete_row(connection, session_id)
         return len(family)
 
     def _with_delegates(self, connection: Connection, session_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -249,8 +251,8 @@ def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[str]]:
         yield frozenset(step)
 
 
-def _delete(connection: Connection, session_id: str) -> None:
-    """Delete one session and repair the links of its chain."""
+def delete_row(connection: Connection, session_id: str, *, remember: bool = True) -> None:
+    """Delete one session and repair the links of its chain; with `remember`, no import restores it."""
     row = connection.execute(
         "SELECT parent_session_id, successor_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -270,23 +272,30 @@ def _delete(connection: Connection, session_id: str) -> None:
     )
     if successor is not None:
         # The continuation now starts a separate conversation.
-        _start_conversation(connection, successor)
+        move_conversation(connection, successor, successor)
     for other_id in promote_copies(connection, session_id):
         recount(connection, other_id)
     for (relative,) in relatives:
         note_change(connection, relative)
     delete_messages(connection, session_id)
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    connection.execute("INSERT INTO deleted_sessions (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (session_id,))
+    if remember:
+        connection.execute("INSERT INTO deleted_sessions (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (session_id,))
     drop_compression_state(connection, session_id)
     note_change(connection, session_id)
 
 
-def _start_conversation(connection: Connection, first: str) -> None:
+def move_conversation(connection: Connection, first: str, conversation: str) -> None:
+    """Make a session and all that continues it a part of a conversation, which its first session gives its id."""
     member: str | None = first
     seen: set[str] = set()
     while member is not None and member not in seen:
         seen.add(member)
-        connection.execute("UPDATE sessions SET conversation_id = ? WHERE id = ?", (first, member))
+        changed = connection.execute(
+            "UPDATE sessions SET conversation_id = ? WHERE id = ? AND conversation_id <> ?",
+            (conversation, member, conversation),
+        ).rowcount
+        if changed:
+            note_change(connection, member)
         row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (member,)).fetchone()
         member = row[0] if row else None

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
-from memoranda.db.position import START, Position
+from memoranda.db.engine import FeedTable
+from memoranda.db.position import Position
 from memoranda.sessions.message_rows import decode_content, decode_json
 from memoranda.sessions.store_part import StorePart
 
@@ -23,6 +24,9 @@ COLUMNS = (
 )
 # The messages that a search can find: not rewound, and neither copies nor summaries.
 SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
+
+
+_FEEDS = (FeedTable("messages", "id"), FeedTable("changes", "seq"))
 
 
 class FeedMessage(NamedTuple):
@@ -71,6 +75,8 @@ class MessageBatch(NamedTuple):
 
     messages: list[FeedMessage]
     position: Position
+    positions: Sequence[Position] = ()
+    """The position after each of the messages."""
 
 
 class Head(NamedTuple):
@@ -81,7 +87,10 @@ class Head(NamedTuple):
 
 
 class Feed(StorePart):
-    """Reads for followers. The reads cover all users, so a store for one user refuses them."""
+    """Reads for followers. Most of them cover all users, so a store for one user refuses them; see `UserFeed`."""
+
+    lists_deletions = True
+    """Whether the changes include the deletion of a session; if not, a follower compares the sessions that exist."""
 
     def store_id(self) -> str:
         """The random id that this store got when it was created."""
@@ -90,9 +99,30 @@ class Feed(StorePart):
             row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
         return str(row[0]) if row else ""
 
-    def head(self) -> Head:
+    def former_store_ids(self) -> frozenset[str]:
+        """The ids of the stores of a fleet in which the user of this scope was before; a file has none."""
+        if not self._engine.dialect.one_statement_appends or self._scope.all:
+            return frozenset()
+        from memoranda.db.former_stores import former_stores_key  # noqa: PLC0415
+
         with self._engine.reading() as connection:
-            return Head(self._last(connection, "messages", "id"), self._last(connection, "changes", "seq"))
+            row = connection.execute(
+                "SELECT value FROM state_meta WHERE key = ?", (former_stores_key(self._scope.user),)
+            ).fetchone()
+        return frozenset(str(row[0]).split() if row else ())
+
+    def head(self) -> Head:
+        return Head(*self._engine.wait_for_feed(_FEEDS))
+
+    def count_up_to(self, position: Position) -> int:
+        """At most how many messages there are up to a position; deleted ones count. For progress and estimates."""
+        return position.count
+
+    def session_ids(self) -> set[str]:
+        """The ids of all sessions that exist, for a follower that compares them."""
+        with self._engine.reading() as connection:
+            rows = connection.execute(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
+            return {row[0] for row in rows}
 
     def mark(self, position: Position) -> str:
         """Describe the last message up to a position, so that a follower recognises the store; "" without messages."""
@@ -105,33 +135,43 @@ class Feed(StorePart):
 
     def _describe(self, condition: str, values: Sequence[Any]) -> str:
         self._require_everyone()
+        within, users = self._messages_in_scope()
         with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT id, timestamp, session_id FROM messages WHERE {condition}", values
+                f"SELECT id, timestamp, session_id FROM messages m WHERE 1 = 1{within} AND {condition}",
+                (*users, *values),
             ).fetchone()
         return " ".join(map(str, row)) if row else ""
 
     def messages_after(self, position: Position, limit: int) -> MessageBatch:
-        """The next messages after a position, in order: at least one if there is any, fewer if they are long."""
-        self._require_everyone()
+        """The next messages after a position, in order: at least one if there is any, fewer if they are long.
+
+        A store for one user returns only the user's own.
+        """
+        join, within, users = self._own("m.session_id")
+        if self._dialect.one_statement_appends and not self._scope.all:
+            join, (within, users) = "", self._messages_in_scope()
         condition, values = self._dialect.after("m.id", position)
         found: list[FeedMessage] = []
+        positions: list[Position] = []
         room = MAX_CHARACTERS
+        self._engine.wait_for_feed()
         with self._engine.reading() as connection:
             rows = readable_rows(
                 connection,
-                f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m"
-                f" WHERE {SEARCHABLE} AND {condition}"
+                f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m{join}"
+                f" WHERE {SEARCHABLE} AND {condition}{within}"
                 f" ORDER BY {self._dialect.position_order('m.id')} LIMIT ?",
-                (*values, limit),
+                (*values, *users, limit),
             )
             for transaction, number, *row in rows:
                 found.append(feed_message(row))
                 position = Position(transaction, number)
+                positions.append(position)
                 room -= len(row[3] or "") + len(row[6] or "")
                 if room <= 0:
                     break
-        return MessageBatch(found, position)
+        return MessageBatch(found, position, positions)
 
     def messages_from(
         self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
@@ -164,7 +204,7 @@ class Feed(StorePart):
         either = " OR ".join(
             self._dialect.like(f"m.{column}") for column in ("content", "tool_calls", "tool_name") for _ in patterns
         )
-        condition, values = self._dialect.after("m.id", start)
+        condition, values = self._dialect.visible_after("m.id", start)
         return self._messages(
             f"{condition} AND ({either} OR {self._dialect.contains_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
             (*values, *list(patterns) * 3, limit),
@@ -172,20 +212,21 @@ class Feed(StorePart):
 
     def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
         """The newest messages after a position that contain letters outside ASCII."""
-        condition, values = self._dialect.after("m.id", start)
+        condition, values = self._dialect.visible_after("m.id", start)
         return self._messages(
             f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
         )
 
     def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
-        """The next changes after a position, in order."""
-        self._require_everyone()
-        condition, values = self._dialect.after("seq", position)
+        """The next changes after a position, in order; for one user, those of sessions that exist."""
+        join, within, users = self._own("c.session_id")
+        condition, values = self._dialect.after("c.seq", position)
+        self._engine.wait_for_feed()
         with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {self._dialect.position_columns('seq')}, session_id, from_message FROM changes"
-                f" WHERE {condition} ORDER BY {self._dialect.position_order('seq')} LIMIT ?",
-                (*values, limit),
+                f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, c.from_message FROM changes c{join}"
+                f" WHERE {condition}{within} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+                (*values, *users, limit),
             )
             return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
 
@@ -198,29 +239,33 @@ class Feed(StorePart):
             with self._engine.reading() as connection:
                 rows = connection.execute(
                     "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
-                    f" FROM sessions WHERE {condition}",
-                    values,
+                    f" FROM sessions WHERE {condition} AND {self._in_scope}",
+                    (*values, *self._scope.values),
                 )
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
 
+    def _own(self, column: str) -> tuple[str, str, tuple[str, ...]]:
+        """The join with sessions, the condition and its values that limit a feed to the user of this store."""
+        if self._scope.all:
+            return "", "", ()
+        return f" JOIN sessions ON sessions.id = {column}", f" AND {self._in_scope}", self._scope.values
+
+    def _messages_in_scope(self) -> tuple[str, tuple[str, ...]]:
+        """A condition on the messages of one user of a server, by an index in the order of the feed."""
+        return ("", ()) if self._scope.all else (" AND m.user_id = ?", (self._scope.user or "",))
+
     def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
         if not self._scope.all:
             self._require_everyone()
+        within, users = self._messages_in_scope()
         with self._engine.reading() as connection:
             rows = readable_rows(
-                connection, f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values
+                connection,
+                f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE}{within} AND {condition}",
+                (*users, *values),
             )
             return [feed_message(row) for row in rows]
-
-    def _last(self, connection: Connection, table: str, column: str) -> Position:
-        condition, values = self._dialect.after(column, START)
-        row = connection.execute(
-            f"SELECT {self._dialect.position_columns(column)} FROM {table} WHERE {condition}"
-            f" ORDER BY {self._dialect.position_order(column, 'DESC')} LIMIT 1",
-            values,
-        ).fetchone()
-        return START if row is None else Position(*row)
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:

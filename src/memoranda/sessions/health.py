@@ -11,6 +11,7 @@ from memoranda.db.salvage.rebuild import damaged_copy_path, list_kept_files
 from memoranda.errors import StoreMismatchError
 from memoranda.sessions.record import MarkerGuard, read_marker
 from memoranda.sessions.salvage import DAMAGED_MESSAGES, salvage
+from memoranda.sessions.shared_prompts import SharedPrompts
 from memoranda.sessions.store import SessionStore, open_store
 from memoranda.support.health_issues import HealthIssue, Progress
 
@@ -81,22 +82,31 @@ def _check_store(path: Path, store: SessionStore, deep: Progress | None) -> Iter
             "error", path, f"has lost {missing:,} messages that it had when it was closed, and no program deleted them",
             "restore a backup; or keep what is there with 'memoranda doctor --accept-store'",
         )  # fmt: skip
-    yield from _check_checksums(path, store, deep)
+    yield from check_rows(path, path, store, deep)
+
+
+def check_rows(path: Path, location: Path | str, store: SessionStore, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Yield what is wrong with the rows of the store at a location; `path` is the file that the issues name."""
+    yield from _check_checksums(path, location, store, deep)
+    yield from _check_items(path, location, store)
+    yield from _check_prompts(path, location, store)
     wrong = store.maintenance.miscounted_sessions()
     if wrong:
         yield HealthIssue(
             "warning", path, f"{len(wrong)} sessions have wrong message counts", "count the messages again",
-            lambda: _recount(path, wrong),
+            lambda: _recount(location, wrong), harmless=True,
         )  # fmt: skip
     lost = store.maintenance.lost_repetitions()
     if lost:
         yield HealthIssue(
             "warning", path, f"{len(lost)} messages are copies of messages that another program deleted",
-            "replace each with a note that it is lost", lambda: _mark_lost(path),
+            "replace each with a note that it is lost", lambda: _mark_lost(location),
         )  # fmt: skip
 
 
-def _check_checksums(path: Path, store: SessionStore, deep: Progress | None) -> Iterator[HealthIssue]:
+def _check_checksums(
+    path: Path, location: Path | str, store: SessionStore, deep: Progress | None
+) -> Iterator[HealthIssue]:
     report = store.checksums.check_messages(None if deep is None else partial(deep, "messages of the record"))
     if report.damaged:
         ids = [message.id for message in report.damaged]
@@ -106,33 +116,71 @@ def _check_checksums(path: Path, store: SessionStore, deep: Progress | None) -> 
             "error", path, f"has {len(ids):,} messages in {len(sessions):,} sessions that changed on the disk: {shown}"
             + (" …" if len(ids) > _MAX_SHOWN else ""),
             "restore them from a backup, or mark them as damaged and keep them as they are",
-            lambda: _mark_damaged(path, ids),
+            lambda: _mark_damaged(location, ids),
         )  # fmt: skip
     if report.without_checksum:
         yield HealthIssue(
             "note", path, f"has {report.without_checksum:,} messages without a checksum, so nothing notices damage",
-            "add the checksums", lambda: _fill_checksums(path),
+            "add the checksums", lambda: _fill_checksums(location), harmless=True,
         )  # fmt: skip
 
 
-def _mark_damaged(path: Path, ids: list[int]) -> str:
-    with open_store(path) as store:
+def _check_items(path: Path, location: Path | str, store: SessionStore) -> Iterator[HealthIssue]:
+    damaged = store.item_passages.damaged()
+    if damaged:
+        ids = [number for number, _ in damaged]
+        shown = ", ".join(dict.fromkeys(name for _, name in damaged[:_MAX_SHOWN]))
+        yield HealthIssue(
+            "error", path, f"has {len(ids):,} versions of items that changed on the disk: {shown}"
+            + (" …" if len(ids) > _MAX_SHOWN else ""),
+            "restore an earlier version with memory.items.restore, or from a backup; or accept them as they are",
+            lambda: _accept_items(location, ids),
+        )  # fmt: skip
+
+
+def _check_prompts(path: Path, location: Path | str, store: SessionStore) -> Iterator[HealthIssue]:
+    report = SharedPrompts(store.engine, store.scope, None).check()
+    if report.damaged or report.sessions_without:
+        lost = (
+            f" and {len(report.sessions_without):,} sessions whose prompt is missing" if report.sessions_without else ""
+        )
+        yield HealthIssue(
+            "error", path, f"has {len(report.damaged):,} system prompts that changed on the disk{lost}",
+            "restore them from a backup, or remove them; the next turn of a session builds a new prompt",
+            lambda: _drop_prompts(location),
+        )  # fmt: skip
+
+
+def _drop_prompts(location: Path | str) -> str:
+    with open_store(location) as store:
+        count = SharedPrompts(store.engine, store.scope, None).drop_damaged()
+    return f"removed {count:,} damaged system prompts"
+
+
+def _accept_items(location: Path | str, ids: list[int]) -> str:
+    with open_store(location) as store:
+        store.item_passages.accept_damage(ids)
+    return f"accepted {len(ids):,} versions of items as they are"
+
+
+def _mark_damaged(location: Path | str, ids: list[int]) -> str:
+    with open_store(location) as store:
         store.checksums.accept_damage(ids)
     return f"marked {len(ids):,} messages as damaged; they keep the text that is there"
 
 
-def _fill_checksums(path: Path) -> None:
-    with open_store(path) as store:
+def _fill_checksums(location: Path | str) -> None:
+    with open_store(location) as store:
         store.checksums.fill_checksums()
 
 
-def _mark_lost(path: Path) -> None:
-    with open_store(path) as store:
+def _mark_lost(location: Path | str) -> None:
+    with open_store(location) as store:
         store.maintenance.give_up_lost_repetitions()
 
 
-def _recount(path: Path, session_ids: list[str]) -> None:
-    with open_store(path) as store:
+def _recount(location: Path | str, session_ids: list[str]) -> None:
+    with open_store(location) as store:
         store.maintenance.recount_sessions(session_ids)
 
 

@@ -18,6 +18,7 @@ from memoranda.sessions.messages import Messages
 from memoranda.sessions.passages import FORGOTTEN
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.sessions.system_prompts import select_list, update_columns
 from memoranda.sessions.usage import COSTS, COUNTERS
 from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
 
@@ -26,8 +27,6 @@ _TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_
 _AMOUNTS = (*COUNTERS, *COSTS, "rewind_count")
 # The number of a rewind in the other program; those that happen here are counted from 1.
 _REWOUND_ELSEWHERE = 0
-# Columns that identify; they contain no prose and are never redacted.
-_UNCHANGED = ("source", "billing_base_url")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ class ImportedRows(StorePart):
         What happened here since stays: an amount never decreases, an archived session stays archived, and a session
         that was reopened or continued here keeps its end.
         """
-        clean, redacted = self._redact({name: value for name, value in columns.items() if name not in _UNCHANGED})
-        clean |= {name: columns[name] for name in _UNCHANGED if name in columns}
+        clean, redacted = self._redact({name: value for name, value in columns.items() if name != "source"})
+        clean |= {"source": self._stored_name(columns["source"])} if "source" in columns else {}
         clean_extra, more = self._redact(dict(extra))
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -71,15 +70,14 @@ class ImportedRows(StorePart):
             if user is not None and stored["user_id"] is None and _can_move(connection, session_id, user):
                 updates["user_id"] = user
             if updates:
-                assignments = ", ".join(f"{name} = ?" for name in updates)
-                connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*updates.values(), session_id))
+                update_columns(self._engine, connection, session_id, updates)
                 count_redactions(connection, redacted + more)
 
     def append_messages(
         self, session_id: str, messages: Sequence[Mapping[str, Any]], states: Sequence[MessageState]
     ) -> list[int]:
         """Append messages with their states in one transaction; those that the session has only get the state."""
-        names = [message["external_id"] for message in messages]
+        names = [self._stored_name(message["external_id"]) for message in messages]
         known = self._messages.get_external_ids([session_id], names)
         encoded = iter(
             self._messages.encode_all(m for m, name in zip(messages, names, strict=True) if name not in known)
@@ -104,7 +102,8 @@ class ImportedRows(StorePart):
                 if continued and name in known:
                     # It was compressed, here or there, and its messages are as compression left them.
                     continue
-                if _set_state(connection, session_id, number, state) and name in known:
+                original = state.original and [self._stored_name(name) for name in state.original]
+                if _set_state(connection, session_id, number, state, original) and name in known:
                     first_changed = min(number, first_changed or number)
             if first_changed is not None:
                 note_change(connection, session_id, first_changed)
@@ -126,7 +125,7 @@ def _stored_columns(connection: Connection, session_id: str) -> dict[str, Any]:
         "successor_id",
         "extra",
     )
-    row = connection.execute(f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    row = connection.execute(f"SELECT {select_list(names)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
     return dict(zip(names, row, strict=True))
 
 
@@ -182,8 +181,10 @@ def _id_of(connection: Connection, session_id: str, external_id: str) -> int | N
     return None if row is None else int(row[0])
 
 
-def _set_state(connection: Connection, session_id: str, message_id: int, state: MessageState) -> bool:
-    """Set the state of a message; whether it changed. One that was rewound here stays rewound."""
+def _set_state(
+    connection: Connection, session_id: str, message_id: int, state: MessageState, original: Sequence[str] | None
+) -> bool:
+    """Set the state of a message, and its original; whether it changed. One that was rewound here stays rewound."""
     active, compacted = int(state.active), int(state.compacted)
     rewound = None if active or compacted else _REWOUND_ELSEWHERE
     changed = connection.execute(
@@ -191,7 +192,7 @@ def _set_state(connection: Connection, session_id: str, message_id: int, state: 
         " WHERE id = ? AND (active <> ? OR compacted <> ?) AND COALESCE(rewound, ?) = ?",
         (active, compacted, rewound, message_id, active, compacted, _REWOUND_ELSEWHERE, _REWOUND_ELSEWHERE),
     ).rowcount
-    if state.original is not None:
+    if original is not None:
         # Only a message of the same user is an original.
         with resealed(connection, [message_id]):
             changed += connection.execute(
@@ -200,6 +201,6 @@ def _set_state(connection: Connection, session_id: str, message_id: int, state: 
                 "  WHERE m.session_id = ? AND m.external_id = ? AND m.id < messages.id"
                 "   AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, ''))"
                 " WHERE id = ? AND copy_of IS NULL",
-                (session_id, *state.original, message_id),
+                (session_id, *original, message_id),
             ).rowcount
     return bool(changed)

@@ -6,18 +6,22 @@ from typing import Any
 
 from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine, HeldLock
-from memoranda.errors import LockTimeoutError, SessionBusy, SessionError
+from memoranda.errors import LockTimeoutError, SessionBusyError, SessionError, TakenSessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_json, dump_json, require_storable, seconds
+from memoranda.sessions.prompt_tables import PROMPT_REFERENCE
 from memoranda.sessions.schema import SESSIONS, hour_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
+from memoranda.sessions.system_prompts import select_list, store_prompt, update_columns
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.todos import TODOS
 
 RELATIONS = ("compression", "branch", "delegation")
-COLUMNS = tuple(column.name for column in SESSIONS.columns)
+COLUMNS = tuple(column.name for column in SESSIONS.columns if column != PROMPT_REFERENCE)
+"""The columns that callers see: the prompt, but not how it is stored."""
+SELECTED = select_list(COLUMNS)
 _MAX_ID_CHARS = 200
 # A session with one of these sources and a parent is delegated work.
 _DELEGATE_SOURCES = ("subagent", "tool")
@@ -73,7 +77,7 @@ class Sessions(StorePart):
             "system_prompt": clean["system_prompt"],
             "model_config": None if model_config is None else dump_json(clean["model_config"]),
             "extra": dump_json(clean["extra"]) if extra else None,
-            # Searches filter by project; it contains no prose and is never redacted.
+            # Searches filter by project; it contains no prose and is stored as a name.
             "project": project or None,
         }
         for name in ("model", "system_prompt", "project"):
@@ -85,13 +89,13 @@ class Sessions(StorePart):
             self._engine.lock_session(connection, session_id)
             existing = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
             if existing is not None and not self._scope.covers(existing[0]):
-                raise SessionError(f"The session id {session_id!r} is taken.")
+                raise TakenSessionError(f"The session id {session_id!r} is taken.")
             if existing is None:
                 lineage = self.lineage_columns(connection, session_id, source, parent_session_id, relation)
-                insert_session(connection, {"id": session_id, "source": source, "user_id": user, "started_at": start,
-                                            **lineage, **fields})  # fmt: skip
+                row = {"id": session_id, "source": source, "user_id": user, "started_at": start, **lineage, **fields}
+                insert_session(self._engine, connection, row)
             else:
-                _fill_empty(connection, session_id, fields)
+                _fill_empty(self._engine, connection, session_id, fields)
             if title is not None and (existing is None or _value(connection, session_id, "title") is None):
                 self._titles.claim_title(connection, session_id, clean["title"])
             count_redactions(connection, redacted)
@@ -101,7 +105,7 @@ class Sessions(StorePart):
         """Every column of a session, decoded; None if it does not exist."""
         with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ? AND {self._in_scope}",
+                f"SELECT {SELECTED} FROM sessions WHERE id = ? AND {self._in_scope}",
                 (session_id, *self._scope.values),
             ).fetchone()
         return None if row is None else decode_session(row)
@@ -132,15 +136,15 @@ class Sessions(StorePart):
     def lock_turn(self, session_id: str, timeout: float) -> HeldLock:
         """Let no other thread or process lock a turn of the conversation until the result is released or dropped.
 
-        The session may be new. Raises SessionBusy when another turn holds the lock for more than `timeout` seconds.
-        Nothing else needs this lock: it orders whole turns, and each write is safe without it.
+        The session may be new. Raises SessionBusyError when another turn holds the lock for more than `timeout`
+        seconds. Nothing else needs this lock: it orders whole turns, and each write is safe without it.
         """
         with self._engine.reading() as connection:
             row = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
         try:
             return self._engine.lock_turn(session_id if row is None else row[0], timeout)
         except LockTimeoutError as error:
-            raise SessionBusy(
+            raise SessionBusyError(
                 f"Another turn of session {session_id!r} is in progress and did not end within {timeout:g} s. Nothing "
                 "of this one was recorded. Send the message again when that turn has ended."
             ) from error
@@ -164,16 +168,18 @@ class Sessions(StorePart):
         if unknown_fields:
             raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
         clean, redacted = self._redact({name: value for name, value in fields.items() if name != "project"})
-        clean |= {name: value for name, value in fields.items() if name == "project"}
+        clean |= {name: self._stored_name(value) for name, value in fields.items() if name == "project"}
         values = {name: dump_json(value) if name == "model_config" else value for name, value in clean.items()}
         for name, value in values.items():
             require_storable(name, value)
-        assignments = ", ".join(f"{name} = ?" for name in values) or "id = id"
-        # Search filters by project, so followers must see the change.
-        updated = self._update(
-            session_id, assignments, tuple(values.values()), "1 = 1", redacted, notify="project" in values
-        )
-        return updated and bool(fields)
+        with self._engine.writing() as connection:
+            self._require(connection, session_id)
+            updated = update_columns(self._engine, connection, session_id, values)
+            count_redactions(connection, redacted)
+            if "project" in values:
+                # Search filters by project, so followers must see the change.
+                note_change(connection, session_id)
+        return bool(updated and fields)
 
     def set_extra_fields(self, /, session_id: str, **fields: Any) -> None:
         """Set fields of a session that have no column, such as those that `create_session` also accepts."""
@@ -204,8 +210,6 @@ class Sessions(StorePart):
         values: tuple[Any, ...],
         condition: str,
         redacted: int = 0,
-        *,
-        notify: bool = False,
     ) -> bool:
         with self._engine.writing() as connection:
             self._require(connection, session_id)
@@ -213,18 +217,27 @@ class Sessions(StorePart):
                 f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
             ).rowcount
             count_redactions(connection, redacted)
-            if notify:
-                note_change(connection, session_id)
             return bool(changed)
 
     def own_user(self, user_id: str | None) -> str | None:
-        """The user of a new session; raises SessionError if this store is open for another user."""
+        """The user of a new session; raises SessionError if this store is open for another user.
+
+        A new user id must contain no credential: it is also the name of a directory, and decides who sees what.
+        """
+        user = user_id if self._scope.all else self._scope.user
+        if user is not None and self._stored_name(user) != user and not self._has_user(user):
+            raise SessionError(f"A user id must not contain a credential ({self._stored_name(user)}). Choose another.")
         if self._scope.all:
             return user_id
         if user_id is not None and user_id != self._scope.user:
             owner = "the home's own user" if self._scope.user is None else repr(self._scope.user)
             raise SessionError(f"This store is open for {owner}, not for {user_id!r}.")
         return self._scope.user
+
+    def _has_user(self, user_id: str) -> bool:
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT 1 FROM sessions WHERE user_id = ? LIMIT 1", (user_id,)).fetchone()
+        return row is not None
 
     def lineage_columns(
         self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
@@ -289,22 +302,28 @@ def decode_session(row: Any) -> Row:
     return session if extra is None else decode_json(extra) | session
 
 
-def insert_session(connection: Connection, values: Row) -> None:
-    """Insert the row of a session without messages."""
+def insert_session(engine: Engine, connection: Connection, values: Row) -> None:
+    """Insert the row of a session without messages; raises TakenSessionError if another user has the id."""
     start = values["started_at"]
+    values = values | store_prompt(engine, connection, values.get("user_id"), values.get("system_prompt"))
     row = {name: value for name, value in values.items() if value is not None}
     row |= {"last_active": start, "active_hour": hour_of(start)}
-    connection.execute(
-        f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+    added = connection.execute(
+        f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO NOTHING",
+        tuple(row.values()),
     )
+    if not added.rowcount:
+        # The caller has found none with this id, and a server may hide those of other users.
+        raise TakenSessionError(f"The session id {values['id']!r} is taken.")
 
 
-def _fill_empty(connection: Connection, session_id: str, fields: Row) -> None:
+def _fill_empty(engine: Engine, connection: Connection, session_id: str, fields: Row) -> None:
     if fields["project"] is not None and _value(connection, session_id, "project") is None:
         note_change(connection, session_id)
-    for name, value in fields.items():
-        if value is not None:
-            connection.execute(f"UPDATE sessions SET {name} = COALESCE({name}, ?) WHERE id = ?", (value, session_id))
+    given = {name: value for name, value in fields.items() if value is not None}
+    new = {name: value for name, value in given.items() if _value(connection, session_id, select_list([name])) is None}
+    if new:
+        update_columns(engine, connection, session_id, new)
 
 
 def _value(connection: Connection, session_id: str, name: str) -> Any:

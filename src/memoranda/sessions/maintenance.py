@@ -7,9 +7,12 @@ from memoranda.db.connection import Connection
 from memoranda.db.schema import STATE_META
 from memoranda.sessions.copies import find_lost_copies, mark_lost_copies
 from memoranda.sessions.feed import note_change
+from memoranda.sessions.item_tables import ITEMS
 from memoranda.sessions.message_rows import COUNTED, recount
+from memoranda.sessions.prompt_tables import SYSTEM_PROMPTS
 from memoranda.sessions.record import StoreMarker, count_lost
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
+from memoranda.sessions.shared_prompts import drop_lost_prompts
 from memoranda.sessions.store_part import StorePart
 
 SALVAGED = "salvaged"
@@ -81,11 +84,12 @@ class Maintenance(StorePart):
         with self._engine.writing() as connection:
             # Parents may come after their children, or be lost.
             self._dialect.defer_references(connection)
-            for table in (STATE_META, DELETED_SESSIONS, SESSIONS, MESSAGES):
+            for table in (STATE_META, DELETED_SESSIONS, SYSTEM_PROMPTS, SESSIONS, MESSAGES, ITEMS):
                 taken[table.name] = sum(
                     self._dialect.add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
                 )
             _adopt_orphans(connection)
+            drop_lost_prompts(connection)
             mark_lost_copies(connection)
             for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
                 recount(connection, session_id)

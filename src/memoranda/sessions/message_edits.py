@@ -4,16 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.checksums import seal
-from memoranda.sessions.copies import SAME, promote_copies, promote_copies_in_branches
+from memoranda.sessions.copies import (
+    CHECKED_COLUMNS,
+    JOIN_ORIGINAL,
+    SAME,
+    decode_checked,
+    promote_copies,
+    promote_copies_in_branches,
+)
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.message_rows import REDACTED, delete_messages, dump_json, recount
-from memoranda.sessions.messages import Messages, refuse_continued
+from memoranda.sessions.message_rows import REDACTED, Message, delete_messages, dump_json, recount
+from memoranda.sessions.messages import Messages
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.sessions.store_part import StorePart, count_redactions, refuse_continued
 
 _CLEARED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items")  # fmt: skip
@@ -46,25 +54,7 @@ class MessageEdits(StorePart):
                 raise SessionError(f"Session {session_id!r} has no live message {message_id}.")
             if target[0] != "user" or target[1]:
                 raise SessionError(f"Message {message_id} is not the user's; only those can be rewound to.")
-            (number,) = connection.execute(
-                "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
-            ).fetchone()
-            for branch_id in promote_copies_in_branches(connection, session_id, message_id):
-                recount(connection, branch_id)
-            related = _related_copies(connection, session_id, message_id)
-            count = connection.execute(
-                "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",
-                (number, session_id, message_id),
-            ).rowcount
-            for message, owner in related:
-                # The sign of `rewound` records whether the message was active in its session, for a restore.
-                connection.execute(
-                    "UPDATE messages SET rewound = CASE WHEN active = 1 THEN ? ELSE ? END, active = 0, compacted = 0"
-                    " WHERE id = ?",
-                    (-number, number, message),
-                )
-                _recount_and_notify(connection, owner, message)
-            _recount_and_notify(connection, session_id, message_id)
+            count = rewind_from(connection, session_id, message_id)
             head = connection.execute(
                 "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
             ).fetchone()[0]
@@ -80,21 +70,31 @@ class MessageEdits(StorePart):
             ).fetchone()[0]
             if later:
                 raise SessionError(f"Session {session_id!r} has newer messages, so the rewind cannot be undone.")
-            count = connection.execute(
-                "UPDATE messages SET active = 1, rewound = NULL WHERE session_id = ? AND id >= ? AND active = 0"
-                " AND rewound = (SELECT rewind_count FROM sessions WHERE id = ?) AND compacted = 0",
-                (session_id, since_id, session_id),
-            ).rowcount
-            for message, owner in _related_copies(connection, session_id, since_id):
-                connection.execute(
-                    "UPDATE messages SET active = CASE WHEN rewound < 0 THEN 1 ELSE 0 END,"
-                    " compacted = CASE WHEN rewound < 0 THEN 0 ELSE 1 END, rewound = NULL"
-                    " WHERE id = ? AND rewound IS NOT NULL",
-                    (message,),
-                )
-                _recount_and_notify(connection, owner, message)
-            _recount_and_notify(connection, session_id, since_id)
-            return count
+            (number,) = connection.execute("SELECT rewind_count FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            return restore_from(connection, session_id, since_id, number)
+
+    def pop_message(self, session_id: str, message_id: int | None = None) -> Message | None:
+        """Take back the last message of the session's context, whatever its role, and return it; None if it is empty.
+
+        With a `message_id`, only if that is the last one: otherwise SessionError, so that of two callers that pop, none
+        takes back what the other has added. `restore_rewound` undoes it, as it undoes a rewind.
+        """
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            refuse_continued(connection, session_id)
+            (last,) = connection.execute(
+                "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
+            ).fetchone()
+            if message_id is not None and last != message_id:
+                raise SessionError(f"Message {message_id} is not the last one of session {session_id!r}.")
+            if last is None:
+                return None
+            statement = f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.id = ?"
+            (row,) = readable_rows(connection, statement, (last,))
+            message = decode_checked(row)
+            rewind_from(connection, session_id, last)
+        return message
 
     def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Replace the session's context with a shorter one; the old messages stay and can be found.
@@ -136,14 +136,14 @@ class MessageEdits(StorePart):
             ).fetchone()
             if row is None:
                 return False
-            original, conversation, is_reference = row
+            original, conversation, is_copy = row
             changed = connection.execute(
                 f"UPDATE messages SET content = ?, extra = ?, {', '.join(f'{name} = NULL' for name in _CLEARED)}"
                 " WHERE (id IN (?, ?) OR copy_of = ?)"
                 " AND (session_id IN (SELECT id FROM sessions WHERE conversation_id = ?)"
                 # A copy without text certainly belongs to the same user; any other `copy_of` is a caller's claim.
-                f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
-                (clean, _REDACTED_EXTRA, message_id, original, original, conversation, bool(is_reference), original),
+                f"  OR (? = 1 AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
+                (clean, _REDACTED_EXTRA, message_id, original, original, conversation, int(bool(is_copy)), original),
             ).fetchall()  # fmt: skip
             seal(connection, [number for number, _ in changed])
             for number, owner in changed:
@@ -151,6 +151,49 @@ class MessageEdits(StorePart):
             count_redactions(connection, redacted)
         self._engine.shrink_log()
         return True
+
+
+def rewind_from(connection: Connection, session_id: str, message_id: int) -> int:
+    """Remove a session's active messages from an id on from every view; returns how many of this session."""
+    (number,) = connection.execute(
+        "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
+    ).fetchone()
+    for branch_id in promote_copies_in_branches(connection, session_id, message_id):
+        recount(connection, branch_id)
+    related = _related_copies(connection, session_id, message_id)
+    count = connection.execute(
+        "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",
+        (number, session_id, message_id),
+    ).rowcount
+    for message, owner in related:
+        # The sign of `rewound` records whether the message was active in its session, for a restore.
+        connection.execute(
+            "UPDATE messages SET rewound = CASE WHEN active = 1 THEN ? ELSE ? END, active = 0, compacted = 0"
+            " WHERE id = ?",
+            (-number, number, message),
+        )
+        _recount_and_notify(connection, owner, message)
+    _recount_and_notify(connection, session_id, message_id)
+    return count
+
+
+def restore_from(connection: Connection, session_id: str, since_id: int, number: int) -> int:
+    """Restore the messages from an id on that rewind `number` of the session removed; returns how many."""
+    count = connection.execute(
+        "UPDATE messages SET active = 1, rewound = NULL WHERE session_id = ? AND id >= ? AND active = 0"
+        " AND rewound = ? AND compacted = 0",
+        (session_id, since_id, number),
+    ).rowcount
+    for message, owner in _related_copies(connection, session_id, since_id):
+        connection.execute(
+            "UPDATE messages SET active = CASE WHEN rewound < 0 THEN 1 ELSE 0 END,"
+            " compacted = CASE WHEN rewound < 0 THEN 0 ELSE 1 END, rewound = NULL"
+            " WHERE id = ? AND rewound IS NOT NULL",
+            (message,),
+        )
+        _recount_and_notify(connection, owner, message)
+    _recount_and_notify(connection, session_id, since_id)
+    return count
 
 
 def _related_copies(connection: Connection, session_id: str, from_id: int) -> list[tuple[int, str]]:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from memoranda.db.connection import Connection
@@ -48,6 +48,14 @@ WRITTEN = ("role", "content", "content_format", "timestamp", *_TEXTS, *_JSONS, *
 READ = tuple(column.name for column in MESSAGES.columns)
 
 Message = dict[str, Any]
+
+
+class EncodedMessage(NamedTuple):
+    """A row to insert, how many secrets were removed from it, and how many tools it calls."""
+
+    row: list[Any]
+    secrets: int
+    tool_calls: int
 
 
 def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
@@ -341,25 +349,32 @@ def delete_messages(connection: Connection, session_id: str) -> int:
 
     With a negative count, no trigger notes each message: the caller notes the session.
     """
-    # Not with the maximum inside the INSERT, for which SQLite would read all messages.
-    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
-    if highest is not None:
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES ('last_deleted_message', ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-            " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)",
-            (str(highest),),
-        )
+    retire_message_ids(connection)
     connection.execute("UPDATE sessions SET message_count = -1 WHERE id = ?", (session_id,))
     return connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
 
 
+def retire_message_ids(connection: Connection) -> None:
+    """Record the highest id before messages are deleted, so that no later message gets it again."""
+    # Not with the maximum inside the INSERT, for which SQLite would read all messages.
+    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    if highest is not None:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES ('last_deleted_message', ?) ON CONFLICT (key) DO UPDATE"
+            " SET value = excluded.value WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)",
+            (str(highest),),
+        )
+
+
 def recount(connection: Connection, session_id: str) -> None:
     """Set a session's counters and last activity from its messages."""
+    # Locks the row where writers of one session may overlap: a concurrent append would be counted by neither.
+    connection.execute("UPDATE sessions SET message_count = message_count WHERE id = ?", (session_id,))
     found = connection.execute(
         "SELECT COALESCE(sum(m.active), 0), COALESCE(sum(m.said), 0),"
-        " COALESCE(max(CASE WHEN m.said THEN m.timestamp END), sessions.started_at) FROM sessions"
-        f" LEFT JOIN (SELECT active = 1 AS active, ({COUNTED}) AS said, timestamp, session_id FROM messages) m"
+        " COALESCE(max(CASE WHEN m.said = 1 THEN m.timestamp END), sessions.started_at) FROM sessions"
+        " LEFT JOIN (SELECT CASE WHEN active = 1 THEN 1 ELSE 0 END AS active,"
+        f" CASE WHEN {COUNTED} THEN 1 ELSE 0 END AS said, timestamp, session_id FROM messages) m"
         " ON m.session_id = sessions.id WHERE sessions.id = ? GROUP BY sessions.id",
         (session_id,),
     ).fetchone()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
@@ -15,8 +15,10 @@ from memoranda.safety.redaction import Redactor
 from memoranda.sessions import alternation
 from memoranda.sessions.checksums import CHECKSUM, resealed
 from memoranda.sessions.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, as_copy, decode_checked
+from memoranda.sessions.message_names import split_message
 from memoranda.sessions.message_rows import (
     WRITTEN,
+    EncodedMessage,
     Message,
     as_chat,
     checksum_of_row,
@@ -26,7 +28,16 @@ from memoranda.sessions.message_rows import (
 )
 from memoranda.sessions.schema import hour_of
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
+from memoranda.sessions.store_part import (
+    StorePart,
+    count_redactions,
+    counting_statements,
+    refuse_newer,
+    unknown_session,
+)
+
+if TYPE_CHECKING:
+    from memoranda.sessions.single_append import SingleAppend
 
 # The ids of deleted messages are never used again.
 _LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
@@ -43,16 +54,6 @@ _PART_CHARACTERS = 1_000_000
 _BATCH_SIZE = 500
 # How many messages are searched for credentials at once; if there is one, each of them is searched again.
 _SEARCHED_TOGETHER = 32
-# These fields identify messages; they contain no prose and are never redacted.
-_IDENTIFYING = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
-
-
-class EncodedMessage(NamedTuple):
-    """A row to insert, how many secrets were removed from it, and how many tools it calls."""
-
-    row: list[Any]
-    secrets: int
-    tool_calls: int
 
 
 class Messages(StorePart):
@@ -63,7 +64,7 @@ class Messages(StorePart):
     ) -> None:
         super().__init__(engine, scope, redactor)
         self._on_append = on_append
-        self._count_within_hour, self._count_always = _counting_statements(self._in_scope)
+        self._count_within_hour, self._count_always = counting_statements(self._in_scope)
 
     def append_message(
         self,
@@ -73,28 +74,32 @@ class Messages(StorePart):
         content: Any = None,
         **fields: Any,
     ) -> int:
-        """Append one message and return its id; the message is durable by then.
-
-        `fields` are columns of the messages table (tool_name, tool_calls, tool_call_id, token_count, finish_reason,
-        reasoning, timestamp, external_id …); the store also keeps any others. If the session already has a message with
-        this external_id, nothing is added and the id of that message is returned.
-        """
+        """Append one message and return its id; the message is durable by then. See `SessionDB.append_message`."""
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
 
     def append_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, fail_if_continued: bool = False
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        fail_if_continued: bool = False,
+        last_seen: int | None = None,
     ) -> list[int]:
-        """Append several messages in one transaction: all of them or none.
-
-        With `fail_if_continued` the store records nothing in a session that was compressed and raises ContinuedError,
-        which names the continuation.
-        """
+        """Append several messages in one transaction: all of them or none. See `SessionDB.append_messages`."""
         encoded = self.encode_all(messages)
+        at_once = self._single_append(session_id) if last_seen is None else None
 
         def append(connection: Connection) -> list[int]:
-            if fail_if_continued:
+            if fail_if_continued or at_once:
                 self._engine.lock_session(connection, session_id)
-                refuse_continued(connection, session_id)
+                successor = self._read_successor(connection, session_id)
+                if fail_if_continued and successor is not None:
+                    raise ContinuedError(session_id, successor)
+            if last_seen is not None:
+                self._engine.lock_session(connection, session_id)
+                refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
+            if at_once and (stored := at_once.find_stored(connection)):
+                return stored
             if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
                 ids, added = self._insert_together(connection, session_id, encoded), encoded
             else:
@@ -103,9 +108,18 @@ class Messages(StorePart):
             count_redactions(connection, sum([message.secrets for message in added]))
             return ids
 
-        ids = self._engine.write(append)
+        ids = at_once.execute(encoded, fail_if_continued=fail_if_continued) if at_once else []
+        ids = ids or self._engine.write(append)
         self.notify_appended()
         return ids
+
+    def _single_append(self, session_id: str) -> "SingleAppend | None":
+        """What appends with one statement, if that is faster with this engine."""
+        if not self._dialect.one_statement_appends:
+            return None
+        from memoranda.sessions.single_append import SingleAppend  # noqa: PLC0415
+
+        return SingleAppend(self._engine, self._in_scope, self._scope.values, session_id)
 
     def notify_appended(self) -> None:
         """Call `on_append`; for parts of the store that append messages themselves, after their transaction."""
@@ -113,16 +127,16 @@ class Messages(StorePart):
             self._on_append()
 
     def get_messages(
-        self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0
+        self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0, after: int = 0
     ) -> list[Message]:
-        """The messages in the session's context, in order, with every column.
+        """The messages in the session's context, in order, with every column; those after one with `after`.
 
         `include_inactive` adds those that compression removed from the context, but not rewound messages.
         """
         which = "(m.active = 1 OR m.compacted = 1)" if include_inactive else "m.active = 1"
         return self._select(
-            f"m.session_id = ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
-            (session_id, _NO_LIMIT if limit is None else limit, offset),
+            f"m.session_id = ? AND m.id > ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
+            (session_id, after, _NO_LIMIT if limit is None else limit, offset),
         )
 
     def iter_messages(self, session_id: str) -> Iterator[Message]:
@@ -224,6 +238,8 @@ class Messages(StorePart):
     def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
         """The external ids that these sessions have, each with its session."""
         found: dict[str, str] = {}
+        given = {self._stored_name(name): name for name in external_ids}
+        external_ids = list(given)
         with self._engine.reading() as connection:
             for session_id in session_ids:
                 for start in range(0, len(external_ids), _BATCH_SIZE):
@@ -233,7 +249,7 @@ class Messages(StorePart):
                         f" WHERE m.session_id = ? AND {condition} AND {self._in_scope}",
                         (session_id, *values, *self._scope.values),
                     )
-                    found |= {row[0]: session_id for row in rows}
+                    found |= {given[row[0]]: session_id for row in rows}
         return found
 
     def live_message_ids(self, session_id: str) -> frozenset[int]:
@@ -274,12 +290,12 @@ class Messages(StorePart):
         return redacted
 
     def redact_fields(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
-        """Redact a message except for the fields that identify it; also return how many secrets were removed."""
+        """Redact a message and return how many secrets were removed; the fields that identify it are names."""
         clean, count = self._redact(message)
         if not count:
             return message, 0
-        identifying = {key: message[key] for key in _IDENTIFYING if key in message}
-        clean, count = self._redact({key: value for key, value in message.items() if key not in identifying})
+        identifying, texts = split_message(message, self._stored_name)
+        clean, count = self._redact(texts)
         return {**clean, **identifying}, count
 
     def _insert_together(
@@ -365,26 +381,9 @@ def _cannot_conflict(message: EncodedMessage) -> bool:
     return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
 
 
-def refuse_continued(connection: Connection, session_id: str) -> None:
-    """Raise ContinuedError if the session was compressed and has a continuation."""
-    row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    if row is not None and row[0] is not None:
-        raise ContinuedError(session_id, row[0])
-
-
-@cache
-def _counting_statements(in_scope: str) -> tuple[str, str]:
-    """The statements that add to a session's counters: one for messages within the same hour, one for all others."""
-    latest = "{0} = CASE WHEN own_message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
-    counted = (
-        "UPDATE sessions SET message_count = message_count + ?, own_message_count = own_message_count + ?,"
-        " tool_call_count = tool_call_count + ?,"
-        f" {latest.format('last_active')}"
-    )
-    return (
-        f"{counted} WHERE active_hour = ? AND id = ? AND {in_scope}",
-        f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {in_scope}",
-    )
+def next_message_id(dialect: Dialect) -> str:
+    """An SQL expression for the id of the next message."""
+    return dialect.next_id("messages", _LAST_DELETED)
 
 
 @cache
@@ -393,6 +392,6 @@ def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
     names = ["session_id", CHECKSUM, *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"
-        f" VALUES ({dialect.next_id('messages', _LAST_DELETED)}, {', '.join('?' * len(names))})"
+        f" VALUES ({next_message_id(dialect)}, {', '.join('?' * len(names))})"
         " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
     )

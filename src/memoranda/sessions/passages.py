@@ -16,9 +16,11 @@ from memoranda.sessions.checksums import resealed
 from memoranda.sessions.copies import JOIN_ORIGINAL, SAME
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_content, decode_json, dump_json, encode_content
+from memoranda.sessions.prompt_tables import PROMPT_REFERENCE
 from memoranda.sessions.schema import MESSAGES, SESSIONS
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart
+from memoranda.sessions.system_prompts import select_list, update_columns
 from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_matcher import TextMatcher
@@ -39,7 +41,9 @@ _MESSAGE_TEXTS = tuple(
     if column.kind == "text" and column.name not in ("content_format", "role")
 )
 _READ_COLUMNS = ("id", *_MESSAGE_TEXTS, "is_summary")
-_SESSION_TEXTS = tuple(column.name for column in SESSIONS.columns if column.kind == "text")
+_SESSION_TEXTS = tuple(
+    column.name for column in SESSIONS.columns if column.kind == "text" and column != PROMPT_REFERENCE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,7 @@ class Passages(StorePart):
 
     def _session_changes(self, connection: Connection, matcher: TextMatcher) -> Iterator[_Change]:
         rows = connection.execute(
-            f"SELECT {', '.join(_SESSION_TEXTS)}, ended_at IS NULL FROM sessions WHERE {self._in_scope}",
+            f"SELECT {select_list(_SESSION_TEXTS)}, ended_at IS NULL FROM sessions WHERE {self._in_scope}",
             self._scope.values,
         ).fetchall()
         for *values, is_open in rows:
@@ -184,8 +188,7 @@ class Passages(StorePart):
         if columns.get("title") is not None:
             title = tidy(shorten_end(columns["title"], MAX_TITLE_CHARS)) or "[…]"
             columns = {**columns, "title": self._titles.next_title(connection, title)}
-        for name, value in columns.items():
-            connection.execute(f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, session_id))
+        update_columns(self._engine, connection, session_id, columns)
         (stored,) = connection.execute("SELECT extra FROM sessions WHERE id = ?", (session_id,)).fetchone()
         extra = decode_json(stored) if stored else {}
         if isinstance(extra, dict):

@@ -26,9 +26,10 @@ from memoranda.db.engine import Engine
 from memoranda.db.orphaned_wal import file_size, wal_path
 from memoranda.db.sqlite_engine import SqliteEngine, open_sqlite_engine
 from memoranda.errors import StoreMismatchError
+from memoranda.sessions.prompt_tables import SYSTEM_PROMPTS
 from memoranda.sessions.schema import MESSAGES, SCHEMA, SESSIONS
 from memoranda.support.durable_files import read_file, sync, write_private_unlocked
-from memoranda.support.home import APPLICATION_ID, had_store, marker_path
+from memoranda.support.home import APPLICATION_ID, had_store, is_server_url, marker_path
 
 _log = logging.getLogger(__name__)
 
@@ -237,7 +238,7 @@ def _count_messages(connection: sqlite3.Connection) -> int:
 def _read_columns(connection: sqlite3.Connection) -> dict[str, str]:
     return {
         table.name: " ".join(row[1] for row in connection.execute(f"PRAGMA table_info({table.name})"))
-        for table in (SESSIONS, MESSAGES)
+        for table in (SESSIONS, MESSAGES, SYSTEM_PROMPTS)
     }
 
 
@@ -264,10 +265,15 @@ def _unrecognised_error(path: Path) -> StoreMismatchError:
 def open_record(location: Path | str, *, wait: float = 10.0, guarded: bool = True) -> Engine:
     """Open the database of a session store, or create it; `wait` is how many seconds a write waits for others.
 
-    Raises StoreMismatchError if it is not the store that its marker describes; with `guarded=False` there is no marker.
+    The location is the path of a SQLite file, or the URL of a PostgreSQL server. Raises StoreMismatchError if a file is
+    not the store that its marker describes; with `guarded=False` there is no marker.
     """
+    if is_server_url(location):
+        # Loaded only here: it needs psycopg, which is an extra.
+        from memoranda.db.open_server import open_server_engine  # noqa: PLC0415
+
+        return open_server_engine(location, SCHEMA, wait=wait)
     path = Path(location)
-    # Every location is a SQLite file today; another engine would be chosen here.
     return _open_engine(path, wait, MarkerGuard(path) if guarded else None)
 
 

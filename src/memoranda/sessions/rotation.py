@@ -32,6 +32,7 @@ from memoranda.sessions.message_rows import (
 from memoranda.sessions.messages import Messages
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.sessions.system_prompts import PROMPT
 from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles
 from memoranda.sessions.todos import copy_todos, drop_todos
 from memoranda.support.shorten import shorten_end
@@ -41,6 +42,8 @@ _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", 
               "archived", "project", "extra")  # fmt: skip
 # The keys of what is stored with a whole conversation.
 _NOTES = "compression_notes"
+REPLACED = "replaced_messages"
+"""The kind of the note about the last replacement of a session's messages."""
 
 
 class LiveMessage(NamedTuple):
@@ -230,7 +233,7 @@ class Rotation(StorePart):
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             _require_free(connection, new_id)
-            prompt = {"system_prompt": _column(connection, session_id, "system_prompt")}
+            prompt = {"system_prompt": _column(connection, session_id, PROMPT)}
             self._begin_from(connection, session_id, new_id, "branch", prompt)
             ids = [
                 self._messages.insert(connection, new_id, _copy_row(connection, message_id))[0]
@@ -257,10 +260,12 @@ class Rotation(StorePart):
 
     def note_compression(self, session_id: str, notes: str) -> None:
         """Store notes about compressing this conversation, across restarts and continuations."""
+        notes, redacted = self._redact(notes)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             _write_meta(connection, _notes_key(connection, session_id), notes)
+            count_redactions(connection, redacted)
 
     def _begin_from(
         self, connection: Connection, session_id: str, new_id: str, relation: str, fields: Mapping[str, Any]
@@ -273,7 +278,7 @@ class Rotation(StorePart):
         row = {**dict(zip(_INHERITED, values, strict=True)), **fields}
         row |= {"id": new_id, "started_at": now}
         links = self._sessions.lineage_columns(connection, new_id, row["source"], session_id, relation)
-        insert_session(connection, row | links)
+        insert_session(self._engine, connection, row | links)
 
     def _row(self, connection: Connection, live: Mapping[int, float], item: ContextItem) -> tuple[list[Any], int]:
         """The row for one item of the new context, and how many secrets were removed from it."""
@@ -299,10 +304,11 @@ class Rotation(StorePart):
 
 
 def drop_compression_state(connection: Connection, session_id: str) -> None:
-    """Remove the lease, the notes and the tasks of a session that is deleted."""
+    """Remove the lease, the notes, the tasks and the last replacement of a session that is deleted."""
     _drop_lease(connection, session_id)
     drop_todos(connection, session_id)
-    connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{_NOTES}:{session_id}",))
+    for kind in (_NOTES, REPLACED):
+        connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{kind}:{session_id}",))
 
 
 def _copy_row(connection: Connection, message_id: int) -> list[Any]:

@@ -11,10 +11,13 @@ from memoranda.db.salvage.rebuild import DamagedDatabase, is_database, rebuild
 from memoranda.db.schema import STATE_META
 from memoranda.errors import StorageError
 from memoranda.sessions.checksums import CHECKSUM, is_damaged, mark_damaged
+from memoranda.sessions.item_tables import ITEMS
 from memoranda.sessions.message_rows import WRITTEN, checksum_of_row
+from memoranda.sessions.prompt_tables import SYSTEM_PROMPTS
 from memoranda.sessions.record import read_marker, write_marker
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import open_store
+from memoranda.sessions.system_prompts import prompt_id
 
 DAMAGED_MESSAGES = "damaged messages"
 """The key of the number of messages that were saved with damage, and are marked."""
@@ -63,6 +66,8 @@ def _copy_rows(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
                 SESSIONS.name: map(_complete_session, damaged.rows(SESSIONS)),
                 MESSAGES.name: _mark_damaged(damaged.rows(MESSAGES), marks),
                 DELETED_SESSIONS.name: damaged.rows(DELETED_SESSIONS),
+                ITEMS.name: damaged.rows(ITEMS),
+                SYSTEM_PROMPTS.name: filter(_is_whole_prompt, damaged.rows(SYSTEM_PROMPTS)),
                 STATE_META.name: (row for row in damaged.rows(STATE_META) if row.get("key") not in (None, "store_id")),
             }
         )
@@ -114,6 +119,11 @@ def _complete_session(row: dict[str, Any]) -> dict[str, Any]:
         "system_prompt": None,
         "started_at": row.get("started_at") or 0.0,
     }
+
+
+def _is_whole_prompt(row: Mapping[str, Any]) -> bool:
+    text = row.get("text")
+    return isinstance(text, str) and prompt_id(row.get("user_id"), text) == row.get("id")
 
 
 def _has_lost_text(row: Mapping[str, Any]) -> bool:

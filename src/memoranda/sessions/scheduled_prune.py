@@ -7,6 +7,7 @@ from typing import Any
 from memoranda.db.engine import Engine
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.deletion import Deletion
+from memoranda.sessions.items import Items
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart
 
@@ -14,11 +15,14 @@ _LAST_PRUNE = "last_auto_prune"
 
 
 class ScheduledPrune(StorePart):
-    """Deletes old sessions when it is time to."""
+    """Deletes old sessions and expired items when it is time to."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, deletion: Deletion) -> None:
+    def __init__(
+        self, engine: Engine, scope: Scope, redactor: Redactor | None, deletion: Deletion, items: Items
+    ) -> None:
         super().__init__(engine, scope, redactor)
         self._deletion = deletion
+        self._items = items
 
     def last_prune(self) -> float | None:
         """When sessions were last pruned at an interval, in seconds since 1970; None if never."""
@@ -56,6 +60,7 @@ class ScheduledPrune(StorePart):
         completed = False
         try:
             chosen = {"archived": False, **filters}
+            self._items.remove_expired()
             count = self._deletion.prune_sessions(older_than_days, stopped=ask, **chosen)
             completed = not was_stopped
         finally:

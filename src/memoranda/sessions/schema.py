@@ -4,10 +4,12 @@ import secrets
 from typing import Any
 
 from memoranda.db.connection import Connection
-from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, Table
+from memoranda.db.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, ServerTables, Table
+from memoranda.sessions import prompt_tables as prompts
+from memoranda.sessions.item_tables import ITEM_CHANGES, ITEM_INDEXES, ITEMS
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 10
+VERSION = 12
 
 MISSING_CHECKSUMS = "missing_checksums"
 """The key of a range of ids, `after last`, in which messages of an earlier version have no checksum yet."""
@@ -24,7 +26,7 @@ SESSIONS = Table(
         Column("user_id", "text", "", "The user it belongs to; null for the owner of the home."),
         Column("model", "text", "", "The model that answered."),
         Column("model_config", "text", "", "Its settings, as JSON."),
-        Column("system_prompt", "text", "", "The frozen system prompt."),
+        Column("system_prompt", "text", "", "The frozen system prompt, if it is not in `system_prompts`."),
         Column(
             "parent_session_id",
             "text",
@@ -71,6 +73,7 @@ SESSIONS = Table(
             "The repository: its remote address, #, its first commit. Outside of one, the directory.",
         ),
         Column("extra", "text", "", "Fields without a column, as JSON."),
+        prompts.PROMPT_REFERENCE,
     ),
 )
 
@@ -319,17 +322,55 @@ _ROW_TRIGGERS = (
     ),
 )
 
+_USER_OF_SESSION = "COALESCE((SELECT user_id FROM sessions WHERE id = NEW.session_id), '')"
+_SERVER = ServerTables(
+    columns=(
+        ("messages", Column("user_id", "text", "", "The user of its session; '' for the owner of the home.")),
+        (
+            "messages",
+            Column("append_id", "integer", "", "A random number of the append, so that a repeated one adds nothing."),
+        ),
+    ),
+    feeds=(("messages", "id"), ("changes", "seq"), (ITEMS.name, "id"), (ITEM_CHANGES.name, "seq")),
+    user_tables=(
+        ("sessions", "COALESCE(user_id, '')"),
+        ("messages", "user_id"),
+        (ITEMS.name, "COALESCE(user_id, '')"),
+        (prompts.SYSTEM_PROMPTS.name, "COALESCE(user_id, '')"),
+    ),
+    # Reads a session's messages, and refuses an append that is repeated after a lost connection.
+    omitted_indexes=frozenset({"idx_messages_session"}),
+    indexes=(
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_append ON messages(session_id, append_id)",
+        "CREATE INDEX IF NOT EXISTS idx_messages_user_feed ON messages(user_id, xid, id)",
+    ),
+    triggers=(
+        # Every append but the plain one, which knows the user.
+        "CREATE OR REPLACE FUNCTION fill_user_of_message() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+        f" NEW.user_id := {_USER_OF_SESSION}; RETURN NEW; END $function$",
+        "CREATE OR REPLACE TRIGGER fill_user_of_message BEFORE INSERT ON messages FOR EACH ROW"
+        " WHEN (NEW.user_id IS NULL) EXECUTE FUNCTION fill_user_of_message()",
+        "CREATE OR REPLACE FUNCTION change_user_of_messages() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+        " UPDATE messages SET user_id = COALESCE(NEW.user_id, '') WHERE session_id = NEW.id; RETURN NULL;"
+        " END $function$",
+        "CREATE OR REPLACE TRIGGER change_user_of_messages AFTER UPDATE OF user_id ON sessions FOR EACH ROW"
+        " WHEN (NEW.user_id IS DISTINCT FROM OLD.user_id) EXECUTE FUNCTION change_user_of_messages()",
+        *prompts.PROMPT_SERVER_TRIGGERS,
+    ),
+)
+
 SCHEMA = Schema(
     version=VERSION,
-    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
+    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, prompts.SYSTEM_PROMPTS),
     migrations=(
         Migration("names-of-deleted-sessions", _name_deleted),
         Migration("hours-of-activity", _fill_hours),
-        Migration("name-of-the-store", _name_store),
+        Migration("name-of-the-store", _name_store, on_server=True),
         Migration("content-of-copies", _fill_copies),
         Migration("sessions-of-other-programs", _complete_sessions),
         Migration("messages-in-the-context", _count_messages),
         Migration("messages-without-checksum", _note_missing_checksums),
+        prompts.PROMPT_MIGRATION,
     ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
@@ -349,6 +390,9 @@ SCHEMA = Schema(
         " WHERE external_id IS NOT NULL",
         # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
+        *ITEM_INDEXES,
+        *prompts.PROMPT_INDEXES,
     ),
-    triggers=(*_TRIGGERS, *_ROW_TRIGGERS),
+    triggers=(*_TRIGGERS, *_ROW_TRIGGERS, *prompts.PROMPT_TRIGGERS),
+    server=_SERVER,
 )

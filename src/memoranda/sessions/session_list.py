@@ -8,7 +8,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Condition
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
-from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
+from memoranda.sessions.lifecycle import SELECTED, Row, decode_session
 from memoranda.sessions.lineage import conversation_chain
 from memoranda.sessions.message_rows import decode_content, text_of
 from memoranda.sessions.schema import hour_of
@@ -97,7 +97,7 @@ class SessionList(StorePart):
             conditions = [few, *conditions]
         conditions = [Condition(self._scope.condition(table), self._scope.values), *conditions]
         return connection.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(each.text for each in conditions)}"
+            f"SELECT {SELECTED} FROM sessions WHERE {' AND '.join(each.text for each in conditions)}"
             f" ORDER BY {', '.join(f'{column} DESC' for column in order)} LIMIT ? OFFSET ?",
             (*chain.from_iterable(each.values for each in conditions), *page),
         ).fetchall()
@@ -158,8 +158,31 @@ class SessionList(StorePart):
         return shown
 
     def _load(self, connection: Connection, session_id: str) -> Row:
-        row = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        row = connection.execute(f"SELECT {SELECTED} FROM sessions WHERE id = ?", (session_id,)).fetchone()
         return decode_session(row)
+
+    def last_activity(self, since: float, until: float, exclude_sources: Collection[str] = ()) -> list[tuple[Any, ...]]:
+        """The time of the last message, the source and the number of messages of each conversation in a period.
+
+        It is one row per conversation of `list_sessions_rich`, in no order, for counting them by day.
+        """
+        conditions = [
+            Condition("sessions.active_hour >= ?", (hour_of(since),)),
+            Condition("sessions.last_active >= ? AND sessions.last_active <= ?", (since, until)),
+            Condition("sessions.successor_id IS NULL AND sessions.archived = 0", ()),
+            Condition(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')", ()),
+            Condition(self._scope.condition("sessions"), self._scope.values),
+        ]
+        if exclude_sources:
+            excluded = self._dialect.one_of(self._dialect.unindexed("sessions.source"), exclude_sources)
+            conditions.append(Condition(f"NOT ({excluded.text})", excluded.values))
+        count = _OF_CONVERSATION.format("sum(member.own_message_count)")
+        with self._engine.reading() as connection:
+            return connection.execute(
+                f"SELECT sessions.last_active, sessions.source, {count} FROM sessions"
+                f" WHERE {' AND '.join(each.text for each in conditions)}",
+                tuple(chain.from_iterable(each.values for each in conditions)),
+            ).fetchall()
 
     def first_words(self, session_id: str) -> str:
         """The start of the first message of the user in the conversation of a session; empty if there is none."""
@@ -183,6 +206,7 @@ class SessionList(StorePart):
         An id that is the text comes first, then those that begin with it, then the others, the latest first. The rows
         are those of `list_sessions_rich`.
         """
+        text = self._stored_name(text)
         escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         like = self._dialect.like("id")
         archived = "" if include_archived else " AND archived = 0"
@@ -197,6 +221,17 @@ class SessionList(StorePart):
                 found.setdefault(conversation, session_id)
             chosen = [self._load(connection, session_id) for session_id in list(found.values())[:limit]]
             return [self._as_conversation(connection, row) for row in chosen]
+
+    def list_sessions_with_prefix(self, prefix: str, limit: int = 100, *, after: str | None = None) -> list[Row]:
+        """The sessions whose id starts with a text, exactly as written, in the order of their ids; `after` is an id."""
+        starts, values = self._dialect.starts_with("id", prefix) if prefix else Condition("1 = 1", ())
+        later = " AND id > ?" if after is not None else ""
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {SELECTED} FROM sessions WHERE {self._in_scope} AND {starts}{later} ORDER BY id LIMIT ?",
+                (*self._scope.values, *values, *(() if after is None else (after,)), limit),
+            )
+            return [decode_session(row) for row in rows.fetchall()]
 
     def session_count(self, /, source: str | None = None, **filters: Any) -> int:
         """How many sessions there are, of every kind; `filters` are the fields of `SessionFilter`."""

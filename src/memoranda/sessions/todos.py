@@ -11,7 +11,7 @@ from typing import Any
 from memoranda.db.connection import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.message_rows import dump_json
-from memoranda.sessions.store_part import StorePart
+from memoranda.sessions.store_part import StorePart, count_redactions
 
 # The field of an exported session, and the prefix of the key in `state_meta`.
 TODOS = "todos"
@@ -33,7 +33,7 @@ class Todos(StorePart):
 
     def save_conversation_todos(self, session_id: str, todos: str) -> None:
         """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
-        saved = _parse_list(todos)
+        saved, redacted = self._redact(_parse_list(todos))
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -44,6 +44,7 @@ class Todos(StorePart):
                 (session_id,),
             ).fetchone()
             add_version(connection, session_id, saved, after=last[0] if last else 0)
+            count_redactions(connection, redacted)
 
 
 def read_todos(connection: Connection, session_id: str) -> list[Any] | None:

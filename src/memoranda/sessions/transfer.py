@@ -15,7 +15,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.damaged_text import readable_rows
 from memoranda.db.engine import Engine
 from memoranda.db.schema import Column
-from memoranda.errors import SessionError
+from memoranda.errors import SessionError, TakenSessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.checksums import resealed
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
@@ -37,11 +37,12 @@ from memoranda.sessions.messages import Messages
 from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.sessions.system_prompts import select_list, update_columns
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.todos import TODOS, add_version, read_todos
 from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
-# These columns identify sessions; they contain no prose and are never redacted.
+# These columns identify sessions; they contain no prose and are stored as names.
 _IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # The store computes these columns itself: they link rows of this store.
 _DERIVED = (
@@ -202,15 +203,15 @@ class Transfer(StorePart):
         try:
             self._import_session(_check_session(session), report)
         except SessionError as error:
-            name = session.get("id") if isinstance(session, Mapping) else None
+            name = self._stored_name(session.get("id")) if isinstance(session, Mapping) else None
             report.errors.append(
                 {"index": index, "session_id": name if isinstance(name, str) else None, "error": str(error)}
             )
 
     def _import_session(self, session: Mapping[str, Any], report: ImportReport) -> None:
-        session_id: str = session["id"]
+        session_id: str = self._stored_name(session["id"])
         user = self._sessions.own_user(session.get("user_id"))
-        identifying = {key: session[key] for key in _IDENTIFYING if key in session}
+        identifying = {key: self._stored_name(session[key]) for key in _IDENTIFYING if key in session}
         clean, redacted = self._redact(
             {key: value for key, value in session.items() if key != "messages" and key not in identifying}
         )
@@ -226,7 +227,7 @@ class Transfer(StorePart):
                 "SELECT user_id, started_at FROM sessions WHERE id = ?", (session_id,)
             ).fetchone()
             if existing is not None and not self._scope.covers(existing[0]):
-                raise SessionError(f"The session id {session_id!r} is taken.")
+                raise TakenSessionError(f"The session id {session_id!r} is taken.")
             dated = _start_time(session, None if existing is None else existing[1])
             start = time.time() if dated is None else dated
             if existing is None:
@@ -249,7 +250,7 @@ class Transfer(StorePart):
         session_id = session["id"]
         names = ("title", "last_active", *_LATER, *_GROWING)
         ours = dict(zip(names, connection.execute(
-            f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (session_id,)
+            f"SELECT {select_list(names)} FROM sessions WHERE id = ?", (session_id,)
         ).fetchone(), strict=True))  # fmt: skip
         theirs = {name: value for name in (*_LATER, *_GROWING) if (value := session.get(name)) is not None}
         new = {name: theirs[name] for name in _LATER if name in theirs and ours[name] is None}
@@ -258,8 +259,7 @@ class Transfer(StorePart):
             # The session has continued in this store since then.
             new = {name: value for name, value in new.items() if name not in ("ended_at", "end_reason")}
         if new:
-            assignments = ", ".join(f"{name} = ?" for name in new)
-            connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*new.values(), session_id))
+            update_columns(self._engine, connection, session_id, new)
         if session.get("title") and ours["title"] is None:
             self._set_title(connection, session_id, session["title"], report)
             return True
@@ -283,7 +283,7 @@ class Transfer(StorePart):
             "extra": dump_json(extra) if extra else None,
             "model_config": None if values["model_config"] is None else dump_json(values["model_config"]),
         }
-        insert_session(connection, values)
+        insert_session(self._engine, connection, values)
         if session.get("title"):
             self._set_title(connection, session_id, session["title"], report)
 
