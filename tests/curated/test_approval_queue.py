@@ -10,14 +10,16 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import PERSON, AwaitsApproval, MemoryReceipt, MemoryRefusal, Origin
 from memoranda.errors import StorageError
 from tests.conftest import mode, unprivileged
+from tests.curated.storages import open_store
 
 
 def _store(directory: Path, approval: WriteApproval) -> MemoryStore:
-    store = MemoryStore(directory, CuratedSettings(write_approval=approval))
+    store = open_store(directory, CuratedSettings(write_approval=approval))
     store.load_from_disk()
     return store
 
 
+@pytest.mark.about_files
 def test_in_propose_mode_the_agents_write_waits(directory: Path) -> None:
     """It is listed with its whole content and who wants it, privately; nothing is saved."""
     store = _store(directory, "propose")
@@ -90,6 +92,7 @@ def test_an_approval_holds_for_what_the_person_was_shown(directory: Path) -> Non
     assert store.proposals.all() == [proposal]
 
 
+@pytest.mark.about_files
 def test_the_id_of_a_proposal_is_the_name_of_its_file(directory: Path) -> None:
     """What the file claims cannot lead anywhere else."""
     store = _store(directory, "propose")
@@ -145,6 +148,7 @@ def test_a_damaged_proposal_is_named(directory: Path) -> None:
         store.proposals.all()
 
 
+@pytest.mark.about_files
 def test_a_proposal_that_cannot_be_stored_is_a_refusal() -> None:
     """Staged means staged."""
     with unprivileged() as base:
@@ -156,3 +160,18 @@ def test_a_proposal_that_cannot_be_stored_is_a_refusal() -> None:
         directory.chmod(0o700)
         assert isinstance(outcome, MemoryRefusal)
         assert outcome.reason == "storage"
+
+
+def test_a_rejected_proposal_can_be_restored(directory: Path) -> None:
+    """It is listed as rejected with its whole content, and awaits approval again; a purge deletes it for good."""
+    store = _store(directory, "propose")
+    store.add("memory", "one", Origin("agent", "s1"))
+    (proposal,) = store.proposals.all()
+    store.proposals.reject(proposal)
+    assert (store.proposals.all(), store.proposals.rejected()) == ([], [proposal])
+    assert store.proposals.get(proposal.id) is None
+    store.proposals.restore(proposal)
+    assert (store.proposals.all(), store.proposals.rejected()) == ([proposal], [])
+    store.proposals.reject(proposal)
+    store.proposals.purge_rejected()
+    assert store.proposals.get_rejected(proposal.id) is None

@@ -14,6 +14,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
 from tests.conftest import mode, tree
+from tests.curated.storages import Tables, open_store
 from tests.examples import examples
 
 
@@ -39,6 +40,7 @@ def test_a_refused_write_leaves_no_line(store: MemoryStore) -> None:
     assert len(change_history.log(store)) == 1
 
 
+@pytest.mark.about_files
 def test_the_journal_is_private(store: MemoryStore) -> None:
     """It holds everything that was ever remembered."""
     store.add("memory", "one")
@@ -115,7 +117,9 @@ def test_purge_forgets_history_but_not_entries(store: MemoryStore) -> None:
     store.remove("memory", "secret plan")
     assert "secret plan" in _texts(store)
     assert change_history.purge(store).changes == 4
-    assert "secret plan" not in "".join(path.read_text() for path in store.directory.iterdir() if path.is_file())
+    rows = [*store.journal.raw_lines(), *map(store.storage.backups.read, store.storage.backups.names())]
+    files = store.directory.iterdir() if Tables.engine is None else ()
+    assert not any(b"secret plan" in text for text in (*rows, *(path.read_bytes() for path in files if path.is_file())))
     assert (store.entries("memory"), store.entries("user")) == (("keep",), ("Ana",))
     assert store.journal.entries_after("user") == ["Ana"]
     assert isinstance(store.add("memory", "new"), MemoryReceipt)
@@ -157,7 +161,7 @@ def test_a_damaged_line_makes_nothing_impossible(store: MemoryStore, directory: 
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], "damaged", lines[2]]) + "\n")
     (directory / "MEMORY.md").write_text("one\n§\ntwo\n§\nthree\n§\nby hand")
-    fresh = MemoryStore(directory)
+    fresh = open_store(directory)
     fresh.load_from_disk()
     assert isinstance(fresh.add("memory", "four"), MemoryReceipt)
     assert fresh.journal.entries_after("memory") == ["one", "two", "three", "by hand", "four"]
@@ -193,7 +197,7 @@ def test_undo_brings_back_what_would_not_be_accepted_today(directory: Path) -> N
     (directory / "MEMORY.md").write_text(
         "\n§\n".join(["fact", poison, *(f"Host {n} has port {n}." for n in range(200))])
     )
-    store = MemoryStore(directory)
+    store = open_store(directory)
     store.load_from_disk()
     before = (directory / "MEMORY.md").read_bytes()
     assert isinstance(store.reset("memory", PERSON), MemoryReceipt)
@@ -226,7 +230,7 @@ def test_two_undos_at_the_same_time_are_one(store: MemoryStore, monkeypatch: pyt
     store.add("memory", "one")
     store.remove("memory", "one")
     commit = MemoryStore.commit
-    other = MemoryStore(store.directory)
+    other = open_store(store.directory)
 
     def meanwhile(self: MemoryStore, draft: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         with monkeypatch.context() as patch:
@@ -241,10 +245,10 @@ def test_two_undos_at_the_same_time_are_one(store: MemoryStore, monkeypatch: pyt
 
 def test_undo_passes_over_a_file_that_is_switched_off(directory: Path) -> None:
     """The newest change that can be undone is meant."""
-    store = MemoryStore(directory)
+    store = open_store(directory)
     store.add("memory", "one")
     store.add("user", "Ana")
-    off = MemoryStore(directory, CuratedSettings(user_profile_enabled=False))
+    off = open_store(directory, CuratedSettings(user_profile_enabled=False))
     assert isinstance(change_history.undo(off, None, PERSON), MemoryReceipt)
     assert off.entries("memory") == ()
 
@@ -278,7 +282,7 @@ def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
 
 def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) -> None:
     """The end of the journal is read in growing blocks."""
-    large = MemoryStore(store.directory, CuratedSettings(memory_char_limit=1_000_000))
+    large = open_store(store.directory, CuratedSettings(memory_char_limit=1_000_000))
     large.add("memory", "\n".join(f"Host {number} listens on port {8000 + number}." for number in range(4000)))
     last = large.journal.last()
     assert last is not None
@@ -296,7 +300,7 @@ def test_undoing_everything_leads_back_to_the_beginning(tmp_path: Path, steps: l
     """Whatever was done, as many undos as changes give the empty files again; the journal always agrees with disk."""
     import tempfile
 
-    store = MemoryStore(Path(tempfile.mkdtemp(dir=tmp_path)))
+    store = open_store(Path(tempfile.mkdtemp(dir=tmp_path)))
     for action, target, letter in steps:
         if action == "add":
             store.add(target, f"entry {letter}")
@@ -325,9 +329,19 @@ def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(directo
     directory.mkdir(parents=True)
     (directory / "journal.jsonl").write_text(_JOURNAL_0_1)
     (directory / "MEMORY.md").write_text("two")
-    store = MemoryStore(directory)
+    store = open_store(directory)
     assert isinstance(change_history.undo(store, None, PERSON), MemoryReceipt)
     assert store.entries("memory") == ("one",)
     first, *_, last = _texts(store).splitlines()
     assert _texts(store).startswith(_JOURNAL_0_1) and len(_texts(store).splitlines()) == 3
     assert list(json.loads(first)) == list(json.loads(last))
+
+
+def test_a_nul_that_another_program_wrote_can_be_brought_back(store: MemoryStore, directory: Path) -> None:
+    """The journal has the entry as it was found, so undoing its removal restores it."""
+    (directory / "MEMORY.md").parent.mkdir(parents=True, exist_ok=True)
+    (directory / "MEMORY.md").write_bytes(b"a\x00b\n\xc2\xa7\nother")
+    store.load_from_disk()
+    assert isinstance(store.remove("memory", "a", PERSON), MemoryReceipt)
+    assert isinstance(change_history.undo(store, None, PERSON), MemoryReceipt)
+    assert (directory / "MEMORY.md").read_bytes() == b"a\x00b\n\xc2\xa7\nother"

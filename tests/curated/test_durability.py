@@ -2,7 +2,6 @@
 
 import os
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,44 +22,36 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal
 from memoranda.support.durable_files import staged_path
 from tests.forked import Forked, Say, forking
+from tests.strikes import Strikes
+from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.about_files
 ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
 
-_ADD_MANY = """
-import sys
-from pathlib import Path
-from memoranda.curated.write_result import MemoryReceipt
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.store import MemoryStore
-settings = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
-store = MemoryStore(Path(sys.argv[1]), settings)
-store.load_from_disk()
-for number in range(int(sys.argv[3])):
-    outcome = store.add("memory", f"writer {sys.argv[2]} fact {number}")
-    assert isinstance(outcome, MemoryReceipt), outcome
-    print(number, flush=True)
-"""
 
-
-def _start(directory: Path, name: str, count: int) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", _ADD_MANY, str(directory), name, str(count)], stdout=subprocess.PIPE, text=True
-    )
+def _add_many(directory: Path, name: int, number: int, say: Say) -> None:
+    store = MemoryStore(directory, ROOMY)
+    store.load_from_disk()
+    for fact in range(number):
+        outcome = store.add("memory", f"writer {name} fact {fact}")
+        assert isinstance(outcome, MemoryReceipt), outcome
 
 
 @pytest.mark.slow
-def test_sixteen_processes_lose_and_corrupt_nothing(directory: Path) -> None:
-    """16 writers make 100 adds each: every one is there once, in its writer's order, and the journal agrees."""
-    processes = [_start(directory, str(number), 100) for number in range(16)]
-    assert [process.wait() for process in processes if process.communicate()] == [0] * 16
+@forking
+def test_sixteen_processes_lose_and_corrupt_nothing(directory: Path, strikes: Strikes) -> None:
+    """16 writers make many adds each: every one is there once, in its writer's order, and the journal agrees."""
+    adds = strikes(100)
+    processes = [Forked(partial(_add_many, directory, number, adds), int(GIVE_UP)) for number in range(16)]
+    assert [process.wait() for process in processes] == [0] * 16
     store = MemoryStore(directory, ROOMY)
     entries = store.entries("memory")
-    assert sorted(entries) == sorted(f"writer {writer} fact {fact}" for writer in range(16) for fact in range(100))
+    assert sorted(entries) == sorted(f"writer {writer} fact {fact}" for writer in range(16) for fact in range(adds))
     for writer in range(16):
         own = [entry for entry in entries if entry.startswith(f"writer {writer} ")]
-        assert own == [f"writer {writer} fact {fact}" for fact in range(100)]
+        assert own == [f"writer {writer} fact {fact}" for fact in range(adds)]
     assert tuple(store.journal.entries_after("memory") or ()) == entries
-    assert [change.number for change in store.journal.changes()] == list(range(1, 1601))
+    assert [change.number for change in store.journal.changes()] == list(range(1, 16 * adds + 1))
 
 
 def test_threads_with_stores_of_their_own_lose_nothing(directory: Path) -> None:
@@ -159,12 +150,12 @@ def _add(directory: Path, name: int, say: Say) -> None:
 
 @pytest.mark.slow
 @forking
-def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
+def test_many_kills_lose_no_acknowledged_entry(directory: Path, strikes: Strikes) -> None:
     """After each kill -9 the file is whole, holds all that was acknowledged, and nothing is left over."""
     directory.mkdir(parents=True)
     chance = random.Random(5)
     acknowledged: list[str] = []
-    for name in range(200):
+    for name in range(strikes(200)):
         writer = Forked(partial(_add, directory, name))
         said = writer.heard()
         time.sleep(chance.uniform(0, 0.02))

@@ -15,6 +15,7 @@ from memoranda.curated.entry_scanner import ScannedEntry
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import PERSON, MemoryRefusal
+from tests.curated.storages import open_store
 
 DAY = 86_400.0
 
@@ -55,13 +56,14 @@ def test_a_confirmation_survives_in_the_journal(store: MemoryStore) -> None:
     _turn_back(store, 200)
     entry = date_entries(store, "user")[0].entry
     confirm_entry(store, TARGETS, entry.handle, PERSON)
-    other = MemoryStore(store.directory)
+    other = open_store(store.directory)
     assert _ages(other, "user") == {"Lives in Oslo.": 0}
     assert not isinstance(other.add("user", "Likes tea."), MemoryRefusal)
     change_history.purge(other, None)
     assert set(_ages(other, "user")) == {"Lives in Oslo.", "Likes tea."}
 
 
+@pytest.mark.about_files
 def test_an_entry_that_is_not_in_the_journal_is_as_old_as_its_file(
     store: MemoryStore, write: Callable[..., Path]
 ) -> None:

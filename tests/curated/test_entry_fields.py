@@ -7,13 +7,13 @@ from memoranda.curated.store import (
     DEFAULT_MEMORY_CHAR_LIMIT,
     DEFAULT_USER_CHAR_LIMIT,
     ENTRY_DELIMITER,
-    MemoryStore,
 )
+from tests.curated.storages import open_store
 
 
 def test_entries_and_limits_have_a_field_per_file(tmp_path: Path) -> None:
     """The fields follow every write; changing the returned list changes nothing."""
-    store = MemoryStore(tmp_path, CuratedSettings(user_char_limit=500))
+    store = open_store(tmp_path, CuratedSettings(user_char_limit=500))
     store.add("memory", "Uses pytest.")
     store.add("memory", "Uses ruff.")
     store.add("user", "Prefers tea.")

@@ -25,6 +25,8 @@ from memoranda.support.file_lock import FileLock
 from tests.conftest import tree, unprivileged
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.about_files
+
 ACTIONS: list[dict[str, Any]] = [
     {"action": "add", "content": "new"},
     {"action": "replace", "old_text": "one", "content": "new"},

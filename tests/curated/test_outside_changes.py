@@ -6,14 +6,26 @@ from typing import Any
 
 import pytest
 
-from memoranda.curated import change_history
-from memoranda.curated.backups import MAX_BACKUPS_PER_FILE, list_backups
+from memoranda.curated import backups, change_history
+from memoranda.curated.backups import MAX_BACKUPS_PER_FILE
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
-from tests.conftest import mode, small_store
+from memoranda.support.named_texts import NamedFiles
+from tests.conftest import mode
+from tests.curated.storages import Tables, open_store, small_store
 
 Call = Callable[..., dict[str, Any]]
+
+
+def list_backups(path: Path) -> list[Path]:
+    """The backups of a file, oldest first."""
+    texts = (
+        NamedFiles(path.parent, f"{path.name}.bak.*") if Tables.engine is None else Tables.storage(path.parent).backups
+    )
+    return [path.with_name(name) for name in backups.list_backups(texts, path.name)]
+
+
 ACTIONS = [
     {"action": "add", "content": "new"},
     {"action": "replace", "old_text": "one", "content": "new"},
@@ -36,9 +48,9 @@ def test_an_external_append_is_refused_once_with_a_backup(
     assert refused["reason"] == "drift"
     assert "outside" in refused["error"] and "again" in refused["error"]
     assert path.read_bytes() == found
-    backup = Path(refused["drift_backup"])
+    backup = type(path)(refused["drift_backup"])
     assert backup.read_bytes() == found
-    assert mode(backup) == 0o600
+    assert Tables.engine is not None or mode(backup) == 0o600
     assert refused["current_entries"] == ["one\nappended by a shell"]
     assert call(**arguments)["success"]
 
@@ -48,7 +60,7 @@ def test_text_glued_to_an_entry_is_refused_even_by_a_store_that_loaded_it(store:
     store.add("memory", "one")
     with (directory / "MEMORY.md").open("a") as file:
         file.write(" and more")
-    fresh = MemoryStore(directory)
+    fresh = open_store(directory)
     fresh.load_from_disk()
     outcome = fresh.remove("memory", "one")
     assert isinstance(outcome, MemoryRefusal)
@@ -60,7 +72,7 @@ def test_a_clean_edit_by_hand_is_taken_over_by_the_next_session(store: MemorySto
     """The file is yours to edit between sessions; the journal records it as an outside change."""
     store.add("memory", "one")
     (directory / "MEMORY.md").write_text("one\n§\nby hand\n")
-    fresh = MemoryStore(directory)
+    fresh = open_store(directory)
     fresh.load_from_disk()
     assert isinstance(fresh.add("memory", "two"), MemoryReceipt)
     assert fresh.entries("memory") == ("one", "by hand", "two")
@@ -93,7 +105,7 @@ def test_a_file_deleted_by_somebody_else_is_noticed(store: MemoryStore, director
 
 def test_another_store_on_the_same_home_is_no_outsider(store: MemoryStore, directory: Path) -> None:
     """Changes that went through the journal are merged without a word."""
-    other = MemoryStore(directory)
+    other = open_store(directory)
     other.load_from_disk()
     store.add("memory", "one")
     assert isinstance(other.add("memory", "two"), MemoryReceipt)
@@ -109,7 +121,7 @@ def test_blanks_and_empty_entries_of_a_hand_edit_are_accepted_after_a_backup(
 ) -> None:
     """The store has read the file, so the write succeeds at once; the backup has what the person left."""
     path = write(content)
-    store = MemoryStore(directory)
+    store = open_store(directory)
     store.load_from_disk()
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
     assert path.read_text() == "a\n§\nb\n§\nc"
@@ -123,7 +135,7 @@ def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
 ) -> None:
     """Oversized entries are refused however often it is tried, with one backup, not many."""
     path = write(content)
-    tool = MemoryTool(MemoryStore(directory), Origin())
+    tool = MemoryTool(open_store(directory), Origin())
     for _ in range(3):
         refused = tool.call(arguments)
         assert refused["reason"] == "drift"
@@ -135,7 +147,7 @@ def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
 def test_a_person_repairs_an_unrewritable_file_by_editing_it(directory: Path, write: Callable[..., Path]) -> None:
     """What the person saw may be written over, and was backed up before."""
     path = write("a\n§\n\n§\n" + "b" * 2201)
-    store = MemoryStore(directory)
+    store = open_store(directory)
     view = store.view("memory")
     assert isinstance(store.edit("memory", view.fingerprint, ["a", "b"], PERSON, frozenset()), MemoryReceipt)
     assert path.read_text() == "a\n§\nb"
@@ -160,7 +172,7 @@ def test_a_rewrite_that_changes_more_than_edges_keeps_a_copy(
 ) -> None:
     """Line ends and a byte order mark go, so the original bytes are kept."""
     path = write(content)
-    store = MemoryStore(directory)
+    store = open_store(directory)
     outcome = store.add("memory", "c")
     assert isinstance(outcome, MemoryReceipt)
     assert outcome.backup is not None
@@ -171,7 +183,7 @@ def test_a_rewrite_that_changes_more_than_edges_keeps_a_copy(
 def test_a_trailing_newline_needs_no_backup(directory: Path, write: Callable[..., Path]) -> None:
     """Editors add one; nothing is lost with it."""
     path = write("a\n§\nb\n")
-    store = MemoryStore(directory)
+    store = open_store(directory)
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
     assert list_backups(path) == []
 
@@ -198,7 +210,7 @@ def test_entries_over_a_lowered_limit_are_not_drift_when_we_wrote_them(store: Me
 def test_a_hermes_file_is_taken_over_as_it_is(directory: Path, write: Callable[..., Path]) -> None:
     """Existing entries keep their bytes and order; the journal begins with what was found."""
     path = write("Project uses pytest.\n§\nCI: Debian 12\nsecond line")
-    store = MemoryStore(directory)
+    store = open_store(directory)
     store.load_from_disk()
     assert isinstance(store.add("memory", "new"), MemoryReceipt)
     assert path.read_bytes() == "Project uses pytest.\n§\nCI: Debian 12\nsecond line\n§\nnew".encode()

@@ -13,6 +13,7 @@ from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from tests.conftest import tree
+from tests.curated.storages import open_store
 from tests.examples import examples
 
 LIMIT = 60
@@ -34,7 +35,7 @@ _quick = settings(
 
 def _store(tmp_path: Path) -> MemoryStore:
     directory = Path(tempfile.mkdtemp(dir=tmp_path))
-    return MemoryStore(directory, CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT))
+    return open_store(directory, CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT))
 
 
 @_quick

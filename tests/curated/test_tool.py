@@ -14,12 +14,14 @@ from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import MemoryReceipt, Origin
-from tests.conftest import small_store, tree
+from tests.conftest import tree
+from tests.curated.storages import open_store, small_store
 from tests.examples import examples
 
 Call = Callable[..., dict[str, Any]]
 
 
+@pytest.mark.about_files
 def test_a_success_is_a_receipt(call: Call, directory: Path) -> None:
     """It says what changed, where it is stored and from when it is visible, and shows the live state."""
     result = call(action="add", content="Project uses pytest.")
@@ -278,7 +280,7 @@ def test_no_file_content_makes_the_tool_raise(call: Call, write: Callable[..., P
 
 def test_a_target_that_is_switched_off_refuses_writes(directory: Path) -> None:
     """The flag gates writing as well as showing."""
-    tool = MemoryTool(MemoryStore(directory, CuratedSettings(user_profile_enabled=False)), Origin())
+    tool = MemoryTool(open_store(directory, CuratedSettings(user_profile_enabled=False)), Origin())
     result = tool.call({"target": "user", "action": "add", "content": "x"})
     assert result["reason"] == "disabled"
     assert "memory.user_profile_enabled" in result["error"]

@@ -120,6 +120,7 @@ def test_a_conversation_is_forgotten_with_all_that_is_kept_of_it(home: Path) -> 
     assert occurrences(home, WORD) == {}
 
 
+@pytest.mark.slow
 def test_a_user_is_forgotten(home: Path) -> None:
     """Conversations, memory, facts and deliveries of the user are gone, those of others are not."""
     for user in (None, "ana", "bob"):

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.support.journal_file import JournalFile, undone_numbers
+from memoranda.support.journal import undone_numbers
+from memoranda.support.journal_file import JournalFile
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from memoranda.support import named_lock
 from memoranda.support.named_lock import NamedLock
 from tests.forked import Forked, Say, forking, in_child
 from tests.interrupts import interrupted_at, moments
-from tests.timing import GIVE_UP, without_waiting
+from tests.timing import GIVE_UP, wait_until, without_waiting
 
 _HOLD = """
 import sys, time
@@ -76,8 +76,7 @@ def test_threads_exclude_each_other_and_are_served_in_order(tmp_path: Path) -> N
     for number, thread in enumerate(threads, 1):
         thread.start()
         waiting.acquire()
-        while sum(map(len, file._queues.values())) < number:
-            time.sleep(0.001)
+        wait_until(lambda: sum(map(len, file._queues.values())) >= number, every=0.001)  # noqa: B023
     first.release()
     first.acquire(GIVE_UP)
     assert order == [0, 1, 2, 3]

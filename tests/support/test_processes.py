@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.support.processes import has_ended, process_identity, processes_that_opened
-from tests.timing import GIVE_UP
+from tests.timing import wait_until
 
 _SAY = """
 import sys, time
@@ -42,10 +41,7 @@ def test_one_that_was_killed_has_ended() -> None:
     """At once, also while its parent has not asked after it yet."""
     with _another("time.sleep(200)") as (name, process):
         process.kill()
-        deadline = time.monotonic() + GIVE_UP
-        while not has_ended(name) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert has_ended(name)
+        wait_until(lambda: has_ended(name))
         process.wait()
         assert has_ended(name)
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from memoranda.config.environment import editor_is_set as editor_is_set
     from memoranda.config.environment import is_set as is_set
     from memoranda.config.environment import locate_home as locate_home
+    from memoranda.config.environment import service_url as service_url
     from memoranda.config.keys import KEYS as KEYS
     from memoranda.config.keys import Key as Key
     from memoranda.config.keys import describe_unknown_key as describe_unknown_key
     from memoranda.config.keys import find_key as find_key
+    from memoranda.config.keys import shown_value as shown_value
     from memoranda.config.keys import value_of as value_of
     from memoranda.config.loader import load as load
     from memoranda.config.secrets import credentials as credentials
@@ -34,13 +36,25 @@ if TYPE_CHECKING:
     from memoranda.config.secrets import read_secrets as read_secrets
     from memoranda.config.secrets import remove_secret as remove_secret
     from memoranda.config.secrets import set_secret as set_secret
+    from memoranda.config.store_locations import record_location as record_location
+    from memoranda.config.store_locations import server_url as server_url
+    from memoranda.config.store_locations import store_urls as store_urls
+    from memoranda.config.store_locations import vectors_base as vectors_base
 
 _NAMES = {
     "config": ("Config",),
     "config_file": ("read_document", "set_value", "set_values", "unset_value"),
-    "environment": ("colour_choice", "directory_from_variable", "editor_is_set", "is_set", "locate_home"),
-    "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "value_of"),
+    "environment": (
+        "colour_choice",
+        "directory_from_variable",
+        "editor_is_set",
+        "is_set",
+        "locate_home",
+        "service_url",
+    ),
+    "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "shown_value", "value_of"),
     "loader": ("load",),
+    "store_locations": ("record_location", "server_url", "store_urls", "vectors_base"),
     "secrets": (
         "credentials",
         "export_secrets",

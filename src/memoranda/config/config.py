@@ -12,7 +12,7 @@ from memoranda.prompt.settings import PromptSettings
 from memoranda.providers.settings import ProviderSettings
 from memoranda.recall.settings import RecallSettings
 from memoranda.review.settings import ReviewSettings
-from memoranda.sessions.settings import RetentionSettings
+from memoranda.sessions.settings import RetentionSettings, StoreSettings
 from memoranda.skills.settings import SkillSettings
 from memoranda.spending.settings import BudgetSettings
 
@@ -33,6 +33,9 @@ class Config:
     review: ReviewSettings = field(default_factory=ReviewSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    public_url: str = ""
+    """The address of the HTTP service as its clients see it, such as https://memory.example.com."""
     redact_secrets: bool = True
     hook_helper: bool = True
     turn_wait: float = 30.0
@@ -67,6 +70,7 @@ _ELSEWHERE = {
     "sessions.min_interval_hours": ("retention", "min_interval_hours"),
     "sessions.vacuum_after_prune": ("retention", "vacuum_after_prune"),
     "hooks.helper": ("", "hook_helper"),
+    "server.public_url": ("", "public_url"),
     "sessions.turn_wait": ("", "turn_wait"),
 }
 _PARTS = {"memory": "curated", "search": "recall", "provider": "external"}

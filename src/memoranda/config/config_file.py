@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from memoranda.config.keys import Key, find_key
+from memoranda.config.keys import Key, find_key, shown_value
 from memoranda.errors import ConfigError
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.file_lock import FileLock
@@ -161,5 +161,6 @@ def parse_value(key: Key, raw: Any, source: str) -> Any:
         return key.parse(raw)
     except (ValueError, TypeError):
         raise ConfigError(
-            f"{key.name} in {source} is {raw!r}; it must be {key.accepts}. Nothing is opened until it is fixed."
+            f"{key.name} in {source} is {shown_value(raw)!r}; it must be {key.accepts}. "
+            "Nothing is opened until it is fixed."
         ) from None

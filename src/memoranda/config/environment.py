@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = os.environ
 _HELPER = "MEMORANDA_HOOKS_HELPER"
 # Variables with our prefix that change no answer of a hook.
-_NO_SETTINGS = frozenset({"MEMORANDA_HOME", "MEMORANDA_PROFILE", _HELPER})
+_NO_SETTINGS = frozenset({"MEMORANDA_HOME", "MEMORANDA_PROFILE", "MEMORANDA_URL", "MEMORANDA_API_KEY", _HELPER})
 
 
 def locate_home(home: "str | Path | None" = None, profile: str | None = None) -> "Home":
@@ -34,6 +34,11 @@ def choose_home(home: str | None, profile: str | None) -> tuple[str, str | None]
     """The directory and the profile of `locate_home`, neither checked nor resolved."""
     base = home or ENVIRONMENT.get("MEMORANDA_HOME", "").strip() or "~/.memoranda"
     return base, profile or ENVIRONMENT.get("MEMORANDA_PROFILE", "").strip() or None
+
+
+def service_url() -> str | None:
+    """The service that commands use instead of a home, unless an option says otherwise: MEMORANDA_URL."""
+    return ENVIRONMENT.get("MEMORANDA_URL", "").strip() or None
 
 
 def variables_in_answers() -> list[str]:

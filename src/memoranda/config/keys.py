@@ -1,5 +1,6 @@
 """The table of all settings: name, accepted values and meaning of each."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memoranda.config.config import DEFAULTS, Config, attribute_of
 from memoranda.errors import ConfigError
 from memoranda.providers.settings import MODES
+from memoranda.support.home import is_server_url
 from memoranda.support.suggestions import did_you_mean
 
 
@@ -22,13 +24,15 @@ class Key:
 
     @property
     def variable(self) -> str:
-        return "MEMORANDA_" + self.name.upper().replace(".", "_")
+        return _VARIABLES.get(self.name) or "MEMORANDA_" + self.name.upper().replace(".", "_")
 
     @property
     def default(self) -> Any:
         return value_of(DEFAULTS, self)
 
 
+_VARIABLES = {"store.url": "MEMORANDA_STORE"}
+_PASSWORD = re.compile(r"(?<=://)([^/?#@:\s]*):[^/?#\s]*@")
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -71,6 +75,15 @@ def _parse_name(value: Any) -> str:
     raise ValueError
 
 
+def _parse_origin(value: Any) -> str:
+    """An address with a host and without a path; plain HTTP only on this machine."""
+    address = _parse_name(value).rstrip("/")
+    local = r"http://(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?"
+    if address and not re.fullmatch(rf"https://[A-Za-z0-9.-]+(?::[0-9]{{1,5}})?|{local}", address):
+        raise ValueError
+    return address.lower()
+
+
 def _parse_names(value: Any) -> tuple[str, ...]:
     """Names from a YAML list, or from a text with commas; each once."""
     if value is None:
@@ -86,6 +99,13 @@ def _parse_embedders(value: Any) -> tuple[str, ...]:
     if not all(name == "wordllama" or _names_one(name, "onnx:", "endpoint:") for name in names):
         raise ValueError
     return names
+
+
+def _parse_index(value: Any) -> str:
+    name = _parse_name(value)
+    if name not in ("node", "user"):
+        raise ValueError
+    return name
 
 
 def _parse_reranker(value: Any) -> str:
@@ -110,6 +130,20 @@ def _parse_positive(value: Any) -> int:
     if number < 1:
         raise ValueError
     return number
+
+
+def _parse_server(value: Any) -> str:
+    url = _parse_name(value)
+    if url and not is_server_url(url):
+        raise ValueError
+    return url
+
+
+def _parse_servers(value: Any) -> tuple[str, ...]:
+    urls = _parse_names(value)
+    if not all(is_server_url(url) for url in urls):
+        raise ValueError
+    return urls
 
 
 def _parse_seconds(value: Any) -> float:
@@ -243,6 +277,11 @@ KEYS = (
         "How many characters of project files the prompt shows; 0 means by the model's window."),
     Key("prompt.timezone", "an IANA name, or nothing", _parse_timezone,
         "The time zone of the date in the prompt; if empty, the machine's."),
+    Key("store.url", "postgresql://user@host/database, or nothing", _parse_server,
+        "The PostgreSQL server with the record; if empty, the record is state.db in the home. Its password belongs in "
+        "the variable MEMORANDA_STORE_PASSWORD, in .env or in the environment."),
+    Key("store.servers", "postgresql://user@host/database, several of them, or nothing", _parse_servers,
+        "Further servers among which 'memoranda shards' distributes users, in the same order on every node."),
     Key("sessions.redact_secrets", "true or false", _parse_flag,
         "Keep credentials out of recorded conversations."),
     Key("sessions.turn_wait", "seconds, 0 or more", _parse_wait,
@@ -257,6 +296,12 @@ KEYS = (
         "Shrink state.db after an automatic deletion."),
     Key("hooks.helper", "true or false", _parse_flag,
         "Let the hooks of a host start a process that answers the next ones faster and ends when it is idle."),
+    Key("server.public_url", "https://HOST, or nothing", _parse_origin,
+        "The address of the service as clients see it through your proxy; with it, hosted MCP clients can connect."),
+    Key("search.index", "node or user", _parse_index,
+        "One search index for all users of this node, or one file for each user of a server, built on first use."),
+    Key("search.index_directory_mb", "a whole number, 1 or more", _parse_positive,
+        "How many megabytes the index files of users may take; those not used for the longest time are deleted first."),
     Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
         "How many characters one answer of session_search may have."),
     Key("search.summarize", "true or false", _parse_flag,
@@ -297,6 +342,13 @@ def value_of(config: Config, key: Key) -> Any:
     """The value of one setting in a loaded configuration."""
     part, name = attribute_of(key.name)
     return getattr(getattr(config, part) if part else config, name)
+
+
+def shown_value(value: Any) -> Any:
+    """A value as messages and lists show it: an address without its password."""
+    if isinstance(value, tuple):
+        return tuple(map(shown_value, value))
+    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 
 
 def find_key(name: str) -> Key:

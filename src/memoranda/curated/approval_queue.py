@@ -1,11 +1,10 @@
-"""Proposed writes that await approval: one file each under `pending/`, removed only when the write is durable."""
+"""Proposed writes that await approval: one text each under `pending/`, removed only when the write is durable."""
 
 import json
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from memoranda.curated.operations import Add, Operation, Remove, Replace
@@ -13,9 +12,11 @@ from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.write_result import Origin
 from memoranda.errors import StorageError
 from memoranda.support.clock import utc_timestamp
-from memoranda.support.durable_files import make_private_directory, sync_directory, write_private
+from memoranda.support.named_texts import NamedTexts
 
 _ID = re.compile(r"[0-9a-f]{8}")
+_SUFFIX = ".json"
+_REJECTED = "rejected/"
 _KINDS: dict[str, type[Operation]] = {"add": Add, "replace": Replace, "remove": Remove}
 
 
@@ -41,18 +42,22 @@ class Proposal:
 
 
 class ApprovalQueue:
-    """The proposals of one memory directory."""
+    """The proposals of one user's memory; a rejected one is renamed."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, texts: NamedTexts) -> None:
+        self.texts = texts
 
     def add(
-        self, target: Target, operations: Sequence[Operation], origin: Origin, replaced: Sequence[str | None]
+        self,
+        target: Target,
+        operations: Sequence[Operation],
+        origin: Origin,
+        replaced: Sequence[str | None],
+        proposal_id: str = "",
     ) -> Proposal:
-        make_private_directory(self.directory)
-        proposal_id = secrets.token_hex(4)
+        """Let operations await approval; `proposal_id` is one of `new_proposal_id` that the caller has noted before."""
         proposal = Proposal(
-            proposal_id,
+            proposal_id or new_proposal_id(),
             target,
             origin.actor,
             origin.session,
@@ -62,50 +67,105 @@ class ApprovalQueue:
         )
         record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
         text = json.dumps(record, ensure_ascii=False, indent=1)
-        write_private(self._path(proposal.id), text.encode("utf-8", "backslashreplace"))
+        self.texts.write(_name(proposal.id), text.encode("utf-8", "backslashreplace"))
         return proposal
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """The proposal with this id; None for an unknown or invalid id."""
+        """The proposal with this id that awaits approval; None for an unknown or invalid id."""
+        return self._read(proposal_id, "")
+
+    def get_rejected(self, proposal_id: str) -> Proposal | None:
+        """The rejected proposal with this id; None for an unknown or invalid id."""
+        return self._read(proposal_id, _REJECTED)
+
+    def _read(self, proposal_id: str, folder: str) -> Proposal | None:
         if not _ID.fullmatch(proposal_id):
             return None
+        name = folder + _name(proposal_id)
         try:
-            return _decode(proposal_id, self._path(proposal_id).read_bytes())
+            return _decode(proposal_id, self.texts.read(name))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StorageError(f"{self._path(proposal_id)} cannot be read ({error}). Repair or delete it.") from error
+            raise StorageError(f"{self.texts.path(name)} cannot be read ({error}). Repair or delete it.") from error
 
     def all(self) -> list[Proposal]:
         """Every proposal that awaits approval, oldest first."""
-        ids = [path.stem for path in self.directory.glob("*.json") if _ID.fullmatch(path.stem)]
-        found = [proposal for proposal_id in ids if (proposal := self.get(proposal_id))]
+        return self._all("")
+
+    def rejected(self) -> list[Proposal]:
+        """Every rejected proposal whose text still exists, oldest first."""
+        return self._all(_REJECTED)
+
+    def _all(self, folder: str) -> list[Proposal]:
+        names = [name.removeprefix(folder) for name in self.texts.names() if name.startswith(folder)]
+        ids = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+        found = [proposal for proposal_id in ids if (proposal := self._read(proposal_id, folder))]
         return sorted(found, key=lambda proposal: proposal.at)
 
     def remove_applied(self, proposal: Proposal) -> None:
         """Remove a proposal whose write is done."""
-        self._path(proposal.id).unlink(missing_ok=True)
-        sync_directory(self.directory)
+        self.texts.remove(_name(proposal.id))
+
+    def withdraw(self, proposal: Proposal) -> None:
+        """Remove a proposal that its author takes back; nothing of it stays."""
+        self.texts.remove(_name(proposal.id))
 
     def reject(self, proposal: Proposal) -> None:
         """Remove a proposal from the queue but keep its text until the history is purged."""
-        make_private_directory(self._rejected)
-        self._path(proposal.id).replace(self._rejected / f"{proposal.id}.json")
-        sync_directory(self.directory)
-        sync_directory(self._rejected)
+        self.texts.rename(_name(proposal.id), _REJECTED + _name(proposal.id))
+
+    def restore(self, proposal: Proposal) -> None:
+        """Let a rejected proposal await approval again."""
+        self.texts.rename(_REJECTED + _name(proposal.id), _name(proposal.id))
+
+    def read_texts(self) -> dict[str, dict[str, Any]]:
+        """The texts of all proposals by id, and whether each was rejected; those that cannot be read are omitted."""
+        found = {}
+        for name in self.texts.names():
+            proposal_id = name.removeprefix(_REJECTED).removesuffix(_SUFFIX)
+            try:
+                text = self.texts.read(name).decode()
+                self.check_text(proposal_id, text)
+            except (OSError, ValueError):
+                # 'memoranda doctor' reports it.
+                continue
+            found[proposal_id] = {"text": text, "rejected": name.startswith(_REJECTED)}
+        return found
+
+    def write_text(self, proposal_id: str, state: Mapping[str, Any] | None) -> None:
+        """Give a proposal the text and the place of another machine's, or remove it. Needs the lock of the memory."""
+        names = {True: _REJECTED + _name(proposal_id), False: _name(proposal_id)}
+        if state is not None:
+            self.texts.write(names.pop(state["rejected"]), state["text"].encode())
+        for name in names.values():
+            self.texts.remove(name)
+
+    @staticmethod
+    def check_text(proposal_id: str, text: str | None) -> None:
+        """Raise ValueError unless this is the id of a proposal and the text of one, or None."""
+        if not _ID.fullmatch(proposal_id):
+            raise ValueError("it is not the id of a proposal")
+        try:
+            if text is not None:
+                _decode(proposal_id, text.encode())
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError("it is not a proposal") from error
 
     def purge_rejected(self) -> int:
-        rejected = list(self._rejected.glob("*.json"))
-        for path in rejected:
-            path.unlink()
+        rejected = [name for name in self.texts.names() if name.startswith(_REJECTED)]
+        for name in rejected:
+            self.texts.remove(name)
         return len(rejected)
 
-    @property
-    def _rejected(self) -> Path:
-        return self.directory / "rejected"
 
-    def _path(self, proposal_id: str) -> Path:
-        return self.directory / f"{proposal_id}.json"
+def new_proposal_id() -> str:
+    """Return an id for a proposal."""
+    return secrets.token_hex(4)
+
+
+def _name(proposal_id: str) -> str:
+    return f"{proposal_id}{_SUFFIX}"
 
 
 def encode_operation(operation: Operation) -> dict[str, str]:

@@ -5,40 +5,40 @@ import time
 from pathlib import Path
 
 from memoranda.curated.memory_file import ReadableMemoryFile
-from memoranda.support.durable_files import write_private
+from memoranda.support.named_texts import NamedTexts
 
 MAX_BACKUPS_PER_FILE = 10
 # The number at the end distinguishes these backups from those of Hermes, which stay untouched.
 _NAME = re.compile(r"\.bak\.(\d+)-(\d+)$")
 
 
-def list_backups(path: Path) -> list[Path]:
-    """The backups of a file, oldest first."""
-    found = [(stamp, backup) for backup in path.parent.glob(f"{path.name}.bak.*") if (stamp := _stamp(backup))]
-    return [backup for _, backup in sorted(found)]
+def list_backups(backups: NamedTexts, file_name: str) -> list[str]:
+    """The names of the backups of a file, oldest first."""
+    found = [(stamp, name) for name in backups.names() if (stamp := _stamp(name)) and name.startswith(f"{file_name}.")]
+    return [name for _, name in sorted(found)]
 
 
-def store_backup(state: ReadableMemoryFile) -> Path:
+def store_backup(backups: NamedTexts, state: ReadableMemoryFile) -> Path:
     """Copy a file as it was read, unless an equal backup exists; older backups are pruned. Needs the lock."""
-    existing = list_backups(state.path)
-    for backup in existing:
-        if backup.stat().st_size == len(state.raw) and backup.read_bytes() == state.raw:
-            return backup
-    backup = _next_name(state.path, existing)
-    write_private(backup, state.raw)
+    existing = list_backups(backups, state.path.name)
+    for name in existing:
+        if backups.read(name) == state.raw:
+            return backups.path(name)
+    backup = _next_name(state.path.name, existing)
+    backups.write(backup, state.raw)
     for surplus in existing[: max(0, len(existing) + 1 - MAX_BACKUPS_PER_FILE)]:
-        surplus.unlink(missing_ok=True)
-    return backup
+        backups.remove(surplus)
+    return backups.path(backup)
 
 
-def _next_name(path: Path, existing: list[Path]) -> Path:
+def _next_name(file_name: str, existing: list[str]) -> str:
     """A name that sorts after all existing ones, even within the same second."""
     seconds, number = int(time.time()), 0
     if existing and (newest := _stamp(existing[-1])) and newest >= (seconds, 0):
         seconds, number = newest[0], newest[1] + 1
-    return path.with_name(f"{path.name}.bak.{seconds}-{number}")
+    return f"{file_name}.bak.{seconds}-{number}"
 
 
-def _stamp(backup: Path) -> tuple[int, int] | None:
-    found = _NAME.search(backup.name)
+def _stamp(name: str) -> tuple[int, int] | None:
+    found = _NAME.search(name)
     return (int(found.group(1)), int(found.group(2))) if found else None

@@ -11,7 +11,7 @@ from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
-from memoranda.support.journal_file import find_undoable, undone_numbers
+from memoranda.support.journal import find_undoable, undone_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,11 @@ def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
         count = store.journal.purge(purged[-1].number if purged else 0, base)
         if through is not None:
             return PurgedMemory(count, 0, 0)
-        store.remove_leftovers()
-        backups = [backup for target in TARGETS for backup in list_backups(store.path(target))]
-        for backup in backups:
-            backup.unlink()
+        store.storage.remove_leftovers()
+        texts = store.storage.backups
+        backups = [name for target in TARGETS for name in list_backups(texts, FILE_NAMES[target])]
+        for name in backups:
+            texts.remove(name)
         return PurgedMemory(count, len(backups), store.proposals.purge_rejected())
 
 

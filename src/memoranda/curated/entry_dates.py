@@ -33,7 +33,7 @@ def date_entries(store: MemoryStore, target: Target) -> list[DatedEntry]:
     if not view.entries:
         return []
     written, confirmed = _read_dates(store, target)
-    unknown = view.path.stat().st_mtime
+    unknown = store.storage.modified_at(target)
     return [
         DatedEntry(target, entry, max(written.get(entry.text, unknown), confirmed.get(entry.handle, 0.0)))
         for entry in view.entries
@@ -76,8 +76,10 @@ def _read_dates(store: MemoryStore, target: Target) -> tuple[dict[str, float], d
 
 
 def _written_texts(change: MemoryChange) -> Iterator[str]:
+    """The texts that a change has written, without those that it only moved."""
+    removed = {edit.before for edit in change.edits if edit.after is None}
     for edit in change.edits:
-        if edit.after is not None:
+        if edit.after is not None and edit.after not in removed:
             yield edit.after
 
 

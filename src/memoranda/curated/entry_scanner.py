@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
-from pathlib import Path
 
 from memoranda import safety
 from memoranda.curated.entry_format import handle
@@ -21,7 +20,8 @@ from memoranda.curated.operations import shared_ends
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.credential_paths import find_credential_paths
 from memoranda.safety.finding import Finding
-from memoranda.safety.seams import scan_seams
+from memoranda.safety.seams import scan_distant, scan_seams
+from memoranda.support.named_texts import Document
 
 # A phrase rule matches at most 200 letters, which is about this many characters with blanks.
 _REACH = 240
@@ -59,7 +59,7 @@ _ScannedList = tuple[tuple[str, ...], list[ScannedEntry], bool]
 class EntryScanner:
     """Scans the entries of one file and caches the findings for its lifetime."""
 
-    def __init__(self, allowances: Path) -> None:
+    def __init__(self, allowances: Document) -> None:
         self.allowances = Allowances(allowances)
         self._findings: dict[str, tuple[str, ...]] = {}
         # Entries with findings that involve their neighbours stay hidden when they are shown without them.
@@ -102,6 +102,8 @@ class EntryScanner:
         pairs = [pair for text in sorted(texts) for other in others for pair in ((text, other), (other, text))]
         for pair, found in zip(pairs, scan_seams(pairs), strict=True):
             matching += [ScannedEntry(text, found) for text in pair if found and text in texts]
+        for one, two, ids in _distant_pairs(entries, others) if texts else ():
+            matching += [ScannedEntry(text, ids) for text in (one, two) if text in texts]
         return {finding for entry in matching for finding in self._without_allowed(entry).findings}
 
     def _scan(self, text: str) -> tuple[str, ...]:
@@ -153,6 +155,10 @@ class EntryScanner:
                 shorter = min(own, other, key=lambda text: (len(text), text))
                 if ids and shorter in entries:
                     found.setdefault(shorter, set()).update(ids)
+            for own, other, ids in _distant_pairs(entries, others):
+                shorter = min(own, other, key=lambda text: (len(text), text))
+                if shorter in entries:
+                    found.setdefault(shorter, set()).update(ids)
             self._last_split = (entries, others, found)
         return self._last_split[2]
 
@@ -184,6 +190,12 @@ def _pairs_across(entries: Sequence[str], others: Sequence[str]) -> Iterator[tup
             for end in dict.fromkeys((two[0], two[-1])):
                 yield text, end
                 yield end, text
+
+
+def _distant_pairs(entries: Sequence[str], others: Sequence[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Entries of both files that form an attack, although others are between them."""
+    texts = (*entries, *others)
+    return ((texts[pair.first], texts[pair.second], pair.ids) for pair in scan_distant(texts))
 
 
 def _scan_neighbours(entries: Sequence[str]) -> list[frozenset[str]]:

@@ -2,32 +2,34 @@
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from memoranda.support.canonical_text import canonical, digest
-from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.named_texts import Document
 
 FILE_NAME = "forgotten.json"
 
 
-def is_forgotten(directory: Path, text: str) -> bool:
+def is_forgotten(forgotten: Document, text: str) -> bool:
     """Whether an entry with exactly this text was forgotten here."""
-    return digest(canonical(text)) in _read(directory / FILE_NAME)
+    return digest(canonical(text)) in _read(forgotten)
 
 
-def note_forgotten(directory: Path, texts: Iterable[str]) -> None:
-    """Remember entries by their hashes, before they are removed. Needs the lock of the directory."""
-    path = directory / FILE_NAME
-    known = _read(path)
+def forgotten_hashes(forgotten: Document) -> frozenset[str]:
+    """The hashes of all entries that were forgotten here."""
+    return frozenset(_read(forgotten))
+
+
+def note_forgotten(forgotten: Document, texts: Iterable[str]) -> None:
+    """Remember entries by their hashes, before they are removed. Needs the lock of the memory."""
+    known = _read(forgotten)
     hashes = known | {digest(canonical(text)) for text in texts}
     if hashes != known:
-        make_private_directory(directory)
-        write_private(path, json.dumps(sorted(hashes)).encode())
+        forgotten.write(json.dumps(sorted(hashes)).encode())
 
 
-def _read(path: Path) -> set[str]:
+def _read(forgotten: Document) -> set[str]:
     try:
-        stored = json.loads(read_file(path))
+        stored = json.loads(forgotten.read())
     except FileNotFoundError:
         return set()
     except ValueError:

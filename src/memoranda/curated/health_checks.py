@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memoranda.curated import memory_file
 from memoranda.curated.backups import list_backups
-from memoranda.curated.journal import MemoryJournal
-from memoranda.curated.memory_file import ReadableMemoryFile, UndecodableFile, UnreadableFile
+from memoranda.curated.memory_file import ABSENT, ReadableMemoryFile, UndecodableFile, UnreadableFile
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
@@ -19,12 +17,8 @@ def check(directory: Path, settings: CuratedSettings, option: str = "") -> Itera
     if not directory.is_dir():
         return
     store = MemoryStore(directory, settings)
+    yield from check_memory(store, option)
     checks: list[Callable[[], Iterator[HealthIssue]]] = [
-        lambda: _check_file(store, "memory", option),
-        lambda: _check_file(store, "user", option),
-        lambda: _check_journal(directory),
-        lambda: _check_allowances(directory),
-        lambda: _check_proposals(store),
         lambda: _check_leftovers(store),
         lambda: check_writable(directory),
         lambda: _check_permissions(directory),
@@ -33,20 +27,30 @@ def check(directory: Path, settings: CuratedSettings, option: str = "") -> Itera
         yield from issues_until_error(directory, check_part)
 
 
-def check_history(directory: Path, settings: CuratedSettings) -> Iterator[HealthIssue]:
-    """Replay the journal from its beginning, and compare the result with the files that it describes."""
-    if not directory.is_dir():
-        return
-    store = MemoryStore(directory, settings)
-    last = store.journal.last()
+def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
+    """Every issue of the content of a memory, in a directory or in the tables of a server."""
+    checks: list[Callable[[], Iterator[HealthIssue]]] = [
+        lambda: _check_file(store, "memory", option),
+        lambda: _check_file(store, "user", option),
+        lambda: _check_journal(store),
+        lambda: _check_allowances(store),
+        lambda: _check_proposals(store),
+    ]
+    for check_part in checks:
+        yield from issues_until_error(store.directory, check_part)
+
+
+def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
+    """Replay the journal from its beginning, and compare the result with the texts that it describes."""
+    journal, last = store.directory / "journal.jsonl", store.journal.last()
     for target in TARGETS if last is not None else ():
         path = store.path(target)
         entries = store.journal.entries_after(target)
-        state = memory_file.read(path)
+        state = store.storage.read(target, None)
         if entries is None:
             yield HealthIssue(
                 "warning",
-                directory / "journal.jsonl",
+                journal,
                 f"has a history of {path.name} that contradicts itself, so earlier changes cannot be undone",
                 "nothing to do; 'memoranda memory purge' starts a new history",
             )
@@ -58,7 +62,7 @@ def check_history(directory: Path, settings: CuratedSettings) -> Iterator[Health
         ):
             yield HealthIssue(
                 "warning",
-                directory / "journal.jsonl",
+                journal,
                 f"has a history of {path.name} that does not lead to what the file contains",
                 "compare them with 'memoranda memory log'; 'memoranda memory purge' starts a new history",
             )
@@ -80,7 +84,7 @@ def _own_files(directory: Path) -> Iterator[Path]:
 
 def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[HealthIssue]:
     path = store.path(target)
-    state = memory_file.read(path)
+    state = store.storage.read(target, None)
     if path.is_symlink():
         yield HealthIssue(
             "error",
@@ -94,6 +98,13 @@ def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[Hea
         yield HealthIssue("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
     elif isinstance(state, ReadableMemoryFile):
         yield from _check_content(store, target, state, option)
+    elif (last := store.journal.last()) and last.heads.get(target, ABSENT) != ABSENT:
+        yield HealthIssue(
+            "warning",
+            path,
+            "was deleted outside Memoranda since the last recorded change",
+            f"'memoranda memory log{option}' shows what it contained; 'memoranda memory undo{option}' restores entries",
+        )
 
 
 def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile, option: str) -> Iterator[HealthIssue]:
@@ -127,10 +138,10 @@ def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile
         )
 
 
-def _check_journal(directory: Path) -> Iterator[HealthIssue]:
-    path = directory / "journal.jsonl"
+def _check_journal(store: MemoryStore) -> Iterator[HealthIssue]:
+    path = store.directory / "journal.jsonl"
     try:
-        damaged = MemoryJournal(path).damaged_lines()
+        damaged = store.journal.damaged_lines()
     except OSError as error:
         yield HealthIssue(
             "error", path, f"cannot be read: {error.strerror}", "give yourself read permission: chmod 600"
@@ -145,11 +156,12 @@ def _check_journal(directory: Path) -> Iterator[HealthIssue]:
         )
 
 
-def _check_allowances(directory: Path) -> Iterator[HealthIssue]:
+def _check_allowances(store: MemoryStore) -> Iterator[HealthIssue]:
+    allowances = store.storage.allowances
     try:
-        read_allowances(directory / "allowed.json")
+        read_allowances(allowances)
     except StorageError as error:
-        yield HealthIssue("error", directory / "allowed.json", str(error), "repair or delete the file")
+        yield HealthIssue("error", allowances.path, str(error), "repair or delete the file")
 
 
 def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
@@ -174,10 +186,10 @@ def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
             "delete it",
             lock.unlink,
         )
-    for path in store.leftovers():
+    for path in store.storage.leftovers():
         # A writer that holds the lock may still need it; the repair then says so and leaves it.
-        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair)
-    backups = sum(len(list_backups(store.path(target))) for target in TARGETS)
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair, True)
+    backups = sum(len(list_backups(store.storage.backups, FILE_NAMES[target])) for target in TARGETS)
     if backups:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
         yield HealthIssue(

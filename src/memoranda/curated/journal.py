@@ -1,8 +1,9 @@
-"""The journal of curated memory: every applied change to a memory directory, one per line.
+"""The journal of curated memory: every applied change to one user's memory, one per line.
 
-A line of `journal.jsonl` says who made a change, when, in which session, and each entry before and after. A change is
-in the journal *before* the memory file is replaced, so no applied change is ever missing. A writer that is killed
-between the two steps leaves its staged file behind, and the next writer marks the change as void (see `writer`).
+A line of `journal.jsonl`, or a row of `curated_journal`, says who made a change, when, in which session, and each entry
+before and after. A change is in the journal *before* the memory file is replaced, so no applied change is ever missing.
+A writer that is killed between the two steps leaves its staged file behind, and the next writer marks the change as
+void (see `file_storage`). In tables, both steps are one transaction.
 
 `heads` has the fingerprint of every memory file after the change. So the last line is enough to see whether another
 program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
@@ -10,17 +11,14 @@ program has changed a file since, and replaying the edits restores the entries t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from memoranda.curated.entry_format import handle
 from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.write_result import PERSON, EntryEdit, Origin
-from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.clock import utc_timestamp
-from memoranda.support.durable_files import read_file
-from memoranda.support.journal_file import JournalFile
+from memoranda.support.journal import Journal, JournalLines
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
@@ -81,13 +79,13 @@ def next_change(
     return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, sources=sources, **more)
 
 
-class MemoryJournal(JournalFile[MemoryChange]):
-    """The journal of one memory directory. Appending and purging need the directory's lock."""
+class MemoryJournal(Journal[MemoryChange]):
+    """The journal of one user's memory. Appending and purging need its lock."""
 
     OPTIONAL_FIELDS = frozenset({"sources"})
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, _from_record)
+    def __init__(self, lines: JournalLines) -> None:
+        super().__init__(lines, _from_record)
 
     def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
         """The line that cancels the newest change; its heads are those of the line before that change."""
@@ -98,7 +96,8 @@ class MemoryJournal(JournalFile[MemoryChange]):
 
     def sources(self) -> dict[str, tuple[str, ...]]:
         """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
-        if not self._has_sources():
+        # Most journals name no sources, and need not be parsed for them.
+        if not self._lines.contains(_SOURCES):
             return {}
         found: dict[str, tuple[str, ...]] = {}
         for change in self.changes():
@@ -109,12 +108,12 @@ class MemoryJournal(JournalFile[MemoryChange]):
                     found.pop(written, None)
         return found
 
-    def _has_sources(self) -> bool:
-        """Whether any line names sources; most journals have none, and need not be parsed for them."""
-        try:
-            return _SOURCES in read_file(self._path)
-        except FileNotFoundError:
-            return False
+    def recorded_entries(self, target: Target) -> set[str]:
+        """Every entry that a target ever had, as far as the journal goes back."""
+        changes = list(self.changes())
+        void = {change.refers_to for change in changes if change.action == "void"}
+        valid = [change for change in changes if change.target == target and change.number not in void]
+        return {edit.after for change in valid for edit in change.edits if edit.after is not None}
 
     def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
         """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
@@ -181,6 +180,15 @@ def _is_valid(change: MemoryChange) -> bool:
         numbers.append(edit.index)
     if not all(isinstance(text, str) for text in texts):
         return False
-    if any(unstorable_character(side) for edit in change.edits for side in (edit.before, edit.after) if side):
+    if not all(_is_encodable(side) for edit in change.edits for side in (edit.before, edit.after) if side):
         return False
     return all(isinstance(number, int) and number >= 0 for number in numbers)
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether a text can be written; a NUL can, which another program may have written into the file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

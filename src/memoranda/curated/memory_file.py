@@ -47,6 +47,15 @@ def read(path: Path, known: ReadableMemoryFile | None = None) -> MemoryFileState
     state = text_file.read_text(path, known)
     if isinstance(state, text_file.MissingFile):
         return MissingMemoryFile(path)
-    if isinstance(state, ReadableMemoryFile | UnreadableFile | UndecodableFile):
+    return state if isinstance(state, UnreadableFile) else _parse(state)
+
+
+def from_bytes(path: Path, raw: bytes, known: ReadableMemoryFile | None = None) -> MemoryFileState:
+    """The content of a memory file that is stored elsewhere; returns `known` itself when the bytes are the same."""
+    return _parse(text_file.decode_text(path, raw, known))
+
+
+def _parse(state: text_file.TextFile | UndecodableFile) -> ReadableMemoryFile | UndecodableFile:
+    if isinstance(state, ReadableMemoryFile | UndecodableFile):
         return state
-    return ReadableMemoryFile(path, state.raw, state.text, state.fingerprint, parse(state.text))
+    return ReadableMemoryFile(state.path, state.raw, state.text, state.fingerprint, parse(state.text))

@@ -16,7 +16,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import PERSON, MemoryRefusal
 from memoranda.errors import StorageError
-from memoranda.support.durable_files import read_file, sync_directory, write_private
+from memoranda.support.named_texts import NamedTexts
 from memoranda.support.text_matcher import TextMatcher
 
 # The first attempt may be refused once, because another program has changed the file.
@@ -52,36 +52,38 @@ def find_passages(store: MemoryStore, matcher: TextMatcher) -> list[CuratedPassa
         for target in TARGETS
         if (count := sum(target == other for other, _ in entries))
     ]
-    journal = store.directory / "journal.jsonl"
-    lines = [line for line in _read(journal).split(b"\n") if line and _line_without(line, matcher) != line]
-    found += [CuratedPassage(journal, "changes", len(lines))] if lines else []
-    for path in _backups_and_leftovers(store):
-        if count := matcher.count(_decode(_read(path))):
-            found.append(CuratedPassage(path, "backup", count))
-    return found + [CuratedPassage(path, "proposal", 1) for path in _proposals(store) if _proposal_has(path, matcher)]
+    lines = [line for line in store.journal.raw_lines() if _line_without(line, matcher) != line]
+    found += [CuratedPassage(store.directory / "journal.jsonl", "changes", len(lines))] if lines else []
+    backups, proposals = store.storage.backups, store.storage.proposals
+    for name in backups.names():
+        if count := matcher.count(_decode(_read(backups, name))):
+            found.append(CuratedPassage(backups.path(name), "backup", count))
+    return found + [
+        CuratedPassage(proposals.path(name), "proposal", 1)
+        for name in proposals.names()
+        if _proposal_has(_read(proposals, name), matcher)
+    ]
 
 
 def forget_passages(store: MemoryStore, matcher: TextMatcher) -> list[str]:
     """Remove the text from the directory; returns why a file could not be changed. Can be repeated after a crash."""
-    if not store.directory.is_dir():
+    if not store.storage.exists():
         return []
     with store.exclusive():
-        note_forgotten(store.directory, _recorded_entries(store, matcher))
+        note_forgotten(store.storage.forgotten, _recorded_entries(store, matcher))
     problems = [problem for target in TARGETS if (problem := _remove_entries(store, target, matcher))]
     with store.exclusive():
         # After the entries: the line that says what was removed is rewritten with the others.
         store.journal.rewrite(lambda line: _line_without(line, matcher))
-        store.remove_leftovers()
-        for path in _backups_and_leftovers(store):
-            text = _decode(_read(path))
-            replaced = matcher.replace(text)
+        store.storage.remove_leftovers()
+        backups, proposals = store.storage.backups, store.storage.proposals
+        for name in backups.names():
+            replaced = matcher.replace(_decode(_read(backups, name)))
             if replaced.count:
-                write_private(path, str(replaced.value).encode("utf-8", "surrogateescape"))
-        gone = [path for path in _proposals(store) if _proposal_has(path, matcher)]
-        for path in gone:
-            path.unlink(missing_ok=True)
-        for directory in {path.parent for path in gone}:
-            sync_directory(directory)
+                backups.write(name, str(replaced.value).encode("utf-8", "surrogateescape"))
+        for name in proposals.names():
+            if _proposal_has(_read(proposals, name), matcher):
+                proposals.remove(name)
     return problems
 
 
@@ -111,16 +113,7 @@ def _remove_entries(store: MemoryStore, target: Target, matcher: TextMatcher) ->
     return outcome.message
 
 
-def _backups_and_leftovers(store: MemoryStore) -> list[Path]:
-    return sorted(path for target in TARGETS for path in store.directory.glob(f"{FILE_NAMES[target]}.bak.*"))
-
-
-def _proposals(store: MemoryStore) -> list[Path]:
-    return sorted(store.proposals.directory.glob("*.json")) + sorted(store.proposals.directory.glob("rejected/*.json"))
-
-
-def _proposal_has(path: Path, matcher: TextMatcher) -> bool:
-    raw = _read(path)
+def _proposal_has(raw: bytes, matcher: TextMatcher) -> bool:
     try:
         return bool(matcher.replace_value(json.loads(raw)).count)
     except (ValueError, RecursionError):
@@ -139,9 +132,9 @@ def _line_without(line: bytes, matcher: TextMatcher) -> bytes | None:
     return json.dumps(replaced.value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
-def _read(path: Path) -> bytes:
+def _read(texts: NamedTexts, name: str) -> bytes:
     try:
-        return read_file(path)
+        return texts.read(name)
     except FileNotFoundError:
         return b""
 

@@ -11,12 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from pathlib import Path
+from typing import Self
 
 from memoranda.curated import refusals
 from memoranda.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.curated.entry_fields import EntryFields
 from memoranda.curated.entry_format import ENTRY_DELIMITER, size
 from memoranda.curated.entry_scanner import EntryScanner, ScannedEntry
+from memoranda.curated.file_storage import FileStorage
 from memoranda.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
 from memoranda.curated.memory_file import (
     UndecodableFile,
@@ -43,6 +45,7 @@ from memoranda.curated.settings import (
     Target,
 )
 from memoranda.curated.snapshot import render, render_problem, usage
+from memoranda.curated.storage import MemoryStorage
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import AwaitsApproval, MemoryReceipt, MemoryRefusal, MemoryWriteResult, Origin
 from memoranda.curated.writer import MemoryWriter
@@ -79,53 +82,58 @@ class MemoryView:
 
 
 class MemoryStore(EntryFields):
-    """Curated memory in one directory, which stays the same for the lifetime of the store."""
+    """The curated memory of one user, whose storage stays the same for the lifetime of the store."""
 
     def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
-        self.directory = Path(directory).absolute()
-        self.settings = settings or CuratedSettings()
-        self.proposals = ApprovalQueue(self.directory / "pending")
-        allowances = self.directory / "allowed.json"
-        self._scanners = {target: EntryScanner(allowances) for target in TARGETS}
-        self._writer = MemoryWriter(self.directory, self.settings, self._scanners)
+        settings = settings or CuratedSettings()
+        self._use(FileStorage(Path(directory).absolute(), settings.lock_timeout), settings)
+
+    @classmethod
+    def over(cls, storage: MemoryStorage, settings: CuratedSettings | None = None) -> Self:
+        """Use another storage than a directory."""
+        store = cls.__new__(cls)
+        MemoryStore._use(store, storage, settings or CuratedSettings())
+        return store
+
+    def _use(self, storage: MemoryStorage, settings: CuratedSettings) -> None:
+        self.storage = storage
+        self.settings = settings
+        self.proposals = ApprovalQueue(storage.proposals)
+        self._scanners = {target: EntryScanner(storage.allowances) for target in TARGETS}
+        self._writer = MemoryWriter(storage, settings, self._scanners)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
         # Called with every change that is written through this store; it must not raise.
         self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 
     @property
+    def directory(self) -> Path:
+        return self.storage.directory
+
+    @property
     def journal(self) -> MemoryJournal:
-        return self._writer.journal
+        return self.storage.journal
 
     def path(self, target: Target) -> Path:
-        return self._writer.path(target)
+        return self.storage.path(target)
 
     def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
-        """Holds the lock of the directory, for work that changes no memory file."""
-        return self._writer.exclusive(timeout)
+        """Holds the lock of the memory, for work that changes no memory file."""
+        return self.storage.exclusive(timeout)
 
     def settle(self) -> None:
         """Clean up after a killed writer, unless another process holds the lock or the disk refuses."""
-        if self._writer.has_leftovers():
+        if self.storage.has_leftovers():
             try:
                 with self.exclusive(timeout=0):
                     return
             except (StorageError, OSError) as error:
                 _log.info("leftovers in %s stay for now: %s", self.directory, error)
 
-    def leftovers(self) -> list[Path]:
-        """Everything that a killed writer may have left in this directory."""
-        return [*sorted(self.directory.glob(".*.tmp")), *sorted(self.proposals.directory.glob(".*.tmp"))]
-
-    def remove_leftovers(self) -> None:
-        """Remove all leftovers. Needs the lock, so that no staged file is in use."""
-        for path in self.leftovers():
-            path.unlink()
-
     def repair(self) -> None:
         """Clean up everything that a killed writer left, or raise what prevents it."""
         with self.exclusive(timeout=0):
-            self.remove_leftovers()
+            self.storage.remove_leftovers()
 
     def load_from_disk(self) -> None:
         """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
@@ -197,8 +205,9 @@ class MemoryStore(EntryFields):
         if isinstance(outcome, MemoryReceipt):
             try:
                 self.proposals.remove_applied(proposal)
-            except OSError as error:
-                message = f"{outcome.message} The proposal could not be removed from the queue ({error.strerror})."
+            except (OSError, StorageError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                message = f"{outcome.message} The proposal could not be removed from the queue ({reason})."
                 return with_changes(outcome, message=message)
         return outcome
 
@@ -286,7 +295,7 @@ class MemoryStore(EntryFields):
     def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> MemoryRefusal | None:
         if not self.settings.enabled(target):
             return refusals.disabled(target)
-        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), _size_on_disk(self.path(target)))
+        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), self.storage.size(target))
         for operation in operations:
             texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
@@ -324,7 +333,7 @@ class MemoryStore(EntryFields):
             return MemoryReceipt(target, self.path(target), request.nothing)
         replaced = [edit.before for edit in planned.edits]
         proposal = self._writer.run_exclusively(
-            self.proposals.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
+            self.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
         )
         if isinstance(proposal, WriteFailure):
             return refusals.from_failure(target, proposal)
@@ -386,11 +395,3 @@ def _explain_merge(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal
     ):
         return with_changes(outcome, message="That text is an entry already, so the one it replaces was removed.")
     return outcome
-
-
-def _size_on_disk(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        # The write path reports whatever is wrong with the file.
-        return 0

@@ -1,38 +1,33 @@
 """The only writer of MEMORY.md and USER.md: every change by every caller goes through `MemoryWriter.commit`.
 
-`memoranda.support.journaled_writer` describes the steps. Between reading and planning, the writer compares the file
-with the journal's last fingerprint and decides what to do about a change that another program made.
+The writer locks the storage, reads the file, and compares it with the journal's last fingerprint, to decide what to do
+about a change that another program made. Then it plans the change, checks it, and lets the storage write it together
+with its line of the journal.
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import TypeVar, assert_never
 
-from memoranda.curated import memory_file, refusals
+from memoranda.curated import refusals
 from memoranda.curated.backups import store_backup
 from memoranda.curated.entry_format import serialise, serialise_to_bytes
 from memoranda.curated.entry_scanner import EntryScanner
-from memoranda.curated.journal import MemoryAction, MemoryChange, MemoryJournal, next_change
+from memoranda.curated.journal import MemoryAction, MemoryChange, next_change
 from memoranda.curated.memory_file import MemoryFileState, ReadableMemoryFile, WritableState
 from memoranda.curated.operations import EntryPlan, rewrite_edits
-from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.curated.settings import CuratedSettings, Target
+from memoranda.curated.storage import MemoryStorage
 from memoranda.curated.write_request import WriteRequest, validate_request
 from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
-from memoranda.support.durable_files import staged_path
-from memoranda.support.journaled_writer import (
-    MEMORANDA,
-    JournaledWriter,
-    WriteFailure,
-    read_failure,
-    was_never_published,
-    write_failure,
-)
+from memoranda.support.journaled_writer import WriteFailure, read_failure, run_exclusively
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
 
 _OUTSIDE = Origin(actor="outside")
+
+Result = TypeVar("Result")
 
 
 class OutsideChange(Enum):
@@ -48,31 +43,35 @@ class OutsideChange(Enum):
     """The caller cannot know about the change, or text was appended to an entry."""
 
 
-class MemoryWriter(JournaledWriter[MemoryChange]):
-    """Writes the two files of one memory directory and their journal."""
+class MemoryWriter:
+    """Writes the two files of one user's memory and their journal."""
 
-    def __init__(self, directory: Path, settings: CuratedSettings, scanners: Mapping[Target, EntryScanner]) -> None:
-        self.journal = MemoryJournal(directory / "journal.jsonl")
-        super().__init__(directory, self.journal, settings.lock_timeout)
+    def __init__(
+        self, storage: MemoryStorage, settings: CuratedSettings, scanners: Mapping[Target, EntryScanner]
+    ) -> None:
+        self._storage = storage
+        self.journal = storage.journal
         self._settings = settings
         self._scanners = scanners
         for target, scanner in scanners.items():
             scanner.other_entries = partial(self._entries_beside, target)
-        self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
-        self._staged = {target: Path(staged_path(path)) for target, path in self._paths.items()}
         # The content of each file when it was last read: equal bytes need not be parsed again.
         self._known: dict[Target, ReadableMemoryFile] = {}
         # The fingerprint of each file when this store last read it; the store replaces no file that it has not seen.
         self._seen: dict[Target, str] = {}
 
     def path(self, target: Target) -> Path:
-        return self._paths[target]
+        return self._storage.path(target)
 
     def read(self, target: Target) -> MemoryFileState:
-        state = memory_file.read(self._paths[target], self._known.get(target))
+        state = self._storage.read(target, self._known.get(target))
         if isinstance(state, ReadableMemoryFile):
             self._known[target] = state
         return state
+
+    def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
+        """Call `write` under the lock; what the lock or the storage raises becomes a failure that names `path`."""
+        return run_exclusively(self._storage.exclusive, path, write)
 
     def _entries_beside(self, target: Target) -> Sequence[str]:
         """The entries of the other file, which a prompt shows together with those of this one."""
@@ -83,9 +82,6 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
     def note_seen(self, target: Target, seen: str) -> None:
         """Remember the fingerprint of a file whose entries were shown to the caller."""
         self._seen[target] = seen
-
-    def has_leftovers(self) -> bool:
-        return any(map(os.path.lexists, self._staged.values()))
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         """Carry out a change, or refuse it and leave the file as it was."""
@@ -101,7 +97,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         state = self.read(target)
         if isinstance(state, UnreadableFile | UndecodableFile):
             return refusals.from_failure(target, read_failure(state))
-        failure = write_failure(state)
+        failure = self._storage.find_write_failure(state)
         return refusals.from_failure(target, failure) if failure else state
 
     def _commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
@@ -131,8 +127,9 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         content = serialise_to_bytes(planned.entries)
         head = fingerprint(content)
         # Only other programs write files that are not canonical.
-        foreign = isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical
-        backup = store_backup(state) if isinstance(state, ReadableMemoryFile) and foreign else None
+        backup = None
+        if isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical:
+            backup = store_backup(self._storage.backups, state)
         last = outside_changes[-1] if outside_changes else self.journal.last()
         change = next_change(
             last, target, request.action, request.origin, planned.edits, head,
@@ -144,22 +141,12 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
                 texts = [edit.after for edit in planned.edits]
                 self._scanners[target].allowances.allow(texts, request.allow, request.origin)
 
-        failure = self._replace(state, content, [*outside_changes, change], before_publish=allow_findings)
+        failure = self._storage.replace(state, content, [*outside_changes, change], allow_findings)
         if failure:
             return refusals.from_failure(target, failure)
         self.note_seen(target, head)
         self._known[target] = ReadableMemoryFile(path, content, serialise(planned.entries), head, list(planned.entries))
         return MemoryReceipt(target, path, request.done, planned.edits, change.number, backup)
-
-    def _settle(self) -> None:
-        for target, staged in self._staged.items():
-            if not os.path.lexists(staged):
-                continue
-            last = self.journal.last()
-            head = last.heads.get(target) if last and last.target == target else None
-            if last and head is not None and was_never_published(staged, self.path(target), head):
-                self.journal.append([self.journal.void_of(last, MEMORANDA)])
-            os.unlink(staged)
 
     def _record_outside_change(self, request: WriteRequest, state: WritableState) -> list[MemoryChange] | MemoryRefusal:
         """The journal lines for what other programs did to the file, or a refusal.
@@ -175,7 +162,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         kind = self._classify_outside_change(request, state, entries_before or ())
         if kind is OutsideChange.UNREWRITABLE:
             assert isinstance(state, ReadableMemoryFile)
-            return refusals.unrewritable_file(target, path, store_backup(state))
+            return refusals.unrewritable_file(target, path, store_backup(self._storage.backups, state))
         # Where the journal does not know the earlier entries, it records the current ones as found.
         action: MemoryAction = "found" if entries_before is None else "outside"
         edits = rewrite_edits(entries_before or (), state.entries)
@@ -184,7 +171,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
             case OutsideChange.ACCEPTED | OutsideChange.SEEN:
                 return [line]
             case OutsideChange.UNSEEN:
-                backup = store_backup(state) if isinstance(state, ReadableMemoryFile) else None
+                backup = store_backup(self._storage.backups, state) if isinstance(state, ReadableMemoryFile) else None
                 self.journal.append([line])
                 self.note_seen(target, state.fingerprint)
                 return refusals.changed_outside(target, path, line.number, backup)

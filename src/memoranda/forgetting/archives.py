@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memoranda.backup import manifest
 from memoranda.errors import StorageError
 from memoranda.forgetting.home_files import WORK_DIRECTORY, walk
 from memoranda.forgetting.report import ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
-from memoranda.support.durable_files import discard_staged, make_private_directory, publish, staged_path
+from memoranda.support.durable_files import discard_staged, make_private_directory, publish, staged_path, write_private
 from memoranda.support.home import Home
 
 FindIn = Callable[[ForgetScope], list[ForgetPlace]]
@@ -44,6 +45,7 @@ class Archives:
                 if not any(place.action != "keep" for place in self._find(scope)):
                     continue
                 problems += [f"{path.name}: {problem}" for problem in self._forget(scope)]
+                _refresh_manifest(scope.home.root)
                 self._pack(path, scope.home.root)
         return problems
 
@@ -86,3 +88,11 @@ class Archives:
         except BaseException:
             discard_staged(target)
             raise
+
+
+def _refresh_manifest(directory: Path) -> None:
+    """Let the manifest of a backup name the checksums of the changed files, so that it can still be restored."""
+    path = directory / manifest.NAME
+    if path.is_file():
+        listed = manifest.Manifest.parse(path.read_text("utf-8"))
+        write_private(path, listed.refreshed(directory).to_json().encode())

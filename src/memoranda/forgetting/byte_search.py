@@ -25,7 +25,9 @@ from memoranda.forgetting.home_files import walk
 from memoranda.support.byte_pattern import byte_pattern
 
 _CHUNK = 4_000_000
-_INDEX = re.compile(r"state\.index\.db\.\d+")
+_INDEX = re.compile(
+    r"(?:state|server-\w+)\.index\.(?:items\.)?db\.\d+|server-\w+\.index\.users/[0-9a-f]+\.index\.db\.\d+"
+)
 _MIN_OVERLAP = 4_096
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 
+from memoranda.backup.written_backups import written_backups
 from memoranda.curated.settings import TARGETS, Target
-from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import HomeError
+from memoranda.forgetting.home_stores import SERVER_NOTE, existing_record, open_record_of, uses_server
 from memoranda.forgetting.proof import Proof, prove, prove_deleted
 from memoranda.forgetting.provider_copies import ServiceAnswers
 from memoranda.forgetting.report import ForgetPlace, ForgetReport, Subject
@@ -21,12 +22,15 @@ from memoranda.index.tokenizer import index_tokens
 from memoranda.providers.outbox import Outbox
 from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
+from memoranda.support.durable_files import write_private
 from memoranda.support.home import Home
 from memoranda.support.text_matcher import TextMatcher
 
-OpenSessions = Callable[[Home], AbstractContextManager[SessionDB]]
-"""Opens the sessions of a home, which exist."""
+OpenSessions = Callable[[Home, str], AbstractContextManager[SessionDB]]
+"""Opens the sessions of a home, which exist, in the store with a server URL, if that is not empty."""
 
+SYNC_NOTE = "sync.forgotten"
+"""The file by which the next `memoranda sync` knows that its bundles may contain something that was forgotten."""
 _SHORT = 3
 _MANY = 500
 _MAX_SESSIONS_SHOWN = 5
@@ -53,7 +57,7 @@ class Eraser:
         """Remove a text everywhere, and prove it. Can be repeated after a crash, and removes what is left then."""
         with self._opened() as opened:
             found = [place for contents, _ in opened for place in contents.find(matcher)]
-            removal = _Removal()
+            removal = self._start_removal()
             for contents, db in opened:
                 _forget_text(contents, db, matcher, removal)
             proof = prove(opened, matcher, words_of(matcher))
@@ -70,7 +74,7 @@ class Eraser:
         """Delete conversations everywhere, and prove it. Can be repeated with the same ids after a crash."""
         with self._opened() as opened:
             found = [place for contents, db in opened for place in _find_sessions(contents, db, session_ids)]
-            removal = _Removal()
+            removal = self._start_removal()
             for contents, db in opened:
                 if db is not None:
                     _delete_conversations(contents, db, session_ids, removal)
@@ -89,15 +93,22 @@ class Eraser:
             raise HomeError("The owner of a home cannot be forgotten as a user; delete the home's directory instead.")
         with self._opened() as opened:
             found = [place for contents, db in opened for place in _find_user(contents, db)]
-            removal = _Removal()
+            removal = self._start_removal()
             for contents, db in opened:
                 removal.add(contents.providers.forget_sessions(None))
                 if db is not None:
+                    _delete_items(contents, db, removal)
                     _delete_conversations(contents, db, _sessions_of(contents), removal, at_services=False)
                 UserFiles(contents.scope).forget()
             proof = prove_deleted(opened, removal.passages, removal.session_ids)
             proof.left += [place for contents, db in opened for place in _find_user(contents, db)]
         return self._report("user", found, removal, proof)
+
+    def _start_removal(self) -> "_Removal":
+        """Note for the next synchronisation, before anything changes, that its bundles must be written again."""
+        if (self._home.root / "sync.db").exists():
+            write_private(self._home.root / SYNC_NOTE, b"")
+        return _Removal()
 
     def _report(
         self, subject: Subject, found: Sequence[ForgetPlace], removal: "_Removal", proof: Proof
@@ -111,20 +122,33 @@ class Eraser:
     def _opened(self) -> "Iterator[list[tuple[ScopeContents, SessionDB | None]]]":
         """The contents of every scope, with the sessions of its home."""
         with ExitStack() as stack:
-            sessions: dict[Home, SessionDB | None] = {}
+            sessions: dict[tuple[Home, str], SessionDB | None] = {}
             opened = []
             for scope in scopes_of(self._home, self._user, all_users=self._all_users):
-                home = scope.home
-                if home not in sessions:
-                    exists = database_exists(home.state_db)
-                    sessions[home] = stack.enter_context(self._open_sessions(home)) if exists else None
-                opened.append((ScopeContents(scope, sessions[home]), sessions[home]))
+                store = (scope.home, scope.server_url)
+                if store not in sessions:
+                    exists = existing_record(*store) is not None
+                    sessions[store] = stack.enter_context(self._open_sessions(*store)) if exists else None
+                contents = ScopeContents(scope, sessions[store])
+                stack.callback(contents.close)
+                opened.append((contents, sessions[store]))
             yield opened
 
     def _notes(self) -> tuple[str, ...]:
-        if self._user is None:
-            return ()
-        return ("Logs, reports and settings that all users of the home share were not searched.",)
+        notes = [
+            f"The backup {backup.path} of {backup.created_at} may still contain it: delete it, or write a new one."
+            for backup in written_backups(self._home.root)
+        ]
+        if uses_server(self._home):
+            notes.append(SERVER_NOTE)
+        if (self._home.root / "sync.db").exists():
+            notes.append(
+                "This home is synchronised: the next 'memoranda sync' removes it from the bundles of this machine, and "
+                "tells the other machines. A git repository keeps old bundles in its history."
+            )
+        if self._user is not None:
+            notes.append("Logs, reports and settings that all users of the home share were not searched.")
+        return tuple(notes)
 
 
 @dataclass(slots=True)
@@ -154,7 +178,7 @@ def _forget_text(contents: ScopeContents, db: SessionDB | None, matcher: TextMat
     removal.problems += contents.archives(matcher).forget()
     if db is not None:
         erased = DeletedSessions()
-        erase(db, erased)
+        erase(db.scoped(contents.scope.sessions), erased)
         removal.problems += erased.problems
 
 
@@ -168,7 +192,7 @@ def _find_sessions(contents: ScopeContents, db: SessionDB | None, names: Sequenc
         ForgetPlace("record", f"session {row['id']}: {row['title'] or 'no title'}", row["message_count"], "remove")
         for row in rows
     ]
-    with closing(Outbox(contents.scope.home.root)) as outbox:
+    with closing(Outbox(contents.scope.home.root, server_url=contents.scope.server_url)) as outbox:
         waiting = outbox.count(None, contents.scope.queue, ids) if ids else 0
     found += [ForgetPlace("outbox", "deliveries", waiting, "remove")] if waiting else []
     return [*found, *contents.providers.find_received(ids), *contents.source_files(ids)]
@@ -194,10 +218,17 @@ def _delete_conversations(
     removal.session_ids += ids
     removal.passages += passages_of(own, listed).texts
     contents.providers.queue_deletions(ids)
-    deleted = delete_sessions(own, contents.scope.home.root, ids)
+    deleted = delete_sessions(own, contents.scope.home.root, ids, server_url=contents.scope.server_url)
     removal.problems += deleted.problems + contents.session_archives(ids).forget()
     if at_services:
         removal.add(contents.providers.forget_sessions(ids))
+
+
+def _delete_items(contents: ScopeContents, db: SessionDB, removal: _Removal) -> None:
+    if contents.record is not None and contents.record.item_passages.delete_all():
+        erased = DeletedSessions()
+        erase(db, erased)
+        removal.problems += erased.problems
 
 
 def _sessions_of(contents: ScopeContents) -> list[str]:
@@ -209,6 +240,8 @@ def _sessions_of(contents: ScopeContents) -> list[str]:
 def _find_user(contents: ScopeContents, db: SessionDB | None) -> list[ForgetPlace]:
     ids = _sessions_of(contents)
     found = [ForgetPlace("record", "sessions", len(ids), "remove")] if ids else []
+    items = contents.record.item_passages.count() if contents.record is not None else 0
+    found += [ForgetPlace("items", "items", items, "remove")] if items else []
     return [*found, *UserFiles(contents.scope).find(), *contents.providers.find_received(ids)]
 
 
@@ -237,6 +270,6 @@ def _warn(matcher: TextMatcher, found: Sequence[ForgetPlace]) -> str:
 
 
 @contextmanager
-def _open_sessions(home: Home) -> Iterator[SessionDB]:
-    with SessionDB(home.state_db) as db:
+def _open_sessions(home: Home, server_url: str) -> Iterator[SessionDB]:
+    with open_record_of(home, server_url) as db:
         yield db.scoped(Scope.everyone())

@@ -13,13 +13,14 @@ from memoranda.db.stored_texts import StoredText, read_texts, replace_texts
 from memoranda.forgetting.home_files import COMPANIONS, is_database, walk
 from memoranda.forgetting.report import ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
-from memoranda.importers import import_state
+from memoranda.importers.import_schema import FILE_NAME, ITEMS
+from memoranda.importers.import_state import delete_items_with
 from memoranda.support.text_matcher import TextMatcher
 
 _BUSY_TIMEOUT = 10.0
 _AREAS = {"imports.db": "imports", "reviews.db": "reviews", "usage.db": "usage"}
 _IDENTIFIER = "an identifier, which other rows refer to"
-_STORES = ("state.", "outbox.db", "holographic")
+_STORES = ("state.", "outbox.db", "checkpoints.db", "holographic")
 
 IsOurSession = Callable[[str], bool]
 """Whether a session belongs to the scope, as far as that is known."""
@@ -66,8 +67,8 @@ class HomeDatabases:
             return str(replaced.value), replaced.count
 
         changed = replace_texts(connection, replace, self._owns)
-        if path.name == import_state.FILE_NAME:
-            changed += import_state.delete_items_with(connection, matcher.found_in)
+        if path.name == FILE_NAME:
+            changed += delete_items_with(connection, matcher.found_in)
         connection.execute("COMMIT")
         if changed:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -93,7 +94,7 @@ class HomeDatabases:
 
 
 def _stays(path: Path, text: StoredText) -> bool:
-    return text.is_key and not (path.name == import_state.FILE_NAME and text.table == import_state.ITEMS)
+    return text.is_key and not (path.name == FILE_NAME and text.table == ITEMS)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ The bytes of a file may still have the text although no row has it: in free page
 reading. Where another user has the same text, its bytes are in the same files; they are not counted as left.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +19,15 @@ from memoranda.support.text_matcher import TextMatcher
 
 _VACUUM_SECONDS = 20.0
 _MIN_EVIDENCE = 4
+_SHARED = ("state.", "outbox.db", "checkpoints.db", "imports.db", "reviews.db", "usage.db")
 _IN_FREE_SPACE = (
     "in free pages or the log of the file, which another program is reading; run the command again when it has ended"
 )
 _OTHERS = "Other users have the same text; what belongs to them was not changed."
+
+_INDEX = re.compile(r"(?:state|server-\w+)\.index\.db\.")
+_ITEM_INDEX = re.compile(r"(?:state|server-\w+)\.index\.items\.db\.")
+_USER_INDEX = re.compile(r"[0-9a-f]{40}\.index\.db\.")
 
 OpenScope = tuple[ScopeContents, SessionDB | None]
 
@@ -88,7 +94,12 @@ def prove_deleted(opened: Sequence[OpenScope], passages: Sequence[str], session_
 
 def _is_in_record(opened: Sequence[OpenScope], matcher: TextMatcher) -> bool:
     return bool(matcher) and any(
-        db is not None and db.scoped(Scope.everyone()).passages.find(matcher) for _, db in opened
+        db is not None
+        and (
+            db.scoped(Scope.everyone()).passages.find(matcher)
+            or db.scoped(Scope.everyone()).item_passages.find(matcher)
+        )
+        for _, db in opened
     )
 
 
@@ -101,8 +112,13 @@ def _search(root: Path, opened: Sequence[OpenScope], matcher: TextMatcher, words
         contents.queue.erase_removed()
         if db is None:
             continue
-        if any(name.startswith("state.index.") for name in (*found.found, *found.stale_words)):
-            db.index.compact()
+        names = [name.rpartition("/")[2] for name in (*found.found, *found.stale_words)]
+        if any(_ITEM_INDEX.match(name) for name in names):
+            db.item_index.compact()
+        if any(_USER_INDEX.match(name) for name in names):
+            db.remove_user_indexes()
+        if any(_INDEX.match(name) for name in names):
+            db.scoped(Scope.everyone()).index.compact()
         if any(name.startswith("state.db") for name in found.found) and not _others_have(opened, matcher):
             db.engine.vacuum(max_seconds=_VACUUM_SECONDS)
             db.empty_log()
@@ -120,7 +136,10 @@ def _others_have(opened: Sequence[OpenScope], matcher: TextMatcher) -> bool:
             row = everyone.get_session(passage.session_id)
             if row is not None and row["user_id"] not in users:
                 return True
-    return False
+        if any(passage.user_id not in users for passage in everyone.item_passages.find(matcher)):
+            return True
+    all_users = {contents.scope.user for contents, _ in opened}
+    return any(contents.others_have_checkpoints(matcher, all_users) for contents, _ in opened)
 
 
 def _roots(opened: Sequence[OpenScope]) -> list[Path]:
@@ -141,7 +160,7 @@ def _is_ours(path: Path, opened: Sequence[OpenScope]) -> bool:
 def _is_shared(name: str) -> bool:
     """Whether a file contains rows of several users."""
     base = _owner_of(name).rpartition("/")[2]
-    return base.startswith(("state.", "outbox.db", "imports.db", "reviews.db", "usage.db")) or base.endswith(".zip")
+    return base.startswith(_SHARED) or base.endswith(".zip")
 
 
 def _owner_of(name: str) -> str:
@@ -154,4 +173,4 @@ def _owner_of(name: str) -> str:
 def _explained(left: Sequence[ForgetPlace]) -> set[str]:
     """The files that are listed as left already."""
     names = {place.where for place in left}
-    return names | ({"state.db"} if any(place.area == "record" for place in left) else set())
+    return names | ({"state.db"} if any(place.area in ("record", "items") for place in left) else set())

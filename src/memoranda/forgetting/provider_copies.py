@@ -19,15 +19,18 @@ from memoranda.errors import MemorandaError
 from memoranda.forgetting.report import ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
 from memoranda.forgetting.started_provider import StartedProvider, load_provider, start_provider
+from memoranda.providers.holographic.open_facts import CACHE
+from memoranda.providers.holographic.stored_facts import stored_facts
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.queued_passages import QueuedPassages
-from memoranda.providers.vendors.sent_record import providers_with_sessions
+from memoranda.providers.vendors.sent_record import known_providers, providers_with_sessions
 from memoranda.support.text_matcher import TextMatcher
 
 HOLOGRAPHIC = "holographic"
 # A vendor may have to delete memories one by one.
 _FORGET_SECONDS = 3_600.0
 _RECALL_SECONDS = 60.0
+_ALL_FACTS = 10**9
 _STILL_RECALLED = "it still recalls the text; 'memoranda provider forget' deletes everything that it has received"
 
 
@@ -54,7 +57,7 @@ class ProviderCopies:
 
     def find_facts(self, matcher: TextMatcher) -> list[ForgetPlace]:
         """The facts of the bundled provider that have the text."""
-        found = []
+        found = self._find_shared_facts(matcher)
         for path in self.fact_files():
             with closing(sqlite3.connect(path, timeout=10.0)) as connection:
                 rows = {
@@ -64,17 +67,26 @@ class ProviderCopies:
                 found.append(ForgetPlace("provider", path.name, len(rows), "remove"))
         return found
 
+    def _find_shared_facts(self, matcher: TextMatcher) -> list[ForgetPlace]:
+        """The facts on a server that have the text; those in a cache of this node are listed with the files."""
+        if not self._scope.server_url:
+            return []
+        with stored_facts(self._root, self._scope.user, self._scope.server_url) as store:
+            facts = [] if store is None else store.list_facts(limit=_ALL_FACTS)
+        matching = [fact for fact in facts if any(map(matcher.found_in, (fact.content, *fact.tags, *fact.entities)))]
+        return [ForgetPlace("provider", "facts", len(matching), "remove")] if matching else []
+
     def find_received(self, session_ids: Collection[str]) -> list[ForgetPlace]:
         """The vendors that have received something of these sessions."""
         return [
             ForgetPlace("provider", name, 1, "remove", "deletes what it received of these sessions")
-            for name in providers_with_sessions(self._root, session_ids)
+            for name in providers_with_sessions(self._root, session_ids, self._scope.server_url)
         ]
 
     def queue_deletions(self, session_ids: Collection[str]) -> None:
         """Make the deletion durable before the home changes: a run that is killed no longer knows the sessions."""
-        queue = QueuedPassages(self._root, self._scope.queue)
-        for name in providers_with_sessions(self._root, session_ids) if session_ids else ():
+        queue = QueuedPassages(self._root, self._scope.queue, self._scope.server_url)
+        for name in providers_with_sessions(self._root, session_ids, self._scope.server_url) if session_ids else ():
             if not set(session_ids) <= queue.queued_deletions(name):
                 queue.put_deletion(name, session_ids)
 
@@ -103,9 +115,9 @@ class ProviderCopies:
         """Start a provider; a failure becomes a place that is left, and a queued deletion stays queued."""
         try:
             provider = load_provider(self._scope.home, name)
-            with start_provider(self._scope.home, name, provider, self._scope.queue) as calls:
+            with start_provider(self._scope.home, name, provider, self._scope.queue, self._scope.server_url) as calls:
                 yield _Started(name, provider, calls)
-            QueuedPassages(self._root, self._scope.queue).drop_deletions(name)
+            QueuedPassages(self._root, self._scope.queue, self._scope.server_url).drop_deletions(name)
         except (MemorandaError, OSError) as error:
             note = f"it did not answer: {error} Run the command again later."
             answers.left.append(ForgetPlace("provider", name, 1, "keep", note))
@@ -147,15 +159,23 @@ class ProviderCopies:
     def _names(self, session_ids: Collection[str] | None) -> list[str]:
         """The providers to ask: those in use, and those that have received something in the past."""
         in_use = config.load(self._scope.home).providers
-        files = self._root / "providers"
-        recorded = sorted(path.stem for path in files.glob("*.db")) if session_ids is None else []
-        received = providers_with_sessions(self._root, session_ids) if session_ids else recorded
-        facts = [HOLOGRAPHIC] if self.fact_files() else []
+        recorded = known_providers(self._root, self._scope.server_url) if session_ids is None else []
+        received = providers_with_sessions(self._root, session_ids, self._scope.server_url) if session_ids else recorded
+        facts = [HOLOGRAPHIC] if self.fact_files() or self._has_shared_facts() else []
         return list(dict.fromkeys([*in_use, *received, *facts]))
 
     def fact_files(self) -> list[Path]:
         """The databases of the bundled provider for the scope's user."""
-        return [path for path in sorted(self._root.glob("holographic*.db")) if self._scope.owns(path)]
+        found = [*self._root.glob("holographic*.db"), *(self._root / CACHE).glob("holographic*.db")]
+        return [path for path in sorted(found) if self._scope.owns(path)]
+
+    def _has_shared_facts(self) -> bool:
+        url = self._scope.server_url
+        if not url:
+            return False
+        from memoranda.providers.holographic.shared_facts import count_facts  # noqa: PLC0415
+
+        return count_facts(url, self._scope.queue) > 0
 
 
 def _note(name: str, report: Any, answers: ServiceAnswers) -> None:

@@ -9,6 +9,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.forgetting.provider_copies import ProviderCopies, ServiceAnswers
 from memoranda.forgetting.scope import ForgetScope
 from memoranda.providers.queued_passages import QueuedPassages
+from memoranda.recall.recall_log import erase_calls, recalls_path
 from memoranda.support.text_matcher import TextMatcher
 
 
@@ -32,9 +33,13 @@ def purge_memory(scope: ForgetScope, store: MemoryStore, through: int | None = N
     services, dropped = ServiceAnswers(), 0
     if matcher:
         services = ProviderCopies(scope).forget_text(matcher, removed, ())
-        queue = QueuedPassages(scope.home.root, scope.queue)
+        queue = QueuedPassages(scope.home.root, scope.queue, scope.server_url)
         dropped = queue.forget(matcher, keep_removals=bool(services.left))
         queue.erase_removed()
+        anywhere = TextMatcher(matcher.texts)
+        erase_calls(
+            recalls_path(scope.home.root, scope.user), lambda call: anywhere.count(str(call.get("text", ""))) > 0
+        )
     # Last: a purge that is interrupted must still know which entries were removed.
     return ForgottenHistory(change_history.purge(store, through), dropped, services)
 

@@ -1,10 +1,15 @@
 """Whose data a request to forget covers: the home's owner, one user, or each of them in turn."""
 
+import re
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoranda.db.orphaned_wal import database_exists
+from memoranda import config
+from memoranda.checkpoints.passages import users_with_checkpoints
+from memoranda.forgetting.home_stores import checkpoints_of, existing_record, memories_of
+from memoranda.home_tables import component_schemas
+from memoranda.providers.holographic.open_facts import CACHE
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import open_store
 from memoranda.support.home import Home, decode_user_id, encode_user_id
@@ -16,6 +21,10 @@ class ForgetScope:
 
     home: Home
     user: str | None = None
+    server_url: str = field(default="", repr=False)
+    """The server that has the record and the tables of other parts, with the password; "" if the home has them."""
+    shared_url: str = field(default="", repr=False)
+    """The server of a fleet that has what its users share, such as keys and spending; "" if that is `server_url`."""
 
     @classmethod
     def at(cls, root: Path) -> "ForgetScope":
@@ -41,21 +50,56 @@ def scopes_of(home: Home, user: str | None, *, all_users: bool = False) -> list[
     """The profiles of a home (all of them for the default one), each for one user or for everyone."""
     names = home.profiles() if home.base == home.root else [home.profile]
     homes = [Home.at(home.base, name) for name in names]
-    if not all_users:
-        return [ForgetScope(each, user) for each in homes]
-    return [ForgetScope(each, one) for each in homes for one in [None, *known_users(each)]]
+    return [scope for each in homes for scope in _scopes_in(each, user, all_users=all_users)]
 
 
 def known_users(home: Home) -> list[str]:
-    """Every user of a gateway that has something in a home."""
+    """Every user of a gateway that has something in a home, or in a store of its fleet."""
+    urls = config.store_urls(home, config.load(home)) or [config.server_url(home)]
+    return sorted(_users_with_files(home).union(*(_users_in_store(home, url) for url in urls)))
+
+
+def _scopes_in(home: Home, user: str | None, *, all_users: bool) -> list[ForgetScope]:
+    urls = config.store_urls(home, config.load(home))
+    if not urls:
+        url = config.server_url(home)
+        return [ForgetScope(home, one, url) for one in ([None, *known_users(home)] if all_users else [user])]
+    # Only a fleet needs the client of PostgreSQL.
+    from memoranda.shards.directory import Directory  # noqa: PLC0415
+
+    with closing(Directory(urls, component_schemas())) as fleet:
+
+        def in_current_store(one: str | None) -> ForgetScope:
+            return ForgetScope(home, one, urls[fleet.store_of(one)], urls[0])
+
+        if not all_users:
+            return [in_current_store(user)]
+        stored = [(one, url) for url in urls for one in sorted(_users_in_store(home, url))]
+        others = sorted(_users_with_files(home) - {one for one, _ in stored})
+        return [
+            in_current_store(None),
+            *(ForgetScope(home, one, url, urls[0]) for one, url in stored),
+            *map(in_current_store, others),
+        ]
+
+
+def _users_with_files(home: Home) -> set[str]:
     folders = [path.name for path in home.user_memories()]
     folders += [path.name for path in (home.root / "skills" / ".users").glob("*")]
     folders += [path.stem.removeprefix("holographic-") for path in home.root.glob("holographic-*.db")]
-    found = {decode_user_id(name) for name in folders}
-    if database_exists(home.state_db):
-        with closing(open_store(home.state_db)) as store:
-            found |= set(store.passages.users())
-    return sorted(name for name in found if name)
+    return {name for name in map(decode_user_id, folders) if name}
+
+
+def _users_in_store(home: Home, server_url: str) -> set[str]:
+    found: set[str | None] = set()
+    location = existing_record(home, server_url)
+    if location is not None:
+        with closing(open_store(location)) as store, closing(memories_of(home, server_url)) as memories:
+            found |= {*store.passages.users(), *store.item_passages.users(), *memories.users()}
+    with closing(checkpoints_of(home, server_url)) as checkpoints:
+        if checkpoints.exists():
+            found |= {*users_with_checkpoints(checkpoints.open().acting_for(None, everyone=True))}
+    return {name for name in found if name}
 
 
 def _user_folder(path: Path) -> str | None:
@@ -65,6 +109,9 @@ def _user_folder(path: Path) -> str | None:
         return parts[2]
     if len(parts) > 1 and parts[0] == "byterover-users":
         return parts[1]
-    if parts and parts[0].startswith("holographic-"):
-        return parts[0].removeprefix("holographic-").partition(".db")[0]
+    if len(parts) > 2 and parts[:2] == ("logs", "users"):
+        return parts[2].partition(".")[0]
+    name = parts[-1] if parts and (len(parts) == 1 or parts[0] == CACHE) else ""
+    if name.startswith("holographic-"):
+        return re.split(r"\.(?:db|lock)", name.removeprefix("holographic-"))[0]
     return None

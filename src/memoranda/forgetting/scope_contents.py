@@ -5,7 +5,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from memoranda import config
+from memoranda.checkpoints.database import open_checkpoints
+from memoranda.checkpoints.passages import CheckpointPassages, users_with_checkpoints
+from memoranda.checkpoints.store import CheckpointStore
 from memoranda.curated.passages import find_passages, forget_passages, matching_entries
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
@@ -13,10 +15,12 @@ from memoranda.db.orphaned_wal import database_exists
 from memoranda.forgetting.archives import Archives
 from memoranda.forgetting.home_databases import HomeDatabases
 from memoranda.forgetting.home_files import HomeFiles
+from memoranda.forgetting.home_stores import checkpoints_of, memories_of
 from memoranda.forgetting.provider_copies import ProviderCopies, ServiceAnswers
 from memoranda.forgetting.report import Action, ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
-from memoranda.importers.import_state import ImportState
+from memoranda.forgetting.server_tables import ServerTables
+from memoranda.importers.importer import state_of_store
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.provider import erase_facts
 from memoranda.providers.queued_passages import QueuedPassages
@@ -38,11 +42,18 @@ class ScopeContents:
         self.scope = scope
         self.record = record.scoped(scope.sessions) if record is not None else None
         self._everyone = record.scoped(Scope.everyone()) if record is not None else None
-        self.queue = QueuedPassages(scope.home.root, scope.queue)
+        self.queue = QueuedPassages(scope.home.root, scope.queue, scope.server_url)
         self.providers = ProviderCopies(scope)
         self._is_backup = is_backup
+        # A backup has files, whatever its configuration says.
+        self._curated = None if is_backup else memories_of(scope.home, scope.server_url)
+        self._checkpoints = (
+            open_checkpoints(scope.home.root) if is_backup else checkpoints_of(scope.home, scope.server_url)
+        )
+        self.checkpoints = CheckpointPassages(CheckpointStore(self._checkpoints, scope.user))
         self._files = HomeFiles(scope)
         self._databases = HomeDatabases(scope, self._is_our_session)
+        self._tables = ServerTables(scope)
 
     def archives(self, matcher: TextMatcher) -> Archives:
         return Archives(
@@ -70,12 +81,17 @@ class ScopeContents:
     def find(self, matcher: TextMatcher) -> list[ForgetPlace]:
         """Every place of the scope that has the text."""
         passages = self.record.passages.find(matcher) if self.record is not None else []
-        found = [*self._find_curated(matcher), *_places_of(passages)]
+        found = [*self._find_curated(matcher), *_places_of(passages), *self._find_items(matcher)]
+        found += [
+            ForgetPlace("checkpoints", f"thread {each.thread_id}", each.matches, "remove" if each.named else "redact")
+            for each in self.checkpoints.find(matcher)
+        ]
         found += [
             ForgetPlace("outbox", f"{each.kind} for {each.provider}", each.count, _queue_action(each.kind))
             for each in self.queue.find(matcher)
         ]
-        found += self._files.find(matcher) + self._databases.find(matcher) + self.providers.find_facts(matcher)
+        found += self._files.find(matcher) + self._databases.find(matcher) + self._tables.find(matcher)
+        found += self.providers.find_facts(matcher)
         if not self._is_backup:
             found += self.archives(matcher).find()
             ids = {passage.session_id for passage in passages}
@@ -89,6 +105,17 @@ class ScopeContents:
             found |= {each.session_id for each in self.record.passages.find(matcher)}
         return found
 
+    def others_have_checkpoints(self, matcher: TextMatcher, users: Collection[str | None]) -> bool:
+        """Whether the text is in checkpoints of anyone but these users."""
+        if not self._checkpoints.exists():
+            return False
+        known = users_with_checkpoints(self._checkpoints.open().acting_for(None, everyone=True))
+        return any(
+            CheckpointPassages(CheckpointStore(self._checkpoints, user)).find(matcher)
+            for user in (None, *known)
+            if user not in users
+        )
+
     def entries_with(self, matcher: TextMatcher) -> list[tuple[Target, str]]:
         """The entries of curated memory that contain the text."""
         return [entry for store in self._memories() for entry in matching_entries(store, matcher)]
@@ -101,10 +128,13 @@ class ScopeContents:
         problems = [problem for store in self._memories() for problem in forget_passages(store, matcher)]
         if self.record is not None:
             self.record.passages.replace(matcher)
+            self.record.item_passages.replace(matcher)
+        self.checkpoints.replace(matcher)
         self.queue.forget(matcher)
         if self._is_backup:
             self._forget_facts_in_backup(matcher)
         problems += self._files.forget(matcher) + self._databases.forget(matcher)
+        self._tables.forget(matcher)
         self.queue.erase_removed()
         return problems
 
@@ -118,8 +148,8 @@ class ScopeContents:
         """The files of other programs that the sessions came from."""
         if self._everyone is None or not session_ids:
             return []
-        state = ImportState(self.scope.home.root, self._everyone.feed.store_id(), self.scope.user)
-        with closing(state):
+        store = self._everyone.scoped(self.scope.sessions)
+        with closing(state_of_store(self.scope.home.root, store)) as state:
             return [ForgetPlace("outside", file, 1, "keep", _OUTSIDE) for file in state.files_with(session_ids)]
 
     def _find_curated(self, matcher: TextMatcher) -> Iterator[ForgetPlace]:
@@ -130,12 +160,28 @@ class ScopeContents:
                     passage.what, "proposals"
                 )
                 action: Action = "remove" if passage.what in ("entries", "proposal") else "redact"
-                yield ForgetPlace(area, passage.path.relative_to(root).as_posix(), passage.count, action)
+                path = passage.path.relative_to(root) if passage.path.is_absolute() else passage.path
+                yield ForgetPlace(area, path.as_posix(), passage.count, action)
+
+    def _find_items(self, matcher: TextMatcher) -> list[ForgetPlace]:
+        passages = self.record.item_passages.find(matcher) if self.record is not None else []
+        return [
+            ForgetPlace("items", passage.name, passage.count, "remove" if passage.named else "redact")
+            for passage in passages
+        ]
 
     def _memories(self) -> list[MemoryStore]:
-        directory = self.scope.home.memories(self.scope.user)
-        settings = config.load(self.scope.home).curated if not self._is_backup else None
-        return [MemoryStore(directory, settings)] if directory.is_dir() else []
+        if self._curated is None:
+            store = MemoryStore(self.scope.home.memories(self.scope.user))
+        else:
+            store = self._curated.open(self.scope.user)
+        return [store] if store.storage.exists() else []
+
+    def close(self) -> None:
+        """Close what the constructor opened; the caller closes the record."""
+        self._checkpoints.close()
+        if self._curated is not None:
+            self._curated.close()
 
     def _forget_facts_in_backup(self, matcher: TextMatcher) -> None:
         """Remove facts from the database of a backup, which no provider has open."""
@@ -150,7 +196,11 @@ class ScopeContents:
 
     def _in_backup(self, scope: ForgetScope, use: "Callable[[ScopeContents], _Answer]") -> _Answer:
         with opened_record(scope.home.state_db) as record:
-            return use(ScopeContents(scope, record, is_backup=True))
+            contents = ScopeContents(scope, record, is_backup=True)
+            try:
+                return use(contents)
+            finally:
+                contents.close()
 
 
 @contextmanager

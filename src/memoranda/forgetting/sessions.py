@@ -10,16 +10,17 @@ from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.forgetting.home_files import HomeFiles
 from memoranda.forgetting.scope import ForgetScope
-from memoranda.importers.import_state import ImportState
+from memoranda.importers.importer import state_of_store
 from memoranda.importers.session_writer import session_name
 from memoranda.providers.outbox import Outbox
+from memoranda.recall.recall_log import erase_calls, hook_calls_path, recalls_path
 from memoranda.session_db import SessionDB
 from memoranda.sessions.message_rows import text_of
-from memoranda.sessions.scope import Scope
 from memoranda.support.durable_files import read_file
 from memoranda.support.text_matcher import TextMatcher
 
@@ -61,22 +62,26 @@ def delete_sessions(
     home: Path,
     session_ids: Collection[str],
     delete: Callable[[list[str]], int] | None = None,
+    *,
+    server_url: str = "",
 ) -> DeletedSessions:
     """Delete sessions, what waits to be delivered of them, and what indexes, imports and logs keep of them.
 
-    Can be repeated: of sessions that are deleted already, the rest is removed.
+    Can be repeated: of sessions that are deleted already, the rest is removed. `server_url` names the server that has
+    the record, if it is not in the home.
     """
     ids = list(session_ids)
     result = DeletedSessions()
     passages = passages_of(db, ids) if len(ids) <= _MAX_SESSIONS_READ else None
     result.count = (delete or db.delete_sessions)(ids)
-    with closing(Outbox(home)) as outbox:
+    with closing(Outbox(home, server_url=server_url)) as outbox:
         try:
             result.dropped_deliveries = outbox.drop(None, None, ids)
         except StorageError as error:
             result.problems.append(f"Deliveries of the sessions still wait for an external memory: {error}")
     _forget_imports(db, home, ids)
-    _remove_waiting_turns(home, ids, db.scope.user)
+    _remove_waiting_turns(db, home, ids)
+    _forget_recalls(db, home, ids)
     if passages and db.scope.user is None:
         # Their own lines, as far as logs and reports have them.
         result.problems += HomeFiles(ForgetScope.at(home), ("logs", "reports")).forget(passages)
@@ -87,7 +92,9 @@ def delete_sessions(
 def erase(db: SessionDB, result: DeletedSessions) -> None:
     """Remove from the indexes and from free space what is gone from the record."""
     try:
-        db.index.purge()
+        db.purge_indexes()
+        if db.item_index.files:
+            db.item_index.purge()
         db.forget_deleted()
     except StorageError as error:
         result.index_rebuilt = False
@@ -109,17 +116,31 @@ def _is_overwritten(db: SessionDB) -> bool:
 
 
 def _forget_imports(db: SessionDB, home: Path, session_ids: Collection[str]) -> None:
-    state = ImportState(home, db.scoped(Scope.everyone()).store_id(), db.scope.user)
-    with closing(state):
+    with closing(state_of_store(home, db)) as state:
         state.forget_content(session_ids)
 
 
-def _remove_waiting_turns(home: Path, session_ids: Collection[str], user: str | None) -> None:
+def _forget_recalls(db: SessionDB, home: Path, session_ids: Collection[str]) -> None:
+    """Erase what the logs say about prompts of the sessions; other prompts may still name their messages."""
+    user, ids = db.scope.user, frozenset(session_ids)
+
+    def is_theirs(call: dict[str, Any]) -> bool:
+        return call.get("session_id") in ids
+
+    def is_theirs_in_host(call: dict[str, Any]) -> bool:
+        name = session_name(str(call.get("host")), str(call.get("session_id")), user)
+        return call.get("user") == user and db.stored_name(name) in ids
+
+    erase_calls(recalls_path(home, user), is_theirs)
+    erase_calls(hook_calls_path(home), is_theirs_in_host)
+
+
+def _remove_waiting_turns(db: SessionDB, home: Path, session_ids: Collection[str]) -> None:
     """Remove turns of the sessions that a host's plugin has written and that are not recorded yet."""
     for path in sorted((home / "host-turns").glob("*/*.json")):
         try:
             turn = json.loads(read_file(path))
-            name = session_name(path.parent.name, str(turn["session_id"]), user)
+            name = db.stored_name(session_name(path.parent.name, str(turn["session_id"]), db.scope.user))
         except (OSError, ValueError, TypeError, KeyError):
             # Not a turn, or another process has just recorded it.
             continue

@@ -10,7 +10,7 @@ from memoranda.providers.discovery import find_by_name
 from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.inspect_provider import inspect_provider
-from memoranda.providers.provider import MemoryProvider, has_own
+from memoranda.providers.provider import MemoryProvider, has_own, server_facts
 from memoranda.providers.setup import read_settings
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
@@ -40,8 +40,13 @@ class StartedProvider:
 
 
 @contextmanager
-def start_provider(home: Home, name: str, provider: MemoryProvider, user: str = "") -> Iterator[StartedProvider]:
-    """Start a loaded provider for a user of the home, and shut it down at the end; raises ProviderError."""
+def start_provider(
+    home: Home, name: str, provider: MemoryProvider, user: str = "", server_url: str = ""
+) -> Iterator[StartedProvider]:
+    """Start a loaded provider for a user of the home, and shut it down at the end; raises ProviderError.
+
+    `server_url` is the store of a fleet that has the user.
+    """
     settings = config.load(home).external
     started = StartedProvider(home, name, provider)
     facts = {
@@ -50,6 +55,7 @@ def start_provider(home: Home, name: str, provider: MemoryProvider, user: str = 
         "user_id": user,
         "agent_identity": home.profile,
         "agent_context": "primary",
+        **server_facts(provider, server_url or config.server_url(home)),
     }
     try:
         started.call("initialize", {"session_id": _SESSION}, settings.start_seconds, **facts)

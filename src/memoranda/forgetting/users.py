@@ -2,14 +2,24 @@
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+from memoranda.access.schema import FILE_NAME as SERVICE
+from memoranda.access.service_database import ServiceDatabase
+from memoranda.access.user_removal import count_rows_of, remove_user
+from memoranda.checkpoints.passages import CheckpointPassages
+from memoranda.checkpoints.store import CheckpointStore
 from memoranda.forgetting.home_files import COMPANIONS, is_database
+from memoranda.forgetting.home_stores import checkpoints_of, memories_of
 from memoranda.forgetting.report import ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
+from memoranda.forgetting.server_tables import ServerTables
+from memoranda.providers.holographic.open_facts import facts_path
 from memoranda.providers.outbox import Outbox
+from memoranda.recall.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
 from memoranda.support.home import encode_user_id
 
 # The ledger keeps what calls cost, without saying for whom.
@@ -24,17 +34,37 @@ class UserFiles:
         assert scope.user is not None
         self._user = scope.user
         self._home = scope.home
+        self._server_url = scope.server_url
+        self._shared_url = scope.shared_url or scope.server_url
+        self._tables = ServerTables(scope)
 
     def find(self) -> list[ForgetPlace]:
         root = self._home.root
         found = [
             ForgetPlace("user", path.relative_to(root).as_posix(), 1, "remove")
-            for path in (*self._directories(), *self._facts())
+            for path in (*self._directories(), *self._facts(), *self._recalls())
         ]
-        with closing(Outbox(root)) as outbox:
+        calls = sum(map(self._is_own_call, read_calls(hook_calls_path(root))))
+        found += [ForgetPlace("logs", "calls of hooks", calls, "remove")] if calls else []
+        with closing(memories_of(self._home, self._server_url)) as memories:
+            storage = memories.open(self._user).storage
+            # A directory is listed with the others.
+            if not storage.directory.is_absolute() and storage.exists():
+                found.append(ForgetPlace("user", storage.directory.as_posix(), 1, "remove"))
+        with closing(Outbox(root, server_url=self._server_url)) as outbox:
             backlog = outbox.backlog(None, self._user)
+        with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
+            threads = CheckpointPassages(CheckpointStore(checkpoints, self._user)).count()
+        found += [ForgetPlace("checkpoints", "threads", threads, "remove")] if threads else []
         waiting = backlog.waiting + backlog.parked
         found += [ForgetPlace("outbox", "deliveries", waiting, "remove")] if waiting else []
+        with closing(self._service()) as service:
+            rows = count_rows_of(service, self._user)
+        found += [ForgetPlace("databases", service.path.name, rows, "remove")] if rows else []
+        found += [
+            ForgetPlace("databases", table, count, "remove")
+            for table, count in self._tables.count_rows_of_user().items()
+        ]
         for path, connection in self._databases():
             rows = sum(
                 connection.execute(f'SELECT count(*) FROM "{table}" WHERE user_id = ?', (self._user,)).fetchone()[0]
@@ -46,8 +76,15 @@ class UserFiles:
     def forget(self) -> None:
         """Remove all of it; can be repeated."""
         root = self._home.root
-        with closing(Outbox(root)) as outbox:
+        with closing(memories_of(self._home, self._server_url)) as memories:
+            memories.delete(self._user)
+        with closing(Outbox(root, server_url=self._server_url)) as outbox:
             outbox.drop(None, self._user)
+        with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
+            CheckpointPassages(CheckpointStore(checkpoints, self._user)).delete_all()
+        with closing(self._service()) as service:
+            remove_user(service, self._user)
+        self._tables.delete_rows_of_user()
         for path, connection in self._databases():
             connection.execute("PRAGMA secure_delete=1")
             connection.execute("BEGIN IMMEDIATE")
@@ -65,6 +102,12 @@ class UserFiles:
         for database in self._facts():
             for ending in ("", *COMPANIONS):
                 Path(f"{database}{ending}").unlink(missing_ok=True)
+            database.with_suffix(".lock").unlink(missing_ok=True)
+        recalls_path(root, self._user).unlink(missing_ok=True)
+        erase_calls(hook_calls_path(root), self._is_own_call)
+
+    def _service(self) -> ServiceDatabase:
+        return ServiceDatabase(self._home.root, self._shared_url)
 
     def _directories(self) -> list[Path]:
         folder, root = encode_user_id(self._user), self._home.root
@@ -72,13 +115,25 @@ class UserFiles:
         return [path for path in found if path.is_dir()]
 
     def _facts(self) -> list[Path]:
-        path = self._home.root / f"holographic-{encode_user_id(self._user)}.db"
+        root = self._home.root
+        paths = [
+            facts_path(root, self._user),
+            *([facts_path(root, self._user, self._server_url)] if self._server_url else []),
+        ]
+        return [path for path in paths if path.exists()]
+
+    def _recalls(self) -> list[Path]:
+        path = recalls_path(self._home.root, self._user)
         return [path] if path.exists() else []
 
+    def _is_own_call(self, call: Mapping[str, Any]) -> bool:
+        return bool(call.get("user") == self._user)
+
     def _databases(self) -> Iterator[tuple[Path, sqlite3.Connection]]:
-        """The databases with rows of users, except the record and the outbox."""
+        """The databases with rows of users, except the record, the outbox, the service and checkpoints."""
+        stores = ("state.", "outbox.", "checkpoints.", "holographic", SERVICE)
         for path in sorted(self._home.root.glob("*.db")):
-            if not path.name.startswith(("state.", "outbox.", "holographic")) and is_database(path):
+            if not path.name.startswith(stores) and is_database(path):
                 with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)) as connection:
                     yield path, connection
 

@@ -1,37 +1,36 @@
 """The scanner findings that a person accepted.
 
-One JSON file stores them: by digest of the text, each finding with who allowed it and when. It fails closed: a
+One JSON document stores them: by digest of the text, each finding with who allowed it and when. It fails closed: a
 file that cannot be read allows nothing, and the doctor reports it.
 """
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.support.canonical_text import digest
 from memoranda.support.clock import utc_timestamp
-from memoranda.support.durable_files import read_file, write_private
+from memoranda.support.named_texts import Document
 from memoranda.support.origin import Origin
 
 
 class Allowances:
     """The accepted findings of some texts; the caller holds the lock of the texts' store when it changes them."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, document: Document) -> None:
+        self._document = document
 
     def of(self, text: str) -> frozenset[str]:
         """The findings that a person has allowed in a text."""
         try:
-            return frozenset(read_allowances(self._path).get(digest(text), ()))
+            return frozenset(read_allowances(self._document).get(digest(text), ()))
         except StorageError:
             return frozenset()
 
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
         """Record that a person accepts these findings wherever these texts have them."""
-        record = read_allowances(self._path)
+        record = read_allowances(self._document)
         at = utc_timestamp()
         accepted = {finding: {"by": origin.actor, "at": at} for finding in findings}
         for text in texts:
@@ -41,26 +40,28 @@ class Allowances:
 
     def revoke(self, text: str) -> bool:
         """Revoke everything that was allowed for a text; False when nothing was."""
-        record = read_allowances(self._path)
+        record = read_allowances(self._document)
         if record.pop(digest(text), None) is None:
             return False
         self._write(record)
         return True
 
     def _write(self, record: dict[str, dict[str, Any]]) -> None:
-        write_private(self._path, json.dumps(record, indent=1, sort_keys=True).encode())
+        self._document.write(json.dumps(record, indent=1, sort_keys=True).encode())
 
 
-def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
-    """The allowed findings by digest of the text; raises StorageError when the file is damaged."""
+def read_allowances(document: Document) -> dict[str, dict[str, Any]]:
+    """The allowed findings by digest of the text; raises StorageError when the document is damaged."""
     try:
-        record = json.loads(read_file(path))
+        record = json.loads(document.read())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise StorageError(
-            f"{path} cannot be read ({error}), so nothing in it is allowed. Repair or delete it."
+            f"{document.path} cannot be read ({error}), so nothing in it is allowed. Repair or delete it."
         ) from error
     if not isinstance(record, dict) or not all(isinstance(findings, dict) for findings in record.values()):
-        raise StorageError(f"{path} has the wrong structure, so nothing in it is allowed. Repair or delete it.")
+        raise StorageError(
+            f"{document.path} has the wrong structure, so nothing in it is allowed. Repair or delete it."
+        )
     return record

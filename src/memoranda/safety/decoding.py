@@ -204,15 +204,12 @@ def _undo_leet(region: str) -> str:
 
 def _merge_spans(spans: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
     """Spans widened by a margin and merged where they touch."""
-    current: tuple[int, int] | None = None
+    low, high = None, 0
     for start, end in spans:
-        low, high = max(0, start - _MARGIN), min(length, end + _MARGIN)
-        if current is None:
-            current = (low, high)
-        elif low <= current[1]:
-            current = (current[0], high)
-        else:
-            yield current
-            current = (low, high)
-    if current is not None:
-        yield current
+        if low is None or start - _MARGIN > high:
+            if low is not None:
+                yield low, min(length, high)
+            low = max(0, start - _MARGIN)
+        high = end + _MARGIN
+    if low is not None:
+        yield low, min(length, high)

@@ -32,8 +32,9 @@ _MORSE_RUN = r"[.\-·–]{1,5}(?:[ /|]{1,3}[.\-·–]{1,5}){7,}"
 
 def find_encoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
     """The start, end and meaning of every run that decodes to something readable."""
+    decode_once = cache(decode_token)  # a repeated token is decoded once
     for start, end in _find_long_tokens(text):
-        decoded = decode_token(text[start:end])
+        decoded = decode_once(text[start:end])
         if decoded:
             yield start, end, decoded
     for signs, hint, pattern, decode in _RUNS:
@@ -55,11 +56,14 @@ def decode_token(token: str) -> str:
 
 def _find_long_tokens(text: str) -> Iterator[tuple[int, int]]:
     """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
+    chunks = [chunk for chunk in text.split() if len(chunk) >= _MIN_TOKEN_CHARS]
+    tokens_of = {
+        chunk: [token for token in _compiled(_TOKEN).findall(chunk) if len(token) >= _MIN_TOKEN_CHARS]
+        for chunk in set(chunks)
+    }
     end = start = 0
-    for chunk in [chunk for chunk in text.split() if len(chunk) >= _MIN_TOKEN_CHARS]:
-        for token in _compiled(_TOKEN).findall(chunk):
-            if len(token) < _MIN_TOKEN_CHARS:
-                continue
+    for chunk in chunks:
+        for token in tokens_of[chunk]:
             at = text.index(token, end)
             if end - start >= _WRAPPED_LINE and text[end:at] in ("\n", "\r\n"):
                 end = at + len(token)

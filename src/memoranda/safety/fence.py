@@ -61,6 +61,11 @@ def build_changes_block(text: str) -> str:
     return f"<memory-context>\n{_CHANGED}\n\n{escape_tags(text)}\n</memory-context>"
 
 
+def fenced_text(block: str) -> str:
+    """The text inside a block that this module has built, without the fence and its note."""
+    return block.partition("\n\n")[2].removesuffix("\n</memory-context>").strip()
+
+
 def screen_text(text: str, *, max_chars: int, source: str = "") -> str:
     """A provider's text as it may enter a prompt: without fences, suspicious passages withheld, and shortened."""
     if not text.strip():

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from memoranda.safety import vocabulary
@@ -40,6 +40,7 @@ class _Pattern(NamedTuple):
     rule: PhraseRule
     expression: str
     needs: tuple[frozenset[str], ...]
+    first: frozenset[str]
 
 
 class _RuleBook:
@@ -60,12 +61,17 @@ class _RuleBook:
                 if all(map(present.intersection, pattern.needs)):
                     yield pattern
 
+    def first_symbols(self, rule_id: str) -> frozenset[str]:
+        """The symbols with which the patterns of a rule begin."""
+        patterns = chain.from_iterable(self._by_symbol.values())
+        return frozenset().union(*(pattern.first for pattern in patterns if pattern.rule.id == rule_id))
+
     def _add(self, rule: PhraseRule, text: str) -> None:
         """Add a pattern under its rarest required words; every rule has some."""
         needs: list[frozenset[str]] = []
         expression = self._compile_pattern(text, needs)
         key = min(needs, key=len)
-        pattern = _Pattern(rule, expression, tuple(need for need in needs if need is not key))
+        pattern = _Pattern(rule, expression, tuple(need for need in needs if need is not key), needs[0])
         for symbol in key:
             self._by_symbol.setdefault(symbol, []).append(pattern)
 
@@ -135,11 +141,21 @@ def _alternatives(classes: list[str]) -> str:
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))
 
 
-def can_form_phrase(words: Iterable[str]) -> bool:
-    """Whether these words, in any order, could form a phrase that a rule forbids."""
+@cache
+def _first_symbols(rule_id: str) -> frozenset[str]:
+    return _rule_book().first_symbols(rule_id)
+
+
+def can_begin_phrase(words: Iterable[str], rule_id: str) -> bool:
+    """Whether one of these words can be the first of a phrase that a rule forbids."""
+    return not _first_symbols(rule_id).isdisjoint(map(_rule_book().symbols.get, words, repeat(_FILLER)))
+
+
+def can_form_phrase(words: Iterable[str], rule_id: str = "") -> bool:
+    """Whether these words, in any order, could form a phrase that a rule forbids: any rule, or the one with this id."""
     book = _rule_book()
     present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
-    return next(book.candidates(present), None) is not None
+    return any(rule_id in ("", pattern.rule.id) for pattern in book.candidates(present))
 
 
 def find_phrases(words: list[str]) -> list[PhraseMatch]:

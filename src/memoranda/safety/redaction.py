@@ -1,17 +1,22 @@
 """Removes credentials from text that is about to be recorded; what the model and its tools see does not change.
 
 Two kinds are redacted: the known credentials of this machine (from the environment and `.env`), wherever they occur,
-and text in an issuer's format. Each becomes `[redacted:<kind>]`.
+and text in an issuer's format. Each becomes `[redacted:<kind>]`, or, in a name such as a session id, a stable
+replacement by which the same name is found again.
 """
 
+import hashlib
 import json
+import logging
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from memoranda.safety.secrets import find_secrets
+from memoranda.safety.secrets import FoundSecret, find_secrets
+from memoranda.safety.secrets.found_secret import drop_overlaps
 from memoranda.safety.secrets.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.substrings import contains_any
 
@@ -29,6 +34,17 @@ _LISTS = (list, tuple)
 # and none hides in the end of the text before it.
 _BETWEEN_TEXTS = "\n\n\n\n"
 _FLAT = frozenset({str, int, float, bool, type(None)})
+# One in a hundred long numbers passes for the number of a card, and many programs use long numbers as ids.
+_NOT_IN_NAMES = frozenset({"card_number", "iban", "social_security_number"})
+_CACHED_NAMES = 4096
+# The cost of guessing a password from its replacement: about 15 ms and 8 MB for each guess.
+_SCRYPT_COST = 2**13
+_SCRYPT_SALT = b"memoranda.name"
+_DIGEST_BYTES = 8
+# The store refuses session ids that are longer than 200 characters.
+_MAX_NAME_CHARS = 150
+
+_log = logging.getLogger(__name__)
 
 
 class Redactor:
@@ -39,6 +55,9 @@ class Redactor:
         # The longest first, so that a value that contains another is redacted as a whole.
         self._known = _longest_first(plain)
         self._known_and_escaped = _longest_first(plain.union(*map(_escaped_forms, plain)))
+        self.name: Callable[[str], str] = lru_cache(_CACHED_NAMES)(self._redact_name)
+        """The stored form of a name that a caller chose, such as a session id: the name itself unless it contains a
+        credential. The same name always has the same form, in every home, and the form of a form is the form itself."""
 
     def text(self, text: str) -> tuple[str, int]:
         """The text without credentials, and how many there were."""
@@ -75,6 +94,34 @@ class Redactor:
         joined = _BETWEEN_TEXTS.join(texts)
         return not find_secrets(joined) and not (self._known and contains_any(self._known_forms(joined), joined))
 
+    def _redact_name(self, name: str) -> str:
+        if len(name) < _MIN_VALUE_CHARS:
+            return name
+        found = self._find_in_name(name)
+        if not found:
+            return name
+        pieces, position = [], 0
+        for secret in found:
+            pieces += [name[position : secret.start], _replacement(secret.kind, name[secret.start : secret.end])]
+            position = secret.end
+        stored = "".join(pieces) + name[position:]
+        # What is left of the name may turn the replacement into what looks like a credential, or be too long for an id.
+        if len(stored) > max(len(name), _MAX_NAME_CHARS) or self._find_in_name(stored):
+            stored = _replacement(found[0].kind, name)
+        _log.info("An id or another name contained a credential. It is stored as %s.", stored)
+        return stored
+
+    def _find_in_name(self, name: str) -> list[FoundSecret]:
+        known = [
+            FoundSecret("known_value", start, start + len(value))
+            for value in self._known
+            if (start := name.find(value)) >= 0
+        ]
+        if len(name) < _MIN_TEXT_CHARS:
+            return known[:1]
+        formats = [secret for secret in find_secrets(name) if secret.kind not in _NOT_IN_NAMES]
+        return drop_overlaps([*known, *formats]) if known or formats else []
+
     def _known_forms(self, text: str) -> tuple[str, ...]:
         """The forms in which a known value can occur in this text: escaped ones only if it has a backslash."""
         return self._known_and_escaped if "\\" in text else self._known
@@ -92,6 +139,15 @@ class Redactor:
             items = [self._replace(item) for item in whole]
             return [item for item, _ in items], redacted_keys + sum(count for _, count in items)
         return value, 0
+
+
+@lru_cache(_CACHED_NAMES)
+def _replacement(kind: str, secret: str) -> str:
+    """What is stored instead of a credential in a name: slow to compute, against guessing of passwords."""
+    digest = hashlib.scrypt(
+        secret.encode("utf-8", "surrogatepass"), salt=_SCRYPT_SALT, n=_SCRYPT_COST, r=8, p=1, dklen=_DIGEST_BYTES
+    )
+    return f"redacted-{kind}-{digest.hex()}"
 
 
 def _longest_first(values: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memoranda.safety.classifier import classify
-from memoranda.safety.phrase_matcher import can_form_phrase
+from memoranda.safety.phrase_matcher import can_begin_phrase, can_form_phrase
 from memoranda.safety.scanner import TextStages, scan
 from memoranda.safety.substrings import contains_any
 
@@ -35,6 +35,17 @@ _DOWNLOAD_AND_RUN = re.compile(
 # Two texts that are put together may look like a credential by chance.
 _IGNORED = frozenset({"secret_in_clear", "hidden_text"})
 _LEARNED = "learned_injection"
+_INJECTION = "prompt_injection"
+# Two texts that are not neighbours: how much of each is read, and what no two ordinary notes form by chance.
+_NEAR = 80
+_UNMISTAKABLE = frozenset({_INJECTION, "download_and_run", "exfiltration_command", "reverse_shell"})
+_BEGINS_COMMAND = re.compile(
+    r"\b(?:curl|wget|iwr|invoke-webrequest|printenv|env|cat|bash|z?sh|ncat?|tar|scp|base64|python3?|perl|powershell)\b",
+    re.IGNORECASE,
+)
+_CONTINUES_COMMAND = re.compile(
+    r"://|\A(?:sudo\s)?(?:ba|z|da|k)?sh\b|\A(?:curl|wget|ncat?|python3?|perl|base64)\b", re.IGNORECASE
+)
 
 
 class _JoinedPair(NamedTuple):
@@ -43,6 +54,14 @@ class _JoinedPair(NamedTuple):
     text: str
     end: int
     start: int
+
+
+class DistantPair(NamedTuple):
+    """Two texts by their numbers, and the sorted ids of what they form."""
+
+    first: int
+    second: int
+    ids: tuple[str, ...]
 
 
 def scan_seams(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
@@ -59,22 +78,67 @@ def scan_seams(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
     ]
 
 
+def scan_distant(texts: Sequence[str]) -> list[DistantPair]:
+    """The texts that form an unmistakable attack with another one, wherever the two are.
+
+    A reader may skip what is between them. A short text without the end of a sentence is read with the one before it,
+    so that an attack in three pieces is found, too.
+    """
+    starts = [text[:_NEAR].lstrip() for text in texts]
+    found = []
+    for first, text in enumerate(texts):
+        end = text[-_NEAR:].rstrip()
+        if first and len(end) < _NEAR and not _is_finished(end) and not _is_finished(texts[first - 1].rstrip()):
+            end = f"{texts[first - 1]} {end}"[-_NEAR:].lstrip()
+        if not _can_begin(end):
+            continue
+        for second, start in enumerate(starts):
+            names = _scan_unmistakable(end, start) if second != first else frozenset()
+            if names:
+                found.append(DistantPair(first, second, tuple(sorted(names))))
+    return found
+
+
+def _is_finished(end: str) -> bool:
+    """Whether nothing continues after this end of a text."""
+    return not end or bool(_ENDS_SENTENCE.search(end) and not _MAY_CONTINUE.search(end))
+
+
+def _can_begin(end: str) -> bool:
+    """Whether an unmistakable attack can begin at the end of a text."""
+    if _is_finished(end):
+        return False
+    return _begins_command(end) or can_begin_phrase(_words_of(end), _INJECTION)
+
+
+def _begins_command(end: str) -> bool:
+    return any(pattern.search(end) for pattern in (_BEGINS_COMMAND, _IS_HALF_WORD, _IS_OPEN))
+
+
 @lru_cache(maxsize=2_000)
 def _scan_pair(end: str, start: str) -> frozenset[str]:
     """The ids of what the end of a text and the start of another one form."""
-    if not _is_suspect(end, start):
+    if _is_finished(end) or not start:
+        return frozenset()
+    if not _matches_rules(end, start) and classify([*_words_of(end), *_words_of(start)]) is None:
         return frozenset()
     return frozenset(name for joined in _join(end, start) for name in _find_across(joined))
 
 
-def _is_suspect(end: str, start: str) -> bool:
-    """Whether the two can form anything; this costs little, and most pairs cannot."""
-    if not end or not start or (_ENDS_SENTENCE.search(end) and not _MAY_CONTINUE.search(end)):
-        return False
+@lru_cache(maxsize=10_000)
+def _scan_unmistakable(end: str, start: str) -> frozenset[str]:
+    """The unmistakable attacks among them, which costs little where there can be none."""
+    is_command = _begins_command(end) and (contains_any(_COMPLETES, start) or _CONTINUES_COMMAND.search(start))
+    if not is_command and not can_form_phrase([*_words_of(end), *_words_of(start)], _INJECTION):
+        return frozenset()
+    return frozenset(name for joined in _join(end, start) for name in _find_across(joined)) & _UNMISTAKABLE
+
+
+def _matches_rules(end: str, start: str) -> bool:
+    """Whether the two can form what a rule forbids; most pairs cannot."""
     if _IS_HALF_WORD.search(end) or _IS_OPEN.search(end) or contains_any(_COMPLETES, start):
         return True
-    words = [*_words_of(end), *_words_of(start)]
-    return can_form_phrase(words) or classify(words) is not None
+    return can_form_phrase([*_words_of(end), *_words_of(start)])
 
 
 def _join(end: str, start: str) -> Iterator[_JoinedPair]:

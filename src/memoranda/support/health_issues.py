@@ -20,13 +20,18 @@ Progress = Callable[[str, int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class HealthIssue:
-    """One problem. `repair` is set when `memoranda doctor --fix` may run it; a text that it returns is shown."""
+    """One problem. `repair` is set when `memoranda doctor --fix` may run it; a text that it returns is shown.
+
+    `harmless` says that the repair changes only permissions, leftovers or what is derived from the record, so that a
+    running service may offer it to a person.
+    """
 
     severity: Literal["error", "warning", "note"]
     path: Path
     problem: str
     remedy: str
     repair: Callable[[], object] | None = None
+    harmless: bool = False
 
     def as_report(self) -> dict[str, Any]:
         """The issue as plain data, as `MemoryProvider.check` returns it."""
@@ -81,4 +86,5 @@ def check_permissions(path: Path) -> Iterator[HealthIssue]:
             f"can be used by others (mode {mode:04o})",
             f"chmod {wanted:o}",
             lambda: os.chmod(path, wanted),
+            harmless=True,
         )

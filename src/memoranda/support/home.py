@@ -15,6 +15,7 @@ import string
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 from urllib.parse import quote
 
 from memoranda.errors import ForeignHomeError, HomeError
@@ -31,9 +32,9 @@ _PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode(
 _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
 _HOME_ENTRY = re.compile(
-    r"config\.yaml|\.env|\.lock|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history|logs|usage\."
-    r"|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|reviews\.|SOUL\.md|skills|memories"
-    r"|profiles"
+    r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history"
+    r"|logs|usage\.|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|reviews\.|server-|service\."
+    r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|profiles"
 )
 _NO_ENTRIES = re.compile(r"\.|lost\+found")
 _MAX_FOREIGN_SHOWN = 3
@@ -229,9 +230,32 @@ def encode_user_id(user: str) -> str:
     return "u-" + encoded
 
 
+def is_server_url(location: Path | str) -> TypeGuard[str]:
+    """Whether the location of a record is the URL of a PostgreSQL server, and not the path of a file."""
+    return isinstance(location, str) and location.startswith(("postgresql://", "postgres://"))
+
+
 def index_path(db_path: Path) -> Path:
     """The path of the index of a store, in the same directory: the common prefix of its files."""
     return db_path.with_name(f"{db_path.stem}.index.db")
+
+
+def server_index_path(root: Path, url: str) -> Path:
+    """The path of this node's index of a record on a server; one for every server and schema, with any login."""
+    import hashlib
+
+    address = re.sub(r"(?<=://)[^/@]*@", "", url)
+    return root / f"server-{hashlib.sha256(address.encode()).hexdigest()[:12]}.index.db"
+
+
+def items_index_path(path: Path) -> Path:
+    """The path of the index of items, given that of the index of messages."""
+    return path.with_name(f"{path.stem}.items.db")
+
+
+def user_indexes_path(path: Path) -> Path:
+    """The directory with the indexes of single users, given the path of the index of all users."""
+    return path.with_name(f"{path.stem}.users")
 
 
 def marker_path(db_path: Path) -> Path:

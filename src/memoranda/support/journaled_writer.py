@@ -16,7 +16,7 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -24,7 +24,7 @@ from typing import Generic, Literal, TypeVar
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.support.durable_files import make_private_directory, publish, read_file, stage, staged_path
 from memoranda.support.file_lock import FileLock
-from memoranda.support.journal_file import JournalFile, Line
+from memoranda.support.journal import Journal, Line
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import (
     MissingFile,
@@ -54,9 +54,9 @@ class WriteFailure:
 class JournaledWriter(ABC, Generic[Line]):
     """Changes the files of one directory under its lock. A subclass knows which journal line belongs to which file."""
 
-    def __init__(self, directory: Path, journal: JournalFile[Line], lock_timeout: float) -> None:
+    def __init__(self, directory: Path, journal: Journal[Line], lock_timeout: float) -> None:
         self.directory = directory
-        self._journal_file = journal
+        self._journal = journal
         self._lock_timeout = lock_timeout
 
     @abstractmethod
@@ -73,19 +73,7 @@ class JournaledWriter(ABC, Generic[Line]):
 
     def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
         """Call `write` under the lock; what the lock or the disk raises becomes a failure that names `path`."""
-        try:
-            with self.exclusive():
-                return write()
-        except LockTimeoutError as error:
-            return WriteFailure("locked", str(error))
-        except StorageError as error:
-            return WriteFailure("storage", str(error))
-        except OSError as error:
-            return WriteFailure(
-                "storage",
-                f"{error.filename or path}: {error.strerror or error}. Nothing was written; "
-                "'memoranda doctor' names the cause.",
-            )
+        return run_exclusively(self.exclusive, path, write)
 
     def _replace(
         self,
@@ -105,7 +93,7 @@ class JournaledWriter(ABC, Generic[Line]):
         staged_for = staged_for or path
         try:
             stage(staged_for, content)
-            self._journal_file.append(lines)
+            self._journal.append(lines)
             if not is_unchanged(found):
                 self._settle()
                 return WriteFailure(
@@ -119,6 +107,25 @@ class JournaledWriter(ABC, Generic[Line]):
             _recover(path, content, staged_for, self._settle, error)
             raise
         return None
+
+
+def run_exclusively(
+    exclusive: Callable[[], AbstractContextManager[None]], path: Path, write: Callable[[], Result]
+) -> Result | WriteFailure:
+    """Call `write` under a lock; what the lock or the storage raises becomes a failure that names `path`."""
+    try:
+        with exclusive():
+            return write()
+    except LockTimeoutError as error:
+        return WriteFailure("locked", str(error))
+    except StorageError as error:
+        return WriteFailure("storage", str(error))
+    except OSError as error:
+        return WriteFailure(
+            "storage",
+            f"{error.filename or path}: {error.strerror or error}. Nothing was written; "
+            "'memoranda doctor' names the cause.",
+        )
 
 
 def read_failure(state: UnreadableFile | UndecodableFile) -> WriteFailure:

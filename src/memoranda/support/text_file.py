@@ -57,6 +57,11 @@ def read_text(path: Path, known: TextFile | None = None) -> TextFileState:
         return MissingFile(path)
     except OSError as error:
         return UnreadableFile(path, error.strerror or str(error))
+    return decode_text(path, raw, known)
+
+
+def decode_text(path: Path, raw: bytes, known: TextFile | None = None) -> TextFile | UndecodableFile:
+    """The text that these bytes are; returns `known` itself when its bytes are the same."""
     if known is not None and raw == known.raw:
         return known
     try:

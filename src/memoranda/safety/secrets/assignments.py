@@ -135,11 +135,8 @@ _MIN_WORD_CHARS = 3
 def find_assigned(text: str, lower: str) -> Iterator[FoundSecret]:
     """The assigned secrets of a text; `lower` is the text in lower case, with the same offsets."""
     position = judged = 0
-    for name_at in sorted(_find_names(lower)):
-        if name_at < position:
-            continue
-        match = _NAME_AND_SIGN(lower, name_at)
-        if match is None or not (value := _read_value(text, match)) or value.isalpha():
+    for name_at, match in sorted(_find_names(lower).items()):
+        if name_at < position or not (value := _read_value(text, match)) or value.isalpha():
             continue
         if "\n" in match[0] and _NEXT_NAME(value):  # `FIRST=` has no value, and the next line is another name
             continue
@@ -155,14 +152,14 @@ def find_assigned(text: str, lower: str) -> Iterator[FoundSecret]:
             yield FoundSecret("assigned_secret", start, position)
 
 
-def _find_names(lower: str) -> list[int]:
-    """The positions of words that name secrets and are followed by something that assigns a value."""
-    names = []
+def _find_names(lower: str) -> dict[int, re.Match[str]]:
+    """The words that name secrets and are followed by something that assigns a value, by their positions."""
+    names = {}
     for hint in _HINTS:
         found = lower.find(hint)
         while found >= 0:
-            if _NAME_AND_SIGN(lower, found):
-                names.append(found)
+            if match := _NAME_AND_SIGN(lower, found):
+                names[found] = match
             found = lower.find(hint, found + len(hint))
     return names
 

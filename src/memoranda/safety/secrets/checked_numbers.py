@@ -30,7 +30,8 @@ _OTHER_NUMBERS = frozenset(
 _WORDS = re.compile(r"[^\W\d]+").findall
 _BEFORE_CHARS = 40
 # Twice a digit, less nine if that is more than nine.
-_DOUBLED = str.maketrans("0123456789", "0246813579")
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
+_ZERO = ord("0")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _COUNTRIES_BY_CHARS = {
     15: "NO",
@@ -51,6 +52,8 @@ _COUNTRIES_BY_CHARS = {
     31: "MT SC",
     32: "LC",
 }
+# A letter counts as a number from 10 to 35.
+_IBAN_DIGITS = str.maketrans({chr(ord("A") + number): str(10 + number) for number in range(26)})
 _IBAN_CHARS = {country: chars for chars, countries in _COUNTRIES_BY_CHARS.items() for country in countries.split()}
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ]?)(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
 _SSN_WORD = re.compile(r"\b(?:[Ss][Ss][Nn]s?\b|[Ss]ocial.[Ss]ecurity|SOCIAL.SECURITY)").search
@@ -94,7 +97,8 @@ def _is_card(number: str, before: str) -> bool:
 
 
 def _passes_luhn(digits: str) -> bool:
-    return sum(map(int, digits[-1::-2] + digits[-2::-2].translate(_DOUBLED))) % 10 == 0
+    codes = digits.encode("ascii", "replace")
+    return (sum(codes[-1::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - _ZERO * len(codes)) % 10 == 0
 
 
 def _iban_length(candidate: str) -> int:
@@ -103,8 +107,10 @@ def _iban_length(candidate: str) -> int:
     compact = candidate.replace(" ", "")[:wanted]
     if not wanted or len(compact) < wanted:
         return 0
-    if int("".join(str(int(char, 36)) for char in compact[4:] + compact[:4])) % 97 != 1:
+    if int((compact[4:] + compact[:4]).translate(_IBAN_DIGITS)) % 97 != 1:
         return 0
+    if candidate.startswith(compact):
+        return wanted
     length = 0
     while wanted:
         wanted -= candidate[length] != " "

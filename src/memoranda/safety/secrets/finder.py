@@ -16,31 +16,35 @@ from memoranda.safety.secrets.password_sentences import OTHER_PASSWORD_WORDS, fi
 from memoranda.safety.secrets.seed_phrases import find_seed_phrases
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
-# passwords have and prose seldom has within a word, a dot for all others.
+# passwords have and prose seldom has within a word, '*' for itself, a dot for all others.
 _KINDS = b"".join(
     b"0" if char.isdigit() else b"a" if char.isalpha() or char in "_-"
-    else b" " if char.isspace() else b"s" if char in "@&%$#+!^~" else b"."
+    else b" " if char.isspace() else b"s" if char in "@&%$#+!^~" else b"*" if char == "*" else b"."
     for char in map(chr, range(128))
 ).ljust(256, b".")  # fmt: skip
 _RUNS = bytes(97 if chr(byte) in "a0" else 32 for byte in range(256))
 _OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 # What the numbers of cards, accounts and social security have.
 _LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})").search
-_MIN_NUMBER_DIGITS = 9
+# The same in the kinds of its characters, which are searched faster, because every match begins with three zeros.
+_LONG_NUMBER_KINDS = re.compile(rb"000(?:0[ a]?0000|a00a0000)").search
 
 # A value that may be a secret has a digit beside a letter or a sign, or a sign within a word. Most texts have no such
 # word, and most others have one or two, so only the text around these is searched for names.
-_DIGIT = ord("0")
-_BESIDE_DIGIT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_!#$%&*@^~+-")
+_PLAIN_NUMBERS = re.compile(rb"(?:[^0]*+(?<![as*])0++(?![as*]))++").match
 _IN_WORD = b"a0"
 _MIN_WORD_CHARS = 8
 _WORD_AND_NUMBER = re.compile(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$").match
 # How much of the text around such a word is searched. A name is near its value; a command may begin far before it.
 _BEFORE_CHARS = 300
 _AFTER_CHARS = 80
-# A text with more of them, or with so many numbers that looking at each would take long, is searched as a whole.
+# A text with more of them, or with so many numbers in words that looking at each would take long, is searched as a
+# whole.
 _MAX_WORDS = 12
 _MAX_NUMBERS = 48
+# More of them are allowed in long texts, such as messages that are searched together.
+_CHARS_PER_WORD = 100
+_CHARS_PER_NUMBER = 25
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
@@ -52,10 +56,10 @@ def find_secrets(text: str) -> list[FoundSecret]:
     if "@" in text and "://" in text:
         found += find_logins(blank_escapes(text))
     if b"0" in kinds or b"s" in kinds:
-        for start, end in _find_unlikely_parts(text, stored, kinds):
+        for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
-            found += [FoundSecret(secret.kind, secret.start + start, secret.end + start) for secret in part]
-    if b"0000" in kinds and kinds.count(b"0") >= _MIN_NUMBER_DIGITS and _LONG_NUMBER(text):
+            found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
+    if b"0000" in kinds and _LONG_NUMBER_KINDS(kinds) and _LONG_NUMBER(text):
         found += find_checked_numbers(text)
     # Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
     if (
@@ -67,26 +71,22 @@ def find_secrets(text: str) -> list[FoundSecret]:
     return drop_overlaps(found) if found else found
 
 
-def _find_unlikely_parts(text: str, stored: bytes, kinds: bytes) -> list[tuple[int, int]]:
+def _find_unlikely_parts(text: str, kinds: bytes) -> list[tuple[int, int]]:
     """The parts of a text that may hold a password or a generated value, without overlaps.
 
-    `stored` is the text as ASCII bytes, one for each character. `kinds` has an `a` for each letter, a `0` for each
-    digit, an `s` for each sign, and a space for white space.
+    `kinds` has an `a` for each letter, a `0` for each digit, an `s` or `*` for each sign, and a space for white space.
     """
-    stored, kinds = stored + b" ", kinds + b" "
+    kinds += b" "
     words: dict[int, int] = {}
-    position, numbers = kinds.find(b"0"), 0
+    max_words = max(_MAX_WORDS, len(text) // _CHARS_PER_WORD)
+    max_numbers = max(_MAX_NUMBERS, len(text) // _CHARS_PER_NUMBER)
+    position, numbers = kinds.find(b"0", _skip_plain_numbers(kinds)), 0
     while position >= 0:
-        end = position + 1
-        while kinds[end] == _DIGIT:
-            end += 1
-        # The first character has the space at the end before it.
-        if stored[position - 1] in _BESIDE_DIGIT or stored[end] in _BESIDE_DIGIT:
-            end = _add_word(text, kinds, position, words)
+        end = _add_word(text, kinds, position, words)
         numbers += 1
-        if numbers > _MAX_NUMBERS or len(words) > _MAX_WORDS:
+        if numbers > max_numbers or len(words) > max_words:
             return [(0, len(text))]
-        position = kinds.find(b"0", end)
+        position = kinds.find(b"0", _skip_plain_numbers(kinds, end))
     position = kinds.find(b"s")
     while position >= 0:
         end = position + 1
@@ -94,6 +94,12 @@ def _find_unlikely_parts(text: str, stored: bytes, kinds: bytes) -> list[tuple[i
             end = _add_word(text, kinds, position, words)
         position = kinds.find(b"s", end)
     return _parts_around(sorted(words.items()), len(text)) if words else []
+
+
+def _skip_plain_numbers(kinds: bytes, start: int = 0) -> int:
+    """The end of the last number before the first one that stands beside a letter or a sign."""
+    skipped = _PLAIN_NUMBERS(kinds, start)
+    return skipped.end() if skipped else start
 
 
 def _add_word(text: str, kinds: bytes, position: int, words: dict[int, int]) -> int:

@@ -1,11 +1,10 @@
 """A credential that was found, and how overlapping ones are combined."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSecret:
+class FoundSecret(NamedTuple):
     """A credential at `start` up to `end` of the text; `kind` names its issuer or form."""
 
     kind: str
