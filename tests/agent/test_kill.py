@@ -48,7 +48,9 @@ def _run_and_kill(home: Path, after: float) -> list[bytes]:
     said = b""
     # The first turn takes longest, because it opens the store.
     while b"answered" not in said:
-        said += agent.heard()
+        heard = agent.heard()
+        assert heard, f"The agent has ended after {said!r}."
+        said += heard
     time.sleep(after)
     return (said + agent.kill()).splitlines()
 

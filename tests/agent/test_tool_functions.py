@@ -144,10 +144,6 @@ def _file(x: bytes) -> None:
     """It takes bytes."""
 
 
-async def _later(x: int) -> None:
-    """It answers later."""
-
-
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
@@ -155,7 +151,6 @@ async def _later(x: int) -> None:
         (_no_type, "has no type"),
         (_any_number, "cannot be passed by name"),
         (_file, "which JSON cannot express"),
-        (_later, "is async"),
     ],
 )
 def test_a_function_that_no_model_could_call_is_refused_at_once(function: Callable[..., Any], problem: str) -> None:

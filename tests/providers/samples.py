@@ -2,14 +2,12 @@
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import Facts, MemoryProvider, Message
 from memoranda.providers.settings import ProviderSettings
-from tests.timing import GIVE_UP
 
 QUICK = ProviderSettings(
     recall_seconds=0.4,
@@ -193,11 +191,3 @@ def managed(home: Path, provider: MemoryProvider, settings: ProviderSettings = Q
     assert manager.add_provider(provider)
     manager.initialize("s1")
     return manager
-
-
-def eventually(true: Any, seconds: float = GIVE_UP) -> None:
-    """Wait until something is true."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)

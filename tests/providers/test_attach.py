@@ -17,8 +17,7 @@ from tests.cli.terminal import Terminal
 from tests.conftest import OWN_TOOLS
 from tests.providers.diary import DIARY, diary_home, told, told_in_time
 from tests.providers.plugins import add_plugin
-from tests.providers.samples import eventually
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 
 def _set(home: Path, **values: object) -> None:
@@ -55,7 +54,7 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
 
     source = home / "plugins" / "diary" / "__init__.py"
     source.write_text(source.read_text().replace("time.sleep(200)", "time.sleep(0.4)"))
-    eventually(lambda: "There is a diary." in _begin(home)[1], GIVE_UP)
+    wait_until(lambda: "There is a diary." in _begin(home)[1], GIVE_UP)
     assert not read_status(home, "diary").late_start
 
 

@@ -19,6 +19,7 @@ from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
 from tests.providers.samples import InMemory
+from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 
 SETTINGS = ProviderSettings(
@@ -84,12 +85,12 @@ def _conversation(home: Path, session_id: str) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.slow
 @forking
-def test_two_hundred_kills_lose_no_turn_and_deliver_none_twice(tmp_path: Path) -> None:
+def test_many_kills_lose_no_turn_and_deliver_none_twice(tmp_path: Path, strikes: Strikes) -> None:
     """Killed while they deliver: every turn that was acknowledged arrives, once, in the order of its session."""
     chance = random.Random(11)
     counts: dict[str, int] = {}
     Outbox(tmp_path).put("none", "turn", "s", {}, {})
-    for number in range(200):
+    for number in range(strikes(200)):
         session_id = f"session-{number}"
         with _conversation(tmp_path, session_id) as (child, pipe):
             os.read(pipe, 1)

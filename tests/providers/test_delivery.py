@@ -14,8 +14,8 @@ from memoranda.providers.outbox import Outbox
 from memoranda.providers.remote import RemoteClient
 from memoranda.providers.settings import ProviderSettings
 from tests.providers.http_service import serving
-from tests.providers.samples import QUICK, InMemory, Scripted, eventually, managed
-from tests.timing import GIVE_UP, HANG, without_waiting
+from tests.providers.samples import QUICK, InMemory, Scripted, managed
+from tests.timing import GIVE_UP, HANG, wait_until, without_waiting
 
 
 class Flaky(InMemory):
@@ -39,7 +39,7 @@ def test_what_fails_is_retried_and_delays_its_own_session_only(tmp_path: Path) -
         assert manager.notify.turn_finished(turn, "answer", "a")
     for turn in ("b1", "b2"):
         assert manager.notify.turn_finished(turn, "answer", "b")
-    eventually(lambda: provider.turns() == ["b1", "b2"] and manager.backlog().waiting == 3)
+    wait_until(lambda: provider.turns() == ["b1", "b2"] and manager.backlog().waiting == 3)
     backlog = manager.backlog()
     assert (backlog.waiting, backlog.parked, backlog.last_error) == (3, 0, "ConnectionError: cannot take a1")
     assert manager.status().health.phase == "sync_turn"
@@ -93,7 +93,7 @@ def test_a_delivery_says_its_attempt_and_when_it_was_queued(tmp_path: Path) -> N
     before = time.time()
     manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
     manager.notify.turn_finished("a", "answer", "s")
-    eventually(lambda: len(provider.attempts) >= 3)
+    wait_until(lambda: len(provider.attempts) >= 3)
     provider.error = None
     assert manager.drain(GIVE_UP)
     manager.notify.turn_finished("b", "answer", "s")
@@ -146,7 +146,7 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     assert manager.notify.turn_finished("q1", "a1")
     assert manager.notify.turn_finished("q2", "a2")
     assert time.monotonic() - began < GIVE_UP
-    eventually(lambda: manager.backlog().last_error == "no answer within 0.3 s")
+    wait_until(lambda: manager.backlog().last_error == "no answer within 0.3 s")
     # Longer than it is held: it is renewed, so no other process delivers it at the same time.
     time.sleep(QUICK.lease_seconds)
     assert Outbox(tmp_path, QUICK).claim("in-memory") is None
@@ -229,7 +229,7 @@ def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path:
     left = Outbox(tmp_path)
     assert left.backlog().waiting == 1
     release.set()
-    eventually(lambda: not left.backlog())
+    wait_until(lambda: not left.backlog())
 
 
 def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_pat
     provider = InMemory()
     manager = managed(tmp_path, provider)
     assert manager.drain(GIVE_UP)
-    eventually(lambda: len(provider.told) == 2)
+    wait_until(lambda: len(provider.told) == 2)
     assert [told[:2] for told in provider.told] == [("switch", "s2"), ("switch", "s1")]
     assert provider.told[1][-1] == "resume"
     manager.shutdown()
@@ -329,7 +329,7 @@ def test_turns_wait_for_as_long_as_a_service_asks(tmp_path: Path) -> None:
     with serving(lambda exchange: exchange.answer(429, {}, Retry_After="1")) as service:
         manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
         assert manager.notify.turn_finished("a1", "x", "a")
-        eventually(lambda: manager.backlog().failing == 1)
+        wait_until(lambda: manager.backlog().failing == 1)
         asked = len(service.requests)
         assert manager.notify.turn_finished("b1", "x", "b")
         time.sleep(0.3)

@@ -5,8 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.providers.samples import Scripted, eventually, managed
-from tests.timing import GIVE_UP
+from tests.providers.samples import Scripted, managed
+from tests.timing import GIVE_UP, wait_until
 
 
 def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> N
     assert manager.drain(GIVE_UP)
     assert (told, len(loops)) == (["q1"], 1)
     assert manager.shutdown()
-    eventually(lambda: "memoranda-in-memory-loop" not in {each.name for each in threading.enumerate()})
+    wait_until(lambda: "memoranda-in-memory-loop" not in {each.name for each in threading.enumerate()})
 
 
 def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> None:

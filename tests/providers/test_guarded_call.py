@@ -10,8 +10,8 @@ import pytest
 
 from memoranda.providers.guarded_call import GuardedProvider, describe
 from memoranda.providers.health import HealthTracker
-from tests.providers.samples import InMemory, eventually
-from tests.timing import GIVE_UP, HANG
+from tests.providers.samples import InMemory
+from tests.timing import GIVE_UP, HANG, wait_until
 
 METADATA = {"write_origin": "assistant_tool", "origin": "chat", "old_text": "x"}
 WRITE = {"action": "add", "target": "user", "content": "Likes tea."}
@@ -191,7 +191,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
     assert calling.call("prefetch", {"query": "q"}, within=5).ok
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("memoranda-slow"))
     release.set()
-    eventually(lambda: not calling.is_busy("on_turn_start"))
+    wait_until(lambda: not calling.is_busy("on_turn_start"))
     assert turn(3).ok
     assert calls == [1, 3]
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from memoranda.providers.manager import MemoryManager
-from tests.providers.samples import QUICK, InMemory, eventually
-from tests.timing import GIVE_UP
+from tests.providers.samples import QUICK, InMemory
+from tests.timing import GIVE_UP, wait_until
 
 
 class Preparing(InMemory):
@@ -33,7 +33,7 @@ def test_a_conversation_by_the_names_of_hermes(tmp_path: Path) -> None:
     assert manager.prefetch_all("What do I like", session_id="s1") == "Noted."
     assert not [line for line in provider.told if line[0] == "prepare"]
     manager.queue_prefetch_all("tea", session_id="s1")
-    eventually(lambda: ("prepare", "tea", "s1") in provider.told)
+    wait_until(lambda: ("prepare", "tea", "s1") in provider.told)
     assert manager.on_memory_write("add", "user", "Likes tea.", {"session_id": "s1"})
     assert manager.on_delegation("look", "seen", child_session_id="c1")
     assert isinstance(manager.on_pre_compress(messages), str)

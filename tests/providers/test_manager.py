@@ -15,8 +15,8 @@ from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
 from memoranda.safety.fence import PAST_DATA
 from memoranda.tools import Tool
-from tests.providers.samples import QUICK, HermesStyle, InMemory, Scripted, eventually, managed
-from tests.timing import GIVE_UP, HANG
+from tests.providers.samples import QUICK, HermesStyle, InMemory, Scripted, managed
+from tests.timing import GIVE_UP, HANG, wait_until
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_without_a_provider_there_is_nothing_and_nothing_fails(tmp_path: Path) -
     assert not manager.notify.session_ended([])
     assert not manager.notify.delegated("a", "b")
     assert manager.tools_for(None) == []
-    assert manager.call_tool("x", {})["success"] is False
+    assert manager.answer_tool("x", {}).json["success"] is False
     assert manager.drain(0)
     assert manager.retry_parked() == 0
     status = manager.status()
@@ -180,7 +180,7 @@ def test_tools_are_known_after_the_start_and_when_they_change(manager: MemoryMan
     assert tool.call({"text": "x"}) == {"success": True, "found": [], "session": "s1"}
     provider.get_tool_schemas = lambda: [_tool("notes_find"), _tool("notes_more")]  # type: ignore[method-assign]
     provider.handle_tool_call = lambda tool_name, args, **facts: f'"{tool_name}"'  # type: ignore[method-assign]
-    assert manager.call_tool("notes_more", {}) == {"success": True, "result": "notes_more"}
+    assert manager.answer_tool("notes_more", {}).json == {"success": True, "result": "notes_more"}
     assert manager.handle_tool_call("notes_none", {}) == (
         '{"success": false, "error": "No memory provider has a tool \'notes_none\'."}'
     )
@@ -247,7 +247,7 @@ def test_a_tool_answers_with_a_json_object_whatever_happens(tmp_path: Path, repl
     """Garbage, floods and values that are not text included."""
     provider = Scripted(handle_tool_call=lambda *args, **facts: reply)
     manager = managed(tmp_path, provider, clean=lambda text: text.replace("<fence>", ""))
-    assert manager.call_tool("notes_find", {}) == expected
+    assert manager.answer_tool("notes_find", {}).json == expected
     manager.shutdown()
 
 
@@ -277,7 +277,7 @@ def test_a_provider_in_trouble_changes_nothing_but_the_log(
     manager.on_turn_start(1, "hello")
     assert (manager.build_system_prompt(), manager.recall("q"), manager.on_pre_compress([])) == ("", "", "")
     assert manager.tools_for(None) == []
-    assert manager.call_tool("notes_find", {})["success"] is False
+    assert manager.answer_tool("notes_find", {}).json["success"] is False
     assert manager.notify.turn_finished("q", "a")
     assert manager.notify.memory_written("add", "memory", "x")
     assert manager.notify.session_switched("s2")
@@ -304,7 +304,7 @@ def test_a_provider_that_cannot_be_started_is_started_later(tmp_path: Path) -> N
     assert (manager.recall("q"), manager.tools_for(None)) == ("", [])
     assert manager.status().health.last_error == "ConnectionError: refused"
     assert manager.notify.turn_finished("q1", "a1")
-    eventually(lambda: manager.status().ready)
+    wait_until(lambda: manager.status().ready)
     assert manager.drain(GIVE_UP)
     assert provider.turns() == ["q1"]
     manager.shutdown()
@@ -329,7 +329,7 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began < GIVE_UP
     assert manager.notify.turn_finished("q1", "a1")
     release.set()
-    eventually(lambda: manager.status().ready)
+    wait_until(lambda: manager.status().ready)
     assert manager.status().tools == ("notes_find",)
     assert manager.drain(GIVE_UP)
     assert calls == ["s1"]

@@ -1,6 +1,7 @@
 """The outbox keeps what it was given until it was delivered, in order, and in one pair of hands at a time."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def outbox(tmp_path: Path, clock: Clock) -> Outbox:
+def outbox(tmp_path: Path, clock: Clock, server_url: str) -> Iterator[Outbox]:
+    with closing(Outbox(tmp_path / "home", SETTINGS, clock=clock, server_url=server_url)) as outbox:
+        yield outbox
+
+
+@pytest.fixture
+def file_outbox(tmp_path: Path, clock: Clock) -> Outbox:
     return Outbox(tmp_path / "home", SETTINGS, clock=clock)
 
 
@@ -72,15 +79,19 @@ def test_jobs_come_out_as_they_went_in(outbox: Outbox) -> None:
     assert outbox.seconds_until_due("p") is None
 
 
-def test_the_file_is_made_when_it_is_needed_and_is_private(outbox: Outbox) -> None:
+def test_the_file_is_made_when_it_is_needed_and_is_private(file_outbox: Outbox) -> None:
     """Looking makes nothing."""
-    assert (outbox.claim("p"), outbox.seconds_until_due("p"), outbox.backlog()) == (None, None, Backlog())
-    outbox.renew()
-    outbox.release()
-    assert outbox.retry_parked("p") == 0
-    assert not outbox.path.exists()
-    _put(outbox, "x")
-    assert mode(outbox.path) == 0o600
+    assert (file_outbox.claim("p"), file_outbox.seconds_until_due("p"), file_outbox.backlog()) == (
+        None,
+        None,
+        Backlog(),
+    )
+    file_outbox.renew()
+    file_outbox.release()
+    assert file_outbox.retry_parked("p") == 0
+    assert not file_outbox.path.exists()
+    _put(file_outbox, "x")
+    assert mode(file_outbox.path) == 0o600
 
 
 def test_a_key_is_queued_once(outbox: Outbox) -> None:
@@ -129,13 +140,15 @@ def test_a_permanent_failure_is_parked_at_once(outbox: Outbox) -> None:
     assert _rest(outbox) == ["after it"]
 
 
-def test_a_service_that_asks_to_wait_gets_nothing_until_then(tmp_path: Path, outbox: Outbox, clock: Clock) -> None:
+def test_a_service_that_asks_to_wait_gets_nothing_until_then(
+    tmp_path: Path, server_url: str, outbox: Outbox, clock: Clock
+) -> None:
     """No job of any session, from any process; another provider is not concerned."""
     _put(outbox, "a1", session_id="a")
     _put(outbox, "b1", session_id="b")
     outbox.put("other", "turn", "s", {"text": "x"}, {})
     assert outbox.failed(_claim(outbox), "429", retry_after=3_000.0) is False
-    with closing(Outbox(tmp_path / "home", SETTINGS, clock=clock)) as another:
+    with closing(Outbox(tmp_path / "home", SETTINGS, clock=clock, server_url=server_url)) as another:
         assert another.claim("p") is None
         assert outbox.seconds_until_due("p") == another.seconds_until_due("p") == 3_000.0
     assert outbox.claim("other") is not None
@@ -205,9 +218,9 @@ def test_nothing_is_parked_while_the_other_side_is_down(outbox: Outbox, clock: C
     assert outbox.failed(_claim(outbox), "down") is True
 
 
-def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, server_url: str, clock: Clock) -> None:
     """Until it lets go, or stops renewing it; then it is delivered again with the same key."""
-    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock, server_url=server_url)
     _put(outbox, "x", key="k")
     assert other.claim("p") is None
     assert other.seconds_until_due("p") == 30
@@ -225,9 +238,11 @@ def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, cl
     assert _claim(outbox).orphan
 
 
-def test_a_claim_that_was_lost_changes_nothing_by_failing(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+def test_a_claim_that_was_lost_changes_nothing_by_failing(
+    outbox: Outbox, tmp_path: Path, server_url: str, clock: Clock
+) -> None:
     """And ends the job for everybody by succeeding."""
-    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock, server_url=server_url)
     _put(outbox, "x")
     mine = _claim(outbox)
     clock.now += 31
@@ -240,11 +255,13 @@ def test_a_claim_that_was_lost_changes_nothing_by_failing(outbox: Outbox, tmp_pa
     assert not outbox.backlog()
 
 
-def test_a_clock_that_is_set_back_stops_nothing_for_long(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+def test_a_clock_that_is_set_back_stops_nothing_for_long(
+    outbox: Outbox, tmp_path: Path, server_url: str, clock: Clock
+) -> None:
     """Neither a claim nor a pause lasts longer than it can have been meant to."""
     _put(outbox, "held", session_id="a")
     _put(outbox, "paused", session_id="b")
-    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock, server_url=server_url)
     clock.now -= 1_000_000
     assert _rest(other) == ["held", "paused"]
     clock.now = 2_000_000
@@ -274,36 +291,36 @@ def test_what_cannot_be_written_down_is_refused(outbox: Outbox) -> None:
     assert _rest(outbox) == ["a/b"]
 
 
-def test_a_file_that_is_not_ours_is_not_changed(outbox: Outbox) -> None:
+def test_a_file_that_is_not_ours_is_not_changed(file_outbox: Outbox) -> None:
     """Damaged, of another program, or newer than we are."""
-    outbox.path.parent.mkdir()
-    outbox.path.write_bytes(b"no database" * 100)
+    file_outbox.path.parent.mkdir()
+    file_outbox.path.write_bytes(b"no database" * 100)
     with pytest.raises(CorruptStoreError):
-        _put(outbox, "x")
-    outbox.path.unlink()
-    with closing(sqlite3.connect(outbox.path)) as connection:
+        _put(file_outbox, "x")
+    file_outbox.path.unlink()
+    with closing(sqlite3.connect(file_outbox.path)) as connection:
         connection.execute("CREATE TABLE jobs (x)")
     with pytest.raises(CorruptStoreError):
-        _put(outbox, "x")
-    outbox.path.unlink()
-    _put(outbox, "x")
-    outbox.close()
-    with closing(sqlite3.connect(outbox.path)) as connection, connection:
+        _put(file_outbox, "x")
+    file_outbox.path.unlink()
+    _put(file_outbox, "x")
+    file_outbox.close()
+    with closing(sqlite3.connect(file_outbox.path)) as connection, connection:
         connection.execute("UPDATE schema_version SET version = 99")
     with pytest.raises(NewerStoreError):
-        Outbox(outbox.path.parent).backlog()
+        Outbox(file_outbox.path.parent).backlog()
 
 
-def test_a_closed_outbox_stays_closed(outbox: Outbox) -> None:
+def test_a_closed_outbox_stays_closed(file_outbox: Outbox) -> None:
     """And what was in it is there for the next one."""
-    _put(outbox, "x")
-    outbox.close()
+    _put(file_outbox, "x")
+    file_outbox.close()
     with pytest.raises(StorageError, match="closed"):
-        _put(outbox, "y")
-    assert Outbox(outbox.path.parent).backlog().waiting == 1
+        _put(file_outbox, "y")
+    assert Outbox(file_outbox.path.parent).backlog().waiting == 1
 
 
-def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
+def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path, server_url: str) -> None:
     """The place moves in the same commit, so two who look, or one who looks twice, queue nothing twice."""
     places: list[int] = []
 
@@ -312,7 +329,7 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
         new = [NewJob("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place.row + 1, 13)]
         return Position(0, 12), new
 
-    first, second = Outbox(tmp_path), Outbox(tmp_path)
+    first, second = Outbox(tmp_path, server_url=server_url), Outbox(tmp_path, server_url=server_url)
     assert first.position("p") is None
     assert first.catch_up("p", "", Position(0, 10), read, ours="s11") == 2
     assert second.catch_up("p", "", Position(0, 5), read) == 0
@@ -325,18 +342,18 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
     assert second.backlog().waiting == 2
 
 
-def test_a_look_that_fails_moves_nothing(tmp_path: Path) -> None:
+def test_a_look_that_fails_moves_nothing(tmp_path: Path, server_url: str) -> None:
     """Neither the place nor the queue."""
-    outbox = Outbox(tmp_path)
+    outbox = Outbox(tmp_path, server_url=server_url)
     outbox.catch_up("p", "", Position(0, 3), lambda place: (place, []))
     with pytest.raises(ZeroDivisionError):
         outbox.catch_up("p", "", START, lambda place: (Position(1 // 0), []))
     assert (outbox.position("p"), outbox.backlog().waiting) == (Position(0, 3), 0)
 
 
-def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path) -> None:
+def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path, server_url: str) -> None:
     """Each gets its own; the same key for the same provider is one job."""
-    outbox = Outbox(tmp_path)
+    outbox = Outbox(tmp_path, server_url=server_url)
     for provider in ("a", "b", "a"):
         assert outbox.put(provider, "turn", "s", {"text": "q"}, {}, key="turn:s:1") == "turn:s:1"
     jobs = [outbox.claim("a"), outbox.claim("b")]

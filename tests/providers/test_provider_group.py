@@ -14,8 +14,8 @@ from memoranda.providers.external_memory import ExternalMemory
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.provider_group import ProviderGroup, in_parallel
-from tests.providers.samples import QUICK, InMemory, Scripted, eventually, managed
-from tests.timing import GIVE_UP, HANG
+from tests.providers.samples import QUICK, InMemory, Scripted, managed
+from tests.timing import GIVE_UP, HANG, wait_until
 
 GroupOf = Callable[..., ProviderGroup]
 
@@ -194,7 +194,7 @@ def test_a_provider_that_hangs_does_not_keep_the_other_from_closing(tmp_path: Pa
     for manager in managers:
         manager.notify.turn_finished("last", "words", key="k")
     memory = ExternalMemory(ProviderGroup(managers), max_chars=100)
-    eventually(lambda: quick.turns() == ["last"])
+    wait_until(lambda: quick.turns() == ["last"])
     began = time.monotonic()
     memory.close()
     assert time.monotonic() - began < GIVE_UP

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memoranda.providers.settings import ProviderSettings
-from tests.providers.samples import QUICK, InMemory, eventually, managed
-from tests.timing import GIVE_UP, HANG
+from tests.providers.samples import QUICK, InMemory, managed
+from tests.timing import GIVE_UP, HANG, wait_until
 
 
 class Slow(InMemory):
@@ -105,7 +105,7 @@ def test_a_switch_while_waiting_drops_what_comes(tmp_path: Path) -> None:
     got: list[str] = []
     thread = threading.Thread(target=lambda: got.append(manager.recall("hang", "s1")))
     thread.start()
-    eventually(lambda: provider.asked)
+    wait_until(lambda: provider.asked)
     manager.notify.session_switched("s2")
     _late(provider)
     thread.join(GIVE_UP)
@@ -158,7 +158,7 @@ def test_modes_say_what_a_provider_is_used_for(tmp_path: Path, mode: Any, recall
     assert len([text for text in [manager.recall("q")] if text]) == recalls
     assert len(manager.tools_for(None)) == tools
     assert len(manager.status().tools) == tools
-    assert manager.call_tool("notes_find", {"text": "q"})["success"] is bool(tools)
+    assert manager.answer_tool("notes_find", {"text": "q"}).json["success"] is bool(tools)
     manager.shutdown()
 
 
@@ -195,7 +195,7 @@ def test_the_next_recall_is_warmed_up_after_a_turn(tmp_path: Path) -> None:
 
     manager = managed(tmp_path, Warm(), QUICK)
     manager.notify.turn_finished("first", "answer")
-    eventually(lambda: warmed == ["s1 first"])
+    wait_until(lambda: warmed == ["s1 first"])
     manager.notify.turn_finished("second", "answer")
     assert manager.drain(GIVE_UP)
     release.set()
@@ -212,6 +212,6 @@ def test_a_warm_up_that_fails_is_said(tmp_path: Path, caplog: pytest.LogCaptureF
 
     manager = managed(tmp_path, Cold())
     manager.notify.turn_finished("q", "a")
-    eventually(lambda: "failed in queue_prefetch: ConnectionError: refused" in caplog.text)
+    wait_until(lambda: "failed in queue_prefetch: ConnectionError: refused" in caplog.text)
     assert manager.status().health.phase == "queue_prefetch"
     manager.shutdown()

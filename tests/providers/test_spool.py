@@ -22,9 +22,9 @@ from memoranda.providers.outbox_checks import check_outbox
 from memoranda.providers.provider_queue import ProviderQueue
 from tests.conftest import mode
 from tests.providers.diary import diary_home, told, told_in_time
-from tests.providers.samples import InMemory, eventually, managed
+from tests.providers.samples import InMemory, managed
 from tests.test_turn import _locked
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 _SESSION = """
 import os, signal, sys
@@ -80,7 +80,7 @@ def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, h
     with memoranda.open(home) as memory, memory.session(session_id="s2"):
         told_in_time(home, TURN, WRITE)
         if how == "ended":
-            eventually(lambda: told(home)[-1] == ["end", 2])
+            wait_until(lambda: told(home)[-1] == ["end", 2])
     assert told(home) == [*before, *expected]
     assert _files(home) == []
 
@@ -265,7 +265,7 @@ def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
         assert outbox.claim("p") is None
         assert (outbox.seconds_until_due("p") or 0) > 20
         os.kill(process.pid, signal.SIGKILL)
-        eventually(lambda: outbox.claim("p") is not None)
+        wait_until(lambda: outbox.claim("p") is not None)
     job = outbox.claim("p")
     assert job is not None
     assert job.args == {"text": "x"}

@@ -20,6 +20,7 @@ ORIGIN = ToolOrigin("diary", "diary_read", 50_000)
 SAMPLES = [*ATTACKS, *(text for _, text in HITS), *(disguise(PLAIN) for disguise in DISGUISES.values())]
 # These are only tags of the fence, which are removed or escaped and not withheld.
 TAGS = ("</memory-context>",)
+# The long ones are longer than an answer may be.
 SHAPES: dict[str, Callable[[str], Any]] = {
     "a text": lambda attack: attack,
     "a list of texts": lambda attack: json.dumps(["The zebra is called Otto.", attack]),
@@ -27,8 +28,8 @@ SHAPES: dict[str, Callable[[str], Any]] = {
     "a key": lambda attack: json.dumps({"results": {attack: 1}}),
     "a value that is not text": lambda attack: {"memory": ["The zebra is called Otto.", {"text": attack}]},
     "an error": lambda attack: json.dumps({"error": attack}),
-    "the start of a long answer": lambda attack: json.dumps({"results": [attack, *(["Otto " * 20] * 1_000)]}),
-    "a line of a long text": lambda attack: f"The zebra is called Otto.\n{attack}\n" + "Otto eats grass.\n" * 5_000,
+    "the start of a long answer": lambda attack: json.dumps({"results": [attack, *(["Otto " * 20] * 600)]}),
+    "a line of a long text": lambda attack: f"The zebra is called Otto.\n{attack}\n" + "Otto eats grass.\n" * 3_200,
 }
 
 

@@ -21,12 +21,14 @@ with SessionDB(sys.argv[1]) as db:
 """
 _SEARCHER = """
 import sys, time
+from pathlib import Path
 from memoranda.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
-end = time.monotonic() + 6
+path, end = Path(sys.argv[1]), time.monotonic() + float(sys.argv[2])
 with SessionDB(sys.argv[1]) as db:
     tool, answers = SessionSearchTool(lambda: db), 0
-    while time.monotonic() < end:
+    while not (path.with_name("written").exists() and answers):
+        assert time.monotonic() < end
         answer = tool.call({"query": "zebra", "limit": 10})
         assert answer["success"], answer
         for result in answer["results"]:
@@ -44,10 +46,12 @@ def test_eight_processes_record_while_others_search(tmp_path: Path) -> None:
     with SessionDB(path) as db:
         db.create_session("first", "cli")
         db.append_message("first", "user", "the first zebra")
-    commands = [[sys.executable, "-c", _SEARCHER, str(path)]] * 2
+    commands = [[sys.executable, "-c", _SEARCHER, str(path), str(GIVE_UP)]] * 2
     commands += [[sys.executable, "-c", _WRITER, str(path), str(number)] for number in range(8)]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for each in commands]
-    told = [process.communicate(timeout=GIVE_UP) for process in running]
+    written = [process.communicate(timeout=GIVE_UP) for process in running[2:]]
+    path.with_name("written").touch()
+    told = [process.communicate(timeout=GIVE_UP) for process in running[:2]] + written
     assert [process.returncode for process in running] == [0] * 10, [error for _, error in told if error]
     assert all(int(output) > 0 for output, _ in told[:2])
     with SessionDB(path) as db:

@@ -116,7 +116,7 @@ def test_only_the_first_hits_are_measured_besides_the_callers_own(db: SessionDB)
 def test_every_weight_has_a_measure(db: SessionDB) -> None:
     """A misspelt name would fail on the first prompt of a user."""
     found = db.find("heron cluster port", Filters(db.scope), limit=3)
-    searched = HitRater(db, found).measure(found.hits[0])
+    searched = HitRater(db.conversations, found).measure(found.hits[0])
     (prompted, *_) = measure_relevance(db, "heron cluster port", Filters(db.scope), limit=3)
     assert searched is not None
     for by_words, by_meaning, measured in (
@@ -134,7 +134,7 @@ def test_meaning_counts_where_a_search_considers_it(db: SessionDB) -> None:
     points = []
     for likeness in (0.1, 0.6):
         hit = replace(found.hits[0], signals={**found.hits[0].signals, "semantic": likeness})
-        measured = HitRater(db, replace(found, hits=(hit, *found.hits[1:]))).measure(hit)
+        measured = HitRater(db.conversations, replace(found, hits=(hit, *found.hits[1:]))).measure(hit)
         assert measured is not None and measured.measures["meaning"] == likeness
         points.append(measured.points)
     assert points[0] < points[1]

@@ -143,11 +143,12 @@ def test_a_model_that_ends_its_thread_is_not_waited_for(db: SessionDB) -> None:
         thread.join(GIVE_UP)
 
 
+@pytest.mark.slow
 def test_a_word_about_missing_summaries_keeps_to_the_size_too(tmp_path: Path) -> None:
     """Also where the messages fill the answer."""
     with SessionDB(tmp_path / "full.db") as db:
         for number in range(10):
-            tell(db, f"s{number}", [f"zebra {number} " + "word " * 500 for _ in range(20)])
+            tell(db, f"s{number}", [f"zebra {number} " + "word " * 500 for _ in range(4)])
         for size in range(4_000, 4_040):
             tool = SessionSearchTool(
                 lambda: db, RecallSettings(answer_chars=size), summarize=lambda instructions, text: ""

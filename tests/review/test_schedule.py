@@ -18,8 +18,8 @@ BOTH = ("memory", "skill_manage")
 MEMORY = ("memory",)
 
 
-def _schedule(home: Path, interval: int = 3) -> ReviewSchedule:
-    return ReviewSchedule(home, ReviewSettings(nudge_interval=interval))
+def _schedule(home: Path, interval: int = 3, url: str = "") -> ReviewSchedule:
+    return ReviewSchedule(home, ReviewSettings(nudge_interval=interval), server_url=url)
 
 
 def _turns(
@@ -30,9 +30,9 @@ def _turns(
     return schedule.open_reviews(user)
 
 
-def test_a_review_is_due_every_so_many_turns(tmp_path: Path) -> None:
+def test_a_review_is_due_every_so_many_turns(tmp_path: Path, server_url: str) -> None:
     """And the count starts again."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     assert _turns(schedule, 2) == []
     (due,) = _turns(schedule, 1)
     assert (due.session_id, due.focus) == ("s1", ReviewFocus(True, False))
@@ -52,9 +52,9 @@ def test_using_the_memory_tool_resets_the_count(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Path) -> None:
+def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Path, server_url: str) -> None:
     """A user who saves memories all the time is still asked about skills."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     for used in ((), ("memory",), ()):
         schedule.record_turn(None, "s1", used=used, offered=BOTH)
     (due,) = schedule.open_reviews(None)
@@ -65,19 +65,21 @@ def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Pat
     schedule.close()
 
 
-def test_turns_are_counted_across_restarts_and_sessions(tmp_path: Path) -> None:
+def test_turns_are_counted_across_restarts_and_sessions(tmp_path: Path, server_url: str) -> None:
     """A program that is started for one question at a time comes to its review too."""
     for number in range(3):
-        schedule = _schedule(tmp_path)
+        schedule = _schedule(tmp_path, url=server_url)
         assert _turns(schedule, 1, session=f"s{number}") == [] or number == 2
         schedule.close()
-    (due,) = _schedule(tmp_path).open_reviews(None)
+    schedule = _schedule(tmp_path, url=server_url)
+    (due,) = schedule.open_reviews(None)
+    schedule.close()
     assert due.session_id == "s2"
 
 
-def test_each_user_has_a_separate_count(tmp_path: Path) -> None:
+def test_each_user_has_a_separate_count(tmp_path: Path, server_url: str) -> None:
     """One user's turns never lead to a review of another's words."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     _turns(schedule, 2, user="ann")
     _turns(schedule, 2, user="bob")
     _turns(schedule, 2)
@@ -98,9 +100,9 @@ def test_zero_is_never_and_without_tools_nothing_is_counted(tmp_path: Path) -> N
     schedule.close()
 
 
-def test_a_failed_review_is_tried_again_a_few_times(tmp_path: Path) -> None:
+def test_a_failed_review_is_tried_again_a_few_times(tmp_path: Path, server_url: str) -> None:
     """Then it is given up, and the history shows it."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     (due,) = _turns(schedule, 3)
     for number in range(3):
         begun = schedule.begin(due)
@@ -133,9 +135,9 @@ def test_a_review_that_ends_processes_is_given_up(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_a_review_that_is_done_is_not_begun_again(tmp_path: Path) -> None:
+def test_a_review_that_is_done_is_not_begun_again(tmp_path: Path, server_url: str) -> None:
     """Two processes saw it; one was faster."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     (due,) = _turns(schedule, 3)
     begun = schedule.begin(due)
     assert begun is not None
@@ -145,9 +147,9 @@ def test_a_review_that_is_done_is_not_begun_again(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_turns_are_counted_while_a_review_is_running(tmp_path: Path) -> None:
+def test_turns_are_counted_while_a_review_is_running(tmp_path: Path, server_url: str) -> None:
     """They are for the next review, which is due as soon as this one is done."""
-    schedule = _schedule(tmp_path)
+    schedule = _schedule(tmp_path, url=server_url)
     (due,) = _turns(schedule, 3)
     begun = schedule.begin(due)
     assert begun is not None
@@ -158,13 +160,24 @@ def test_turns_are_counted_while_a_review_is_running(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_one_review_runs_at_a_time_in_a_home(tmp_path: Path) -> None:
+def test_one_review_runs_at_a_time_in_a_home(tmp_path: Path, server_url: str) -> None:
     """This is true across processes; the lock is released when its holder ends."""
-    schedule = _schedule(tmp_path)
-    with schedule.exclusive(), pytest.raises(LockTimeoutError), _schedule(tmp_path).exclusive():
+    schedule, other = (_schedule(tmp_path, url=server_url) for _ in range(2))
+    with schedule.exclusive(), pytest.raises(LockTimeoutError), other.exclusive():
         pass
-    with _schedule(tmp_path).exclusive():
+    with other.exclusive():
         pass
+    schedule.close()
+    other.close()
+
+
+def test_nodes_review_different_users_at_the_same_time(tmp_path: Path, postgres_url: str) -> None:
+    """And never the same user, whichever homes the nodes have."""
+    here, there = (_schedule(tmp_path / name, url=postgres_url) for name in "ab")
+    with here.exclusive("ada"), there.exclusive("ben"), pytest.raises(LockTimeoutError), there.exclusive("ada"):
+        pass
+    here.close()
+    there.close()
 
 
 def test_the_file_is_private_and_has_no_text_of_conversations(tmp_path: Path) -> None:
@@ -177,9 +190,9 @@ def test_the_file_is_private_and_has_no_text_of_conversations(tmp_path: Path) ->
     assert b"Bergen" not in (tmp_path / "reviews.db").read_bytes()
 
 
-def test_the_list_of_past_reviews_stays_short(tmp_path: Path) -> None:
+def test_the_list_of_past_reviews_stays_short(tmp_path: Path, server_url: str) -> None:
     """For ever."""
-    schedule = _schedule(tmp_path, 1)
+    schedule = _schedule(tmp_path, 1, url=server_url)
     with schedule._file.open().writing() as connection:
         connection.executemany(
             "INSERT INTO reviews (created, session_id, state) VALUES (?, 's', 'done')", [(n,) for n in range(700)]

@@ -36,9 +36,9 @@ def _spend(ledger: Ledger, model: Fixed, calls: int) -> int:
     return calls
 
 
-def test_background_work_stops_when_its_money_is_spent(tmp_path: Path) -> None:
+def test_background_work_stops_when_its_money_is_spent(tmp_path: Path, server_url: str) -> None:
     """The call that exceeds the limit is the last one; calls for a user continue."""
-    ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=None))
+    ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=None), server_url=server_url)
     model = Fixed(Usage(10_000, 0))
     assert _spend(ledger, model, 10) == 4
     assert ledger.today().usd == pytest.approx(0.12)
@@ -46,9 +46,9 @@ def test_background_work_stops_when_its_money_is_spent(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_background_work_stops_when_its_tokens_are_spent(tmp_path: Path) -> None:
+def test_background_work_stops_when_its_tokens_are_spent(tmp_path: Path, server_url: str) -> None:
     """Which is the limit for models whose price is unknown."""
-    ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=5_000))
+    ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=5_000), server_url=server_url)
     assert _spend(ledger, Fixed(Usage(1_900, 100), name="at-home"), 10) == 3
     ledger.close()
 
@@ -62,21 +62,21 @@ def test_none_means_no_limit_and_zero_allows_nothing(tmp_path: Path) -> None:
         assert model.asked == []
 
 
-def test_the_budget_starts_again_the_next_day(tmp_path: Path) -> None:
+def test_the_budget_starts_again_the_next_day(tmp_path: Path, server_url: str) -> None:
     """The local calendar counts."""
     now = [NOON]
-    ledger = Ledger(tmp_path, BudgetSettings(0.01, None), clock=lambda: now[0])
+    ledger = Ledger(tmp_path, BudgetSettings(0.01, None), server_url=server_url, clock=lambda: now[0])
     assert _spend(ledger, Fixed(Usage(10_000, 0)), 5) == 1
     now[0] += 86_400
     assert _spend(ledger, Fixed(Usage(10_000, 0)), 5) == 1
     ledger.close()
 
 
-def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
+def test_what_was_spent_is_known_after_a_restart(tmp_path: Path, server_url: str) -> None:
     """A program that is started often does not get a new budget each time."""
     made = 0
     for _ in range(6):
-        ledger = Ledger(tmp_path, BudgetSettings(0.10, None))
+        ledger = Ledger(tmp_path, BudgetSettings(0.10, None), server_url=server_url)
         made += _spend(ledger, Fixed(Usage(10_000, 0)), 1)
         ledger.close()
     assert made == 4
@@ -90,9 +90,9 @@ def test_a_background_call_has_limits_even_if_its_caller_gives_none(tmp_path: Pa
     assert model.asked[0]["deadline"]
 
 
-def test_a_call_that_was_turned_away_uses_nothing_of_the_budget(tmp_path: Path) -> None:
+def test_a_call_that_was_turned_away_uses_nothing_of_the_budget(tmp_path: Path, server_url: str) -> None:
     """An overloaded service must not use up the day."""
-    ledger = Ledger(tmp_path, BudgetSettings(0.01, None))
+    ledger = Ledger(tmp_path, BudgetSettings(0.01, None), server_url=server_url)
     for _ in range(5):
         with pytest.raises(ModelOverloadedError):
             ledger.metered(Fixed(raises=ModelOverloadedError("busy")), "review", background=True).reply("x", QUESTION)
@@ -176,6 +176,17 @@ def test_however_calls_overlap_the_limit_is_exceeded_by_one_call_at_most(
     for _, cost in under_way:
         used, largest = used + cost, max(largest, cost)
     assert used <= limit + largest
+
+
+def test_nodes_with_one_server_share_one_budget(tmp_path: Path, postgres_url: str) -> None:
+    """Two homes spend in turns, and together no more than one home would."""
+    budget = BudgetSettings(0.10, None)
+    nodes = [Ledger(tmp_path / name, budget, server_url=postgres_url) for name in "ab"]
+    made = sum(_spend(nodes[number % 2], Fixed(Usage(10_000, 0)), 1) for number in range(10))
+    assert made == 4
+    assert [node.total().calls for node in nodes] == [4, 4]
+    for node in nodes:
+        node.close()
 
 
 _HAMMER = """

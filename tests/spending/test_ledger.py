@@ -29,9 +29,9 @@ def test_a_metered_model_is_the_model_itself(tmp_path: Path) -> None:
     assert model.asked == [{"system": "Be kind.", "max_tokens": 7, "deadline": 9.0}]
 
 
-def test_every_call_is_a_row_with_its_cost(tmp_path: Path) -> None:
+def test_every_call_is_a_row_with_its_cost(tmp_path: Path, server_url: str) -> None:
     """Tokens as the provider counted them, money by the price table, per purpose, model, session and day."""
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path, server_url=server_url)
     ledger.metered(Fixed(Usage(1_000_000, 0)), "chat", session_id="s1").reply("", QUESTION)
     ledger.metered(Fixed(Usage(0, 1_000_000)), "review", session_id="s2", background=True).reply("", QUESTION)
     assert [(each.name, each.calls, each.cost_usd) for each in ledger.totals("purpose")] == [
@@ -43,9 +43,9 @@ def test_every_call_is_a_row_with_its_cost(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_cached_tokens_cost_what_the_cache_costs(tmp_path: Path) -> None:
+def test_cached_tokens_cost_what_the_cache_costs(tmp_path: Path, server_url: str) -> None:
     """The cached part is part of the input, and is not paid twice."""
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path, server_url=server_url)
     used = Usage(1_000_000, 0, cache_read_tokens=800_000, cache_write_tokens=100_000)
     ledger.metered(Fixed(used), "chat").reply("", QUESTION)
     total = ledger.total()
@@ -53,9 +53,9 @@ def test_cached_tokens_cost_what_the_cache_costs(tmp_path: Path) -> None:
     assert total.cached == 0.8
 
 
-def test_a_model_without_a_price_shows_tokens_and_no_amount(tmp_path: Path) -> None:
+def test_a_model_without_a_price_shows_tokens_and_no_amount(tmp_path: Path, server_url: str) -> None:
     """Unknown is not free: the total counts the calls without a price."""
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path, server_url=server_url)
     ledger.metered(Fixed(name="llama-at-home", provider="openai"), "chat").reply("", QUESTION)
     total = ledger.total()
     assert (total.cost_usd, total.unpriced, total.input_tokens) == (0.0, 1, 1_000)
@@ -93,9 +93,9 @@ def test_an_interrupted_answer_is_counted_as_far_as_it_came(tmp_path: Path) -> N
     assert total.output_tokens > 0
 
 
-def test_one_users_spending_is_found_apart(tmp_path: Path) -> None:
+def test_one_users_spending_is_found_apart(tmp_path: Path, server_url: str) -> None:
     """For a gateway that wants to know who causes what."""
-    ledger = Ledger(tmp_path)
+    ledger = Ledger(tmp_path, server_url=server_url)
     for user in ("ann", "ann", "bob"):
         ledger.metered(Fixed(), "chat", user_id=user).reply("", QUESTION)
     assert [ledger.total(user=user).calls for user in ("ann", "bob", "")] == [2, 1, 0]

@@ -5,14 +5,15 @@ from memoranda.safety.scrubber import StreamingContextScrubber
 
 
 class AnswerStream:
-    """Shows one answer while the model writes it; `shown` is the part that was shown so far."""
+    """Shows one answer while the model writes it: `written` is what the model wrote so far, `shown` what was shown."""
 
     def __init__(self, show: OnText) -> None:
         self._show = show
         self._scrubber = StreamingContextScrubber()
-        self.shown = ""
+        self.written = self.shown = ""
 
     def feed(self, chunk: str) -> None:
+        self.written += chunk
         self._show_text(self._scrubber.feed(chunk))
 
     def finish(self) -> None:

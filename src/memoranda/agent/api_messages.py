@@ -20,6 +20,15 @@ PARTIAL_ANSWER = "[The user interrupted the answer here.]"
 _SUMMARY_START = HEADER.partition("{")[0]
 
 
+def partial_answer(text: str) -> Message:
+    """An interrupted answer as it is recorded, with a note so that no reader takes it for a whole answer."""
+    return {
+        "role": "assistant",
+        "content": f"{text.rstrip()}\n\n{PARTIAL_ANSWER}",
+        "finish_reason": "interrupted",
+    }
+
+
 def to_api_messages(messages: Sequence[Mapping[str, Any]]) -> list[Message]:
     """The messages with one result for every call, no result without a call, and an answer after every question."""
     result: list[Message] = []

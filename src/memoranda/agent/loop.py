@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.agent.answer_stream import AnswerStream, visible_text
-from memoranda.agent.api_messages import PARTIAL_ANSWER, to_api_messages
+from memoranda.agent.api_messages import partial_answer, to_api_messages
 from memoranda.agent.events import (
     AnswerTruncated,
     ContextCompressed,
@@ -83,7 +83,7 @@ class Agent:
     def turn(self, text: Any, *, wait: float | None = None) -> str:
         """Answer a user message (text or structured content); raises ModelError when the model cannot.
 
-        Raises SessionBusy when another turn of the conversation is in progress for more than `wait` seconds.
+        Raises SessionBusyError when another turn of the conversation is in progress for more than `wait` seconds.
         """
         with self.session.turn(text, wait=wait) as turn:
             self.turns_begun += 1
@@ -141,7 +141,7 @@ class Agent:
         The turn stays interrupted: no external memory receives it, and no review follows.
         """
         if self.settings.keep_interrupted and text.strip():
-            turn.record("assistant", f"{text.rstrip()}\n\n{PARTIAL_ANSWER}", finish_reason="interrupted")
+            turn.record(**partial_answer(text))
             self._emit(PartialAnswerKept(text))
 
     def _run_call(self, turn: AgentTurn, call: ToolCall, steps: int) -> None:

@@ -98,7 +98,7 @@ class AgentSession(SessionView, Protocol):
     """A session as the agent's loop sees it."""
 
     def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
-        """Begin a turn; raises SessionBusy when another one is in progress for more than `wait` seconds."""
+        """Begin a turn; raises SessionBusyError when another one is in progress for more than `wait` seconds."""
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject: ...
 
@@ -118,6 +118,10 @@ class TurnSession(Protocol):
     @property
     def external(self) -> "ExternalMemory": ...
 
+    @property
+    def keeps_interrupted(self) -> bool:
+        """Whether the part of an interrupted answer that was shown is recorded."""
+
     def conversation(self) -> list[Message]:
         """The recorded messages in the form that chat APIs accept."""
 
@@ -129,6 +133,9 @@ class TurnSession(Protocol):
 
     def note_recall(self, recalled: str) -> None:
         """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+
+    def log_recall(self, message_id: int, prompt: str, note: str, recalled: str, began: float) -> None:
+        """Log what the prompt of a turn received: the note of changes, and what the providers recalled."""
 
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""

@@ -6,21 +6,41 @@
 
 The name and the docstring are what the model reads; the annotations become the JSON schema. Arguments are checked
 against it before the function is called, and an error in the function becomes a result that the model can read.
+A coroutine function runs in the event loop of the asyncio interface, or in one of its own.
 """
 
+import contextvars
 import enum
 import inspect
 import json
 import logging
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+    overload,
+)
 
 from memoranda.agent.schema_check import describe_problems
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
+if TYPE_CHECKING:
+    # Only programs that use it import it, which takes a while.
+    from asyncio import AbstractEventLoop
+
 _log = logging.getLogger(__name__)
+
+run_async_tools_in: "contextvars.ContextVar[AbstractEventLoop]" = contextvars.ContextVar("run_async_tools_in")
+"""The event loop that runs the coroutines of tools which are called in this context, from another thread."""
 
 _JSON_TYPES: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _LIST_TYPES = (list, tuple, set, frozenset, Sequence, AbstractSet)
@@ -48,8 +68,6 @@ def _make_tool(function: Callable[..., Any], name: str, description: str) -> Too
     description = description or inspect.getdoc(function) or ""
     if not description:
         raise TypeError(f"The tool {name} needs a docstring: the model reads it to know when to call the tool.")
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"The tool {name} is async; wrap it in a function that runs it, such as with asyncio.run.")
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
@@ -72,6 +90,8 @@ def _make_tool(function: Callable[..., Any], name: str, description: str) -> Too
             return tool_refusal("invalid", f"{problems} {name} was not called.")
         try:
             result = function(**{each: _convert(value, hints[each]) for each, value in arguments.items()})
+            if inspect.iscoroutine(result):
+                result = _run_coroutine(result)
         except Exception as error:
             # A tool promises to answer and never to raise; the model may try something else.
             _log.exception("The tool %s failed.", name)
@@ -81,6 +101,17 @@ def _make_tool(function: Callable[..., Any], name: str, description: str) -> Too
         return {"success": True} if result is None else {"success": True, "result": result}
 
     return Tool(name, description, schema, call)
+
+
+def _run_coroutine(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run the coroutine of a tool to its end, in the loop of the asyncio interface or in a new one."""
+    import asyncio  # noqa: PLC0415
+
+    if asyncio._get_running_loop() is not None:
+        coroutine.close()
+        raise RuntimeError("it is async, and would block the event loop. Open the memory with memoranda.open_async().")
+    loop = run_async_tools_in.get(None)
+    return asyncio.run(coroutine) if loop is None else asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
 
 def _default(parameter: inspect.Parameter) -> JsonObject:

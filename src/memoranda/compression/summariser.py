@@ -14,6 +14,7 @@ from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel
 from memoranda.safety.fence import strip_recalled_blocks
 from memoranda.safety.fence_tags import escape_tags
+from memoranda.safety.stored_messages import screen_transcript
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.sessions.rotation import LiveMessage
 
@@ -75,12 +76,12 @@ class Summariser:
     ) -> Sections | str:
         """The sections that the model wrote, or why there are none; a long transcript is summarised in parts."""
         sections = previous
-        notes = shorten_to_tokens(strip_recalled_blocks(notes), _MAX_NOTES_TOKENS)
+        notes = screen_transcript(shorten_to_tokens(strip_recalled_blocks(notes), _MAX_NOTES_TOKENS))
         parts = split_transcript(messages, max(200, int(model.window * _TRANSCRIPT_SHARE) - 2 * self._room))
         if len(parts) > _MAX_PARTS:
             return f"its window of {model.window} tokens is too small for the messages to summarise"
         for transcript in parts:
-            running = render_sections(sections) if sections else ""
+            running = screen_transcript(render_sections(sections)) if sections else ""
             request = task(running, transcript, words=int(self._room * _WORDS_PER_TOKEN), focus=focus, notes=notes)
             try:
                 reply = model.reply(

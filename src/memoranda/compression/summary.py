@@ -64,6 +64,15 @@ def render_summary(running: RunningSummary, session_id: str) -> str:
     return "\n\n".join(parts)
 
 
+def split_summary(text: str) -> tuple[str, str, str] | None:
+    """The first paragraph of a rendered summary, its body, and its last line; None for any other text."""
+    start, _, _ = HEADER.partition("{")
+    end = text.find("]\n\n")
+    if not text.startswith(start) or end < 0 or not text.endswith(FOOTER):
+        return None
+    return text[: end + 1], text[end + 1 : -len(FOOTER)], FOOTER
+
+
 def parse_summaries(texts: Sequence[str]) -> RunningSummary:
     """Parses earlier summaries into one; usually there is one, and a later one wins."""
     running = RunningSummary()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memoranda.llm.tokens import estimate_text
+from memoranda.safety.stored_messages import screen_transcript
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 from memoranda.support.shorten import MIDDLE_NOTE, shorten_middle
@@ -28,15 +29,16 @@ def shorten_to_tokens(text: str, tokens: int) -> str:
 
 
 def transcript_lines(live: LiveMessage) -> str:
-    """One message of the transcript."""
+    """One message of the transcript; what would give orders to the model that reads it is withheld."""
     message = live.message
     role = str(message.get("role"))
     speaker = f"{role} ({message['tool_name']})" if message.get("tool_name") else role
-    content = shorten_middle(text_of(message.get("content")).strip(), _MAX_CHARS_BY_ROLE.get(role, _MAX_CHARS))
+    said = shorten_middle(text_of(message.get("content")).strip(), _MAX_CHARS_BY_ROLE.get(role, _MAX_CHARS))
     calls = "".join(
         f"\n  calls {name} {shorten_middle(arguments, _MAX_ARGUMENT_CHARS)}" for name, arguments in calls_of(message)
     )
-    return f"[{live.recorded_id}] {speaker}: {content}{calls}"
+    # The head of the line is ours, so that no text passes for the beginning of another message.
+    return f"[{live.recorded_id}] {screen_transcript(speaker)}: {screen_transcript(said + calls)}"
 
 
 def calls_of(message: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -46,9 +46,10 @@ def build_prompt(settings: PromptSettings, inputs: PromptInputs) -> Prompt:
     project = ProjectFiles()
     if settings.project_files and inputs.directory is not None:
         project = read_project_files(inputs.directory, window=inputs.window, limit=settings.project_file_chars)
+    # A program whose instructions say who the agent is needs no default for it.
+    own_identity = identity.text if identity.text != DEFAULT_IDENTITY else ""
     sections = [
-        # A program whose instructions say who the agent is needs no default for it.
-        Section("identity", "" if inputs.instructions and identity.text == DEFAULT_IDENTITY else identity.text),
+        Section("identity", own_identity or ("" if inputs.instructions else identity.text), (own_identity,)),
         Section("guidance", guidance_for(inputs.tools) if settings.guidance else ""),
         Section("instructions", inputs.instructions),
         Section("skills", inputs.skills, list_descriptions(inputs.skills)),

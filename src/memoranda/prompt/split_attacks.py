@@ -1,8 +1,8 @@
 """Withholds attacks that are split over two parts of a prompt: a memory entry, a project file, a skill's description.
 
-Each part is scanned where it is read. Here the parts meet, in the order of the prompt, and a reader may join the end of
-one with the start of another. Of two parts that form an attack together, the shorter passage is withheld: an entry or a
-description as a whole, of a longer text the line at the seam.
+Each part is scanned where it is read. Here the parts meet, and a reader may join the end of one with the start of
+another, whatever is between them. Of two parts that form an attack together, the shorter passage is withheld: an entry
+or a description as a whole, of a longer text the line at the seam.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from memoranda.prompt.assembly import Section
-from memoranda.safety.seams import scan_seams
+from memoranda.safety.seams import scan_distant, scan_seams
 
 # After each round, what is withheld no longer separates its neighbours.
 _MAX_ROUNDS = 8
@@ -60,6 +60,12 @@ def _find_split(sections: Sequence[Section]) -> tuple[_Passage, _Passage, tuple[
         if ids:
             shorter, longer = sorted((one[-1], two[0]), key=lambda passage: passage.size)
             return shorter, longer, ids
+    lines = [line for part in parts for line in part]
+    for found in scan_distant([line.text for line in lines]):
+        shorter, longer = sorted((lines[found.first], lines[found.second]), key=lambda passage: passage.size)
+        is_one_text = (shorter.section, shorter.part) == (longer.section, longer.part)
+        if not is_one_text and not _is_in_memory(([shorter], [longer]), sections):
+            return shorter, longer, found.ids
     return None
 
 

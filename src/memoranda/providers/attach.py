@@ -21,7 +21,7 @@ from memoranda.providers.jobs import NewJob
 from memoranda.providers.loader import load
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.provider import MemoryProvider, server_facts
 from memoranda.providers.provider_group import ProviderGroup
 from memoranda.providers.recorded_turns import PRIMARY, RecordedTurns
 from memoranda.providers.settings import ProviderSettings
@@ -47,7 +47,8 @@ class SessionStart:
 
     `record` returns the session store, if there is one. `lease_secrets` puts the variables that a provider's schema
     names into the environment until the session ends; `secrets` are the credentials that neither the log nor the status
-    may show. `embedder` compares texts by meaning, if the home has a local sentence encoder.
+    may show. `embedder` compares texts by meaning, if the home has a local sentence encoder. `server_url` names the
+    server that has the outbox, if it is not a file of the home.
     """
 
     session_id: str
@@ -57,6 +58,7 @@ class SessionStart:
     toolsets: Collection[str] | None
     facts: Mapping[str, Any]
     embedder: TextEmbedder | None = None
+    server_url: str = ""
 
 
 @guarded(ExternalMemory())
@@ -65,7 +67,10 @@ def attach_providers(
 ) -> ExternalMemory:
     """Return the external memory of a session, by the names of its providers."""
     redactor = Redactor(start.secrets())
-    managers = [MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=redactor) for name in names]
+    managers = [
+        MemoryManager(home, settings, server_url=start.server_url, name=name, clean=sanitize_context, redactor=redactor)
+        for name in names
+    ]
     context = str(start.facts.get("agent_context") or PRIMARY)
     turns = {name: RecordedTurns(start.record, name, names, context) for name in names}
     external = ExternalMemory(
@@ -91,7 +96,7 @@ def _begin(
         external.on_close(lease.release)
         provider.receive_secrets(lease.values)
         given = {} if start.embedder is None else {"embedder": start.embedder}
-        return provider, {"secrets": lease.values, **given}
+        return provider, {"secrets": lease.values, **given, **server_facts(provider, start.server_url)}
 
     def note_start(result: CallResult) -> None:
         note_lateness(time.monotonic() - started_at > limit)
@@ -120,6 +125,7 @@ def queue_writes(
     origin: Origin,
     redact: Callable[[str], str],
     user: str,
+    server_url: str = "",
 ) -> None:
     """Queue a curated write that happened outside any session; it is delivered when the provider is next started."""
     changes = memory_changes(receipt, origin, redact)
@@ -127,7 +133,7 @@ def queue_writes(
         NewJob("memory_write", "", args, {"metadata": metadata, "agent_context": PRIMARY}, key)
         for args, metadata, key in changes
     ]
-    outbox = Outbox(home, settings, wait=_WRITE_LOCK_TIMEOUT)
+    outbox = Outbox(home, settings, server_url=server_url, wait=_WRITE_LOCK_TIMEOUT)
     try:
         outbox.load_spooled(name, user)
         for job in jobs:

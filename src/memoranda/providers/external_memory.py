@@ -137,6 +137,11 @@ class ExternalMemory:
         recalled = self._group.before_turn(number(), text, session_id, limit)
         return build_memory_context_block(recalled.text, max_chars=limit, source=recalled.provider) if limit else ""
 
+    @guarded("")
+    def recall_reason(self) -> str:
+        """Why providers recalled nothing into the latest turn; empty if all of them recalled something."""
+        return "" if self._group is None else self._group.recall_reason()
+
     @guarded(None)
     def finish_turn(self, question: str, session_id: str) -> None:
         """Deliver a turn that was completed and recorded; not called for an interrupted one."""

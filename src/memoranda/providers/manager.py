@@ -33,7 +33,7 @@ from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
 from memoranda.providers.tool_answer import ToolAnswer, failure
 from memoranda.providers.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import Tool
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,8 @@ class MemoryManager(HookNames):
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
     captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
-    `redactor` knows the credentials that no error may show.
+    `redactor` knows the credentials that no error may show. `server_url` names the server that has the outbox, if it is
+    not a file of the home.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class MemoryManager(HookNames):
         home: Path,
         settings: ProviderSettings | None = None,
         *,
+        server_url: str = "",
         name: str = "",
         clean: Callable[[str], str] = lambda text: text,
         reserved: Collection[str] = (),
@@ -79,7 +81,7 @@ class MemoryManager(HookNames):
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
         self._health = HealthTracker()
-        self._outbox = Outbox(home, self.settings, wait=LOCK_TIMEOUT)
+        self._outbox = Outbox(home, self.settings, server_url=server_url, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
         self._state = ProviderState()
         self._lock = threading.Lock()
@@ -214,6 +216,12 @@ class MemoryManager(HookNames):
             return ""
         return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
 
+    @property
+    def recall_reason(self) -> str:
+        """Why the latest recall gave nothing; empty if it gave something."""
+        active = self._state.active
+        return "it has not started yet" if active is None else active.recall.reason
+
     def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
         """Call `on_turn_start` and `recall` within the one deadline that a turn has."""
         active = self._state.active
@@ -238,17 +246,14 @@ class MemoryManager(HookNames):
         active = self._state.active
         if active is None or not active.ready or not has_memory_toolset(platform_toolsets, self._toolsets):
             return []
-        return active.tools.for_model(self.call_tool)
-
-    def call_tool(self, name: str, args: Mapping[str, Any]) -> JsonObject:
-        """Call a tool of the provider; the answer is always a JSON object with a `success` key.
-
-        Its texts are screened as recalled text is: a model may see them.
-        """
-        return self.answer_tool(name, args).json
+        return active.tools.for_model(lambda name, args: self.answer_tool(name, args).json)
 
     def answer_tool(self, name: str, args: Mapping[str, Any]) -> ToolAnswer:
-        """Call a tool of the provider; the answer also has the passages that were withheld, for a person."""
+        """Call a tool of the provider; its `json` is always an object with a `success` key.
+
+        Its texts are screened as recalled text is, because a model may see them; the answer also has the passages that
+        were withheld, for a person.
+        """
         active = self._state.ready
         if active is None:
             return ToolAnswer(failure(f"No memory provider has a tool {name!r}."))
@@ -259,7 +264,7 @@ class MemoryManager(HookNames):
 
         Callers may pass facts; the provider gets the session of this manager and no others.
         """
-        return json.dumps(self.call_tool(tool_name, args), ensure_ascii=False)
+        return json.dumps(self.answer_tool(tool_name, args).json, ensure_ascii=False)
 
     # Status
 

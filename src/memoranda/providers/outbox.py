@@ -1,4 +1,4 @@
-"""The outbox: a durable queue of notifications for providers, in one SQLite file of the home.
+"""The outbox: a durable queue of notifications for providers, in one file of the home or on a server.
 
 A job is durable when `put` returns, and stays until it was delivered. Jobs of a session are
 delivered in their order: only its first job can be claimed, so a job that fails delays its own session and no other.
@@ -13,56 +13,31 @@ service is down, and nothing is parked for `park_after_seconds`. A service that 
 nothing from any process until then.
 """
 
-import json
 import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.db.position import Position
-from memoranda.db.schema_upgrade import open_database
-from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
 from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json, stored_key
-from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
-from memoranda.providers.outbox_state import (
-    last_delivered,
-    note_delivery,
-    pause_deliveries,
-    paused_until,
-    read_position,
-    resume_deliveries,
-    write_position,
-)
+from memoranda.providers.listed_jobs import ListedJob, list_jobs
+from memoranda.providers.outbox_queries import FIELDS, FREE, HEADS, INSERT, head_values
+from memoranda.providers.outbox_schema import FILE_NAME, outbox_database
+from memoranda.providers.outbox_state import OutboxState
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
 from memoranda.support.processes import has_ended, process_identity
 
-FILE_NAME = "outbox.db"
 _MAX_RETRY_AFTER = 86_400.0
-
-# The first job of every session, found from session to session: as fast with many waiting jobs as with few.
-_WAITING = "FROM jobs WHERE provider = :provider AND scope = :scope AND state = 'waiting'"
-_HEADS = f"""id IN (
-    WITH RECURSIVE sessions (name) AS (
-        SELECT min(session_id) {_WAITING}
-        UNION ALL
-        SELECT (SELECT min(session_id) {_WAITING} AND session_id > sessions.name) FROM sessions WHERE name IS NOT NULL
-    )
-    SELECT (SELECT min(id) {_WAITING} AND session_id = sessions.name) FROM sessions
-)"""
-# Due, and not leased by another process. Timestamps too far ahead were written before the clock was set back.
-_FREE = """(next_try <= :now OR next_try > :too_late)
-    AND (owner = :owner OR until IS NULL OR until <= :now OR until > :too_long)"""
-# A job with an error was attempted, even if `retry_parked` counts its attempts from zero.
-_ATTEMPTS = "max(attempts, last_error <> '')"
-_FIELDS = f"id, provider, key, kind, session_id, payload, created, {_ATTEMPTS}, owner, until"
-_INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+# SQLite accepts no more than 32,766 values in a statement.
+_MAX_IDS = 10_000
 
 
 class Outbox:
@@ -73,17 +48,21 @@ class Outbox:
         home: Path,
         settings: ProviderSettings | None = None,
         *,
+        server_url: str = "",
         wait: float = 10.0,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        """`wait` is how many seconds another process may keep the file locked before StorageError is raised."""
+        """`wait` is how many seconds another process may keep the file locked before StorageError is raised.
+
+        `server_url` names the server that has the queue for all nodes, instead of the file in the home.
+        """
         self.path = home / FILE_NAME
-        self._wait = wait
+        self._file = outbox_database(home, server_url, wait=wait)
+        self._state = OutboxState(on_server=bool(server_url))
         self._settings = settings or ProviderSettings()
-        self._clock = clock
+        self._given_clock = clock
         self._spool = Spool(home)
         self._lock = threading.Lock()
-        self._database: Database | None = None
         self._closed = False
         self._token = uuid.uuid4().hex[:12]
 
@@ -102,7 +81,7 @@ class Outbox:
         key = key or uuid.uuid4().hex
         row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
-            connection.execute(_INSERT, row)
+            connection.execute(INSERT, row)
         return key
 
     def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
@@ -123,17 +102,17 @@ class Outbox:
         with self._db().writing() as connection:
             files = self._spool.files(provider, scope)
             for row in filter(None, map(self._spool.read, files)):
-                connection.execute(_INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
+                connection.execute(INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
         for file in files:
             file.unlink(missing_ok=True)
 
     def position(self, provider: str, scope: str = "") -> Position | None:
         """How far the record has been read for a provider; None when it never was."""
         spooled = self._spool.position(provider, scope)
-        if spooled is not None or not self._exists():
+        if spooled is not None or not self._file.exists():
             return spooled
-        with self._db().reading() as connection:
-            return read_position(connection, provider, scope)
+        with self._db(scope).reading() as connection:
+            return self._state.read_position(connection, provider, scope)
 
     def spool_position(self, provider: str, scope: str, start: Position) -> None:
         """Spool the start position while the file cannot be written; OSError when the spool fails as well."""
@@ -153,42 +132,44 @@ class Outbox:
         So each turn is queued once, however many processes read, and whenever one dies. `start` is the position for a
         provider that has none. Jobs of other sessions than `ours` are not leased: any process may deliver them.
         """
-        with self._db().writing() as connection:
-            before, spooled = read_position(connection, provider, scope), self._spool.position(provider, scope)
+        while True:
+            # Reading takes a connection of its own, so it comes before the transaction, which checks the position.
+            with self._db(scope).reading() as connection:
+                before = self._state.read_position(connection, provider, scope)
+            spooled = self._spool.position(provider, scope)
             reached, found = read(next(position for position in (before, spooled, start) if position is not None))
-            for job in found:
-                connection.execute(_INSERT, self._row(provider, scope, job, leased=job.session_id == ours))
-            if reached != before:
-                write_position(connection, provider, scope, reached)
-        if spooled is not None:
-            self._spool.delete_position(provider, scope)
-        return len(found)
+            rows = [self._row(provider, scope, job, leased=job.session_id == ours) for job in found]
+            with self._locked(provider, scope) as connection:
+                if self._state.read_position(connection, provider, scope) != before:
+                    continue
+                for row in rows:
+                    connection.execute(INSERT, row)
+                if reached != before:
+                    self._state.write_position(connection, provider, scope, reached)
+            if spooled is not None:
+                self._spool.delete_position(provider, scope)
+            return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
         """Lease the next job that can be delivered now; None when there is none."""
-        if not self._exists():
+        if not self._file.exists():
             return None
         now = self._clock()
-        query = f"SELECT {_FIELDS} FROM jobs WHERE {_HEADS} AND {_FREE} ORDER BY id LIMIT 1"
-        values = {
-            "provider": provider,
-            "scope": scope,
-            "owner": self._owner,
-            "now": now,
-            "too_late": now + 2 * self._settings.max_retry_seconds,
-            "too_long": now + 2 * max(self._settings.lease_seconds, 60.0),
-        }
-        # Reading first: there may be no job, or one that this process has leased for long enough anyway.
-        with self._db().reading() as connection:
-            if paused_until(connection, provider, now) > now:
+        query = f"SELECT {FIELDS} FROM jobs WHERE {HEADS} AND {FREE} ORDER BY id LIMIT 1"
+        too_late = now + 2 * self._settings.max_retry_seconds
+        too_long = now + 2 * max(self._settings.lease_seconds, 60.0)
+        values = (*head_values(provider, scope), now, too_late, self._owner, now, too_long)
+        # Reading first: there may be no job, or one that is leased for long enough.
+        with self._db(scope).reading() as connection:
+            if self._state.paused_until(connection, provider, now) > now:
                 return None
             row = connection.execute(query, values).fetchone()
         if row is None:
-            return self.claim(provider, scope) if self._release_jobs_of_ended_processes(values) else None
+            return self.claim(provider, scope) if self._release_jobs_of_ended_processes(provider, scope, now) else None
         *fields, owner, until = row
         if owner == self._owner and until > now + self._settings.lease_seconds / 2:
             return job_from_row(fields, orphan=False)
-        with self._db().writing() as connection:
+        with self._locked(provider, scope) as connection:
             row = connection.execute(query, values).fetchone()
             if row is None:
                 return None
@@ -199,7 +180,7 @@ class Outbox:
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
         """Renew the leases of this process; `error` is shown with a running job meanwhile."""
-        if not self._exists():
+        if not self._file.exists():
             return
         with self._db().writing() as connection:
             connection.execute("UPDATE jobs SET until = ? WHERE owner = ?", (self._until(), self._owner))
@@ -208,7 +189,7 @@ class Outbox:
 
     def release(self, running: Job | None = None) -> None:
         """Release the leases of this process, except that of a job whose delivery may still be running."""
-        if self._exists():
+        if self._file.exists():
             with self._db().writing() as connection:
                 connection.execute(
                     "UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ? AND id <> ?",
@@ -217,10 +198,11 @@ class Outbox:
 
     def delivered(self, job: Job) -> None:
         """Remove a delivered job."""
+        now = self._clock()
         with self._db().writing() as connection:
             keys = (job.key, stored_key(job.provider, job.key))
             connection.execute("DELETE FROM jobs WHERE id = ? AND key IN (?, ?)", (job.id, *keys))
-            note_delivery(connection, job.provider, self._clock())
+            self._state.note_delivery(connection, job.provider, now)
 
     def failed(self, job: Job, error: str, *, permanent: bool = False, retry_after: float | None = None) -> bool:
         """Schedule a job to be retried later; True when it was parked instead.
@@ -231,77 +213,90 @@ class Outbox:
         now = self._clock()
         with self._db().writing() as connection:
             row = connection.execute(
-                "SELECT attempts + 1, COALESCE(first_failed, ?) FROM jobs WHERE id = ? AND owner = ?",
-                (now, job.id, self._owner),
+                "UPDATE jobs SET attempts = attempts + 1, first_failed = COALESCE(first_failed, ?), last_error = ?"
+                " WHERE id = ? AND owner = ? RETURNING attempts, first_failed",
+                (now, error, job.id, self._owner),
             ).fetchone()
             if row is None:
                 return False
             attempts, since = int(row[0]), float(row[1])
-            others_delivered = retry_after is None and last_delivered(connection, job.provider) > since
+            others_delivered = retry_after is None and self._state.last_delivered(connection, job.provider) > since
             may_park = others_delivered or now - since >= self._settings.park_after_seconds
             parked = permanent or (attempts >= self._settings.max_attempts and may_park)
             if retry_after is not None:
-                pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
+                self._state.pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
-                "UPDATE jobs SET attempts = ?, first_failed = ?, next_try = ?, last_error = ?, state = ? WHERE id = ?",
-                (attempts, since, now + self._pause(attempts), error, "parked" if parked else "waiting", job.id),
+                "UPDATE jobs SET next_try = ?, state = ? WHERE id = ?",
+                (now + self._pause(attempts), "parked" if parked else "waiting", job.id),
             )
         return parked
 
-    def retry_parked(self, provider: str) -> int:
-        """Retry parked jobs and end a pause of the provider; returns how many jobs were parked."""
-        if not self._exists():
+    def retry_parked(self, provider: str, scope: str | None = None) -> int:
+        """Retry parked jobs, of all scopes or of one, and end a pause of the provider; returns how many were parked."""
+        if not self._file.exists():
             return 0
+        ((condition, values),) = self._conditions(provider, scope)
         with self._db().writing() as connection:
-            resume_deliveries(connection, provider)
+            self._state.resume_deliveries(connection, provider)
             return connection.execute(
                 "UPDATE jobs SET state = 'waiting', attempts = 0, first_failed = NULL, next_try = 0"
-                " WHERE state = 'parked' AND provider = ?",
-                (provider,),
+                f" WHERE state = 'parked' AND {condition}",
+                values,
             ).rowcount
+
+    def list_jobs(self, scope: str, limit: int, *, after: int = 0) -> list[ListedJob]:
+        """The undelivered jobs of a scope in the order of their delivery, after the one with a number."""
+        if not self._file.exists():
+            return []
+        with self._db(scope).reading() as connection:
+            return list_jobs(connection, scope, limit, after)
 
     def drop(self, provider: str | None, scope: str | None = "", session_ids: Collection[str] | None = None) -> int:
         """Remove jobs that no provider may receive any more, and return how many; None stands for all.
 
         One whose delivery is running may still arrive.
         """
-        if not self._exists() and not self.has_spooled(provider, scope):
+        if not self._file.exists() and not self.has_spooled(provider, scope):
             return 0
         self.load_spooled(provider, scope)
-        condition, values = _condition(provider, scope, session_ids)
         with self._db().writing() as connection:
-            return connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
+            return sum(
+                connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
+                for condition, values in self._conditions(provider, scope, session_ids)
+            )
 
     def count(self, provider: str | None, scope: str, session_ids: Collection[str] | None = None) -> int:
         """How many jobs `drop` would remove; spooled ones only count if their session does not matter."""
         spooled = len(self._spool.files(provider, scope)) if session_ids is None else 0
-        if not self._exists():
+        if not self._file.exists():
             return spooled
-        condition, values = _condition(provider, scope, session_ids)
         with self._db().reading() as connection:
-            (stored,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()
+            stored = sum(
+                connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()[0]
+                for condition, values in self._conditions(provider, scope, session_ids)
+            )
         return int(stored) + spooled
 
     def seconds_until_due(self, provider: str, scope: str = "") -> float | None:
         """Seconds until a job can be delivered; None when none is waiting."""
-        if not self._exists():
+        if not self._file.exists():
             return None
         now = self._clock()
-        with self._db().reading() as connection:
+        with self._db(scope).reading() as connection:
             (due,) = connection.execute(
-                "SELECT min(max(next_try, CASE WHEN owner = :owner THEN 0 ELSE COALESCE(until, 0) END))"
-                f" FROM jobs WHERE {_HEADS}",
-                {"provider": provider, "scope": scope, "owner": self._owner},
+                "SELECT min(CASE WHEN owner = ? OR until IS NULL OR until < next_try THEN next_try ELSE until END)"
+                f" FROM jobs WHERE {HEADS}",
+                (self._owner, *head_values(provider, scope)),
             ).fetchone()
-            paused = paused_until(connection, provider, now)
+            paused = self._state.paused_until(connection, provider, now)
         return None if due is None else max(0.0, due - now, paused - now)
 
     def backlog(self, provider: str | None = None, scope: str | None = None) -> Backlog:
         """Counts of undelivered jobs: of one provider and scope, or of all."""
         spooled = len(self._spool.files(provider, scope))
-        if not self._exists():
+        if not self._file.exists():
             return Backlog(waiting=spooled)
-        condition, values = _condition(provider, scope)
+        ((condition, values),) = self._conditions(provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
                 "SELECT count(*) FILTER (WHERE state = 'waiting'),"
@@ -318,7 +313,7 @@ class Outbox:
 
     def reopen(self) -> "Outbox":
         """Open the same queue again after it was closed, with the leases that this one had."""
-        reopened = Outbox(self.path.parent, self._settings, clock=self._clock)
+        reopened = Outbox(self.path.parent, self._settings, server_url=self._file.server_url, clock=self._given_clock)
         reopened._token = self._token
         return reopened
 
@@ -326,20 +321,19 @@ class Outbox:
         """Close the file. Jobs and leases stay."""
         with self._lock:
             self._closed = True
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            self._file.close()
 
-    def _release_jobs_of_ended_processes(self, values: Mapping[str, Any]) -> bool:
+    def _release_jobs_of_ended_processes(self, provider: str, scope: str, now: float) -> bool:
         """Release the jobs of processes that are known to have ended; True when there were some."""
-        leased = f"SELECT DISTINCT owner FROM jobs WHERE {_HEADS} AND owner <> :owner AND until > :now"
-        with self._db().reading() as connection:
+        leased = f"SELECT DISTINCT owner FROM jobs WHERE {HEADS} AND owner <> ? AND until > ?"
+        values = (*head_values(provider, scope), self._owner, now)
+        with self._db(scope).reading() as connection:
             owners = [row[0] for row in connection.execute(leased, values)]
         ended = [owner for owner in owners if has_ended(owner.rpartition("-")[0])]
         if ended:
             with self._db().writing() as connection:
-                for owner in ended:
-                    connection.execute("UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?", (owner,))
+                statement = "UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?"
+                connection.executemany(statement, [(owner,) for owner in ended])
         return bool(ended)
 
     def _row(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> JobRow:
@@ -362,27 +356,43 @@ class Outbox:
         pause = self._settings.first_retry_seconds * 2.0 ** min(attempts - 1, 40)
         return min(pause, max_pause) * random.uniform(0.5, 1.0)
 
-    def _exists(self) -> bool:
-        return self._database is not None or database_exists(self.path)
+    def _clock(self) -> float:
+        """Seconds since 1970; the nodes of a server use its clock, because one node's lease binds the others."""
+        if self._given_clock is not None or not self._file.server_url:
+            return (self._given_clock or time.time)()
+        try:
+            return self._db().current_time()
+        except StorageError:
+            # The job goes to the spool, and gets another lease later.
+            return time.time()
 
-    def _db(self) -> Database:
+    def _db(self, scope: str | None = None) -> Engine:
+        """The database, for one user if a scope is given."""
         with self._lock:
             if self._closed:
                 raise StorageError(f"{self.path} has been closed.")
-            if self._database is None:
-                self._database = open_database(self.path, SCHEMA, APPLICATION_ID, wait=self._wait)
-            return self._database
+            engine = self._file.open()
+        return engine if scope is None else engine.acting_for(scope or None)
 
+    @contextmanager
+    def _locked(self, provider: str, scope: str) -> Iterator[Connection]:
+        """A transaction in which no other process claims jobs of a provider and scope, or reads turns for it."""
+        engine = self._db(scope)
+        with engine.writing() as connection:
+            engine.lock_session(connection, f"outbox:{provider}:{scope}")
+            yield connection
 
-def _condition(
-    provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
-) -> tuple[str, tuple[str, ...]]:
-    filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
-    condition = " AND ".join(f"{name} = ?" for name, _ in filters)
-    values = tuple(value for _, value in filters)
-    if session_ids is None:
-        return condition or "1", values
-    return f"{condition or '1'} AND session_id IN (SELECT value FROM json_each(?))", (
-        *values,
-        json.dumps([*session_ids]),
-    )
+    def _conditions(
+        self, provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
+    ) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Conditions that together match these jobs, each of them once; None stands for all."""
+        filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
+        condition = " AND ".join(["1 = 1", *(f"{name} = ?" for name, _ in filters)])
+        values = tuple(value for _, value in filters)
+        if session_ids is None:
+            yield condition, values
+            return
+        dialect, names = self._db().dialect, sorted(set(session_ids))
+        for start in range(0, len(names), _MAX_IDS):
+            among, ids = dialect.one_of("session_id", names[start : start + _MAX_IDS])
+            yield f"{condition} AND {among}", (*values, *ids)

@@ -13,14 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.db.health import CheckedDatabase, check_store, take_rows
+from memoranda.db.position import Position
 from memoranda.db.salvage.rebuild import DamagedDatabase
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.sqlite import Database
 from memoranda.errors import ProviderError
 from memoranda.providers.file_names import provider_of
 from memoranda.providers.jobs import Kind
-from memoranda.providers.outbox import FILE_NAME, Outbox
-from memoranda.providers.outbox_schema import APPLICATION_ID, JOBS, SCHEMA
+from memoranda.providers.outbox import Outbox
+from memoranda.providers.outbox_schema import APPLICATION_ID, FILE_NAME, JOBS, SCHEMA, outbox_database
 from memoranda.providers.setup import read_settings
 from memoranda.providers.spool import DIRECTORY, UNREADABLE
 from memoranda.support.durable_files import append_private
@@ -40,33 +43,7 @@ def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
     path = home / FILE_NAME
 
     def check_jobs(database: Database) -> Iterator[HealthIssue]:
-        with database.reading() as connection:
-            waiting = connection.execute(
-                "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"
-                " GROUP BY provider"
-            ).fetchall()
-            parked = connection.execute(
-                "SELECT provider, count(*), max(last_error) FROM jobs WHERE state = 'parked' GROUP BY provider"
-            ).fetchall()
-            unreadable = list(_find_unreadable(connection))
-        for provider, count, oldest, error in waiting:
-            yield from _check_waiting(path, provider, count, oldest, error, provider in in_use)
-        for provider, count, error in parked:
-            yield HealthIssue(
-                "warning",
-                path,
-                f"has {count} parked deliveries to {provider}: {error or 'no reason'}",
-                "retry them",
-                partial(_retry, home, provider),
-            )
-        if unreadable:
-            yield HealthIssue(
-                "error",
-                path,
-                f"has {len(unreadable)} deliveries that cannot be read and block others",
-                "move them to a file",
-                lambda: _move_unreadable(home),
-            )
+        yield from _check_jobs(home, path, "has", database, in_use)
 
     def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
@@ -77,22 +54,75 @@ def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
     return store
 
 
+def check_server_outbox(home: Path, setting: Path, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
+    """Report the same about the outbox on a server; `setting` is the file that names it."""
+    with closing(outbox_database(home, server_url)) as database:
+        engine = database.open().acting_for(None, everyone=True)
+        yield from _check_jobs(home, setting, "names a server that has", engine, in_use, server_url)
+        with engine.reading() as connection:
+            rows = connection.execute("SELECT provider, user_id, position FROM outbox_positions").fetchall()
+    for provider, user, position in rows:
+        try:
+            Position.parse(position)
+        except ValueError:
+            yield HealthIssue(
+                "error",
+                setting,
+                f"names a server that has an unreadable position of {provider} for {user or 'the owner'}, so its turns "
+                "are not delivered",
+                "delete that row of outbox_positions: what was completed from then on is delivered",
+            )
+
+
+def _check_jobs(
+    home: Path, path: Path, has: str, database: Database | Engine, in_use: Sequence[str], server_url: str = ""
+) -> Iterator[HealthIssue]:
+    with database.reading() as connection:
+        waiting = connection.execute(
+            "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"
+            " GROUP BY provider"
+        ).fetchall()
+        parked = connection.execute(
+            "SELECT provider, count(*), max(last_error) FROM jobs WHERE state = 'parked' GROUP BY provider"
+        ).fetchall()
+        unreadable = list(_find_unreadable(connection))
+    for provider, count, oldest, error in waiting:
+        yield from _check_waiting(path, has, provider, count, oldest, error, provider in in_use)
+    for provider, count, error in parked:
+        yield HealthIssue(
+            "warning",
+            path,
+            f"{has} {count} parked deliveries to {provider}: {error or 'no reason'}",
+            "retry them",
+            partial(_retry, home, provider, server_url),
+            harmless=True,
+        )
+    if unreadable:
+        yield HealthIssue(
+            "error",
+            path,
+            f"{has} {len(unreadable)} deliveries that cannot be read and block others",
+            "move them to a file",
+            lambda: _move_unreadable(home, server_url),
+        )
+
+
 def _check_waiting(
-    path: Path, provider: str, count: int, oldest: float, error: str, in_use: bool
+    path: Path, has: str, provider: str, count: int, oldest: float, error: str, in_use: bool
 ) -> Iterator[HealthIssue]:
     days = int((time.time() - oldest) // _DAY)
     if not in_use:
         yield HealthIssue(
             "note",
             path,
-            f"has {count} deliveries for {provider}, which is not in use",
+            f"{has} {count} deliveries for {provider}, which is not in use",
             f"they are delivered once it is: 'memoranda provider use {provider}'",
         )
     elif days >= 1:
         yield HealthIssue(
             "warning",
             path,
-            f"has {count} deliveries that {provider} has not accepted, the oldest for {days} days"
+            f"{has} {count} deliveries that {provider} has not accepted, the oldest for {days} days"
             + (f": {error}" if error else ""),
             "'memoranda provider test' says what is wrong with it; they are delivered when it works again",
         )
@@ -109,16 +139,15 @@ def _find_unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
             yield number, str(payload)
 
 
-def _retry(home: Path, provider: str) -> str:
-    with closing(Outbox(home)) as outbox:
+def _retry(home: Path, provider: str, server_url: str) -> str:
+    with closing(Outbox(home, server_url=server_url)) as outbox:
         return f"{outbox.retry_parked(provider)} are retried at the next start of {provider}"
 
 
-def _move_unreadable(home: Path) -> str:
+def _move_unreadable(home: Path, server_url: str) -> str:
     """Write unreadable jobs to a file before they leave the queue."""
-    store = _checked_outbox(home, ())
     moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
-    with closing(store.open()) as database, database.writing() as connection:
+    with closing(outbox_database(home, server_url)) as database, database.open().writing() as connection:
         names = [column.name for column in JOBS.columns]
         numbers = [number for number, _ in _find_unreadable(connection)]
         for number in numbers:

@@ -1,8 +1,12 @@
 """The tables of the outbox, with the meaning of each column."""
 
-from memoranda.db.schema import Column, Schema, Table
+from pathlib import Path
+
+from memoranda.db.lazy_database import LazyDatabase
+from memoranda.db.schema import Column, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"MemO", "big")
+FILE_NAME = "outbox.db"
 
 JOBS = Table(
     "jobs",
@@ -36,8 +40,33 @@ _META = Table(
     (Column("key", "text", "PRIMARY KEY", "Name."), Column("value", "text", "", "Value.")),
 )
 _VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
-SCHEMA = Schema(
-    version=1,
-    tables=(JOBS, _META, _VERSION),
-    indexes=("CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",),
+_INDEXES = ("CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",)
+SCHEMA = Schema(version=1, tables=(JOBS, _META, _VERSION), indexes=_INDEXES)
+
+POSITIONS = Table(
+    "outbox_positions",
+    "On a server: how far the record has been read for each provider and user.",
+    (
+        Column("id", "numbered", "", "No meaning."),
+        Column("provider", "text", "NOT NULL", "The provider."),
+        Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner."),
+        Column("position", "text", "NOT NULL", "The last message that was read."),
+    ),
 )
+SERVER_SCHEMA = Schema(
+    version=1,
+    name="outbox",
+    tables=(JOBS, POSITIONS),
+    indexes=(
+        *_INDEXES,
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_outbox_positions ON outbox_positions(provider, user_id)",
+    ),
+    server=ServerTables(user_tables=((JOBS.name, "scope"), (POSITIONS.name, "user_id"))),
+)
+"""Positions are rows of users there, so that row-level security protects them, and a move takes them along."""
+
+
+def outbox_database(home: Path, server_url: str = "", *, wait: float = 10.0) -> LazyDatabase:
+    """The database of the outbox: a file of the home, or the server of all its nodes."""
+    schema = SERVER_SCHEMA if server_url else SCHEMA
+    return LazyDatabase(home / FILE_NAME, schema, APPLICATION_ID, server_url=server_url, wait=wait)

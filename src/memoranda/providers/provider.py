@@ -19,6 +19,8 @@ from typing import Any
 
 Facts = Any
 Message = dict[str, Any]
+SERVER_URL = "server_url"
+"""The fact with the URL of the server that has the record; only bundled providers get it, because of its password."""
 
 
 class MemoryProvider(ABC):
@@ -180,6 +182,12 @@ class MemoryProvider(ABC):
         A limit can only be narrowed: fewer characters, a longer cadence, a shorter deadline, one half of `hybrid`.
         """
         return {}
+
+
+def server_facts(provider: object, server_url: str) -> dict[str, str]:
+    """The facts about the server for `initialize`, if the provider is one of ours and the record is on a server."""
+    is_bundled = type(provider).__module__.startswith(__name__.rpartition(".")[0] + ".")
+    return {SERVER_URL: server_url} if server_url and is_bundled else {}
 
 
 def has_own(provider: object, member: str) -> bool:

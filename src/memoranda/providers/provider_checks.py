@@ -34,6 +34,14 @@ def check_providers(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
             yield from _check_provider(found, home)
 
 
+def check_provider_tables(setting: Path, url: str) -> Iterator[HealthIssue]:
+    """Check what bundled providers have on a server; `setting` is the file that names the server."""
+    # A provider is imported only where it has something.
+    from memoranda.providers.holographic.shared_health import check_shared_facts  # noqa: PLC0415
+
+    yield from check_shared_facts(setting, url)
+
+
 def _check_provider(found: DiscoveredProvider, home: Path) -> Iterator[HealthIssue]:
     failure = f"has the provider {found.name}, which cannot be checked"
     try:

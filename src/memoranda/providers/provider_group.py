@@ -51,6 +51,11 @@ class ProviderGroup:
         )
         return combine_recall(parts, max_chars)
 
+    def recall_reason(self) -> str:
+        """Why the latest recall of the providers gave nothing, in one line; empty if all of them gave something."""
+        reasons = [(manager.name, manager.recall_reason) for manager in self.managers]
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+
     def recall(self, query: str, session_id: str, max_chars: int, provider: str = "") -> RecalledPart:
         """What the providers recall about a query, within one deadline; `provider` limits it to one of them."""
         parts = self._ask_all(

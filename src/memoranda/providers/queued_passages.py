@@ -5,6 +5,7 @@ provider does not miss the rest of a turn.
 """
 
 import json
+import secrets
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -13,12 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.orphaned_wal import database_exists
-from memoranda.db.schema_upgrade import open_database
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.connection import Connection
 from memoranda.providers.jobs import payload_json, stored_key
-from memoranda.providers.outbox import FILE_NAME, Outbox
-from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
+from memoranda.providers.outbox import Outbox
+from memoranda.providers.outbox_schema import outbox_database
 from memoranda.support.processes import has_ended
 from memoranda.support.text_matcher import TextMatcher
 
@@ -41,9 +40,12 @@ class QueuedPassage:
 class QueuedPassages:
     """The deliveries of a home for one user; a scope of None is for all users, and empty for the home's owner."""
 
-    def __init__(self, home: Path, scope: str | None) -> None:
+    def __init__(self, home: Path, scope: str | None, server_url: str = "") -> None:
+        """`server_url` names the server that has the outbox, if it is not a file of the home."""
         self._home = home
         self._scope = scope
+        self._server_url = server_url
+        self._file = outbox_database(home, server_url)
 
     def find(self, matcher: TextMatcher) -> list[QueuedPassage]:
         """The waiting deliveries that carry the text; those in the spool are moved into the queue first."""
@@ -75,9 +77,10 @@ class QueuedPassages:
 
     def erase_removed(self) -> bool:
         """Overwrite what removed deliveries left in the file; False while another program is reading it."""
-        if not database_exists(self._home / FILE_NAME):
+        if not self._file.exists():
             return True
-        with closing(self._open()) as database:
+        with closing(self._file):
+            database = self._file.open()
             database.release_space()
             return database.shrink_log()
 
@@ -85,9 +88,12 @@ class QueuedPassages:
         """Queue a deletion of sessions at a provider, ahead of everything else; it has ids and no text."""
         key = stored_key(provider, f"{_FORGET}:{uuid.uuid4().hex}")
         payload = payload_json({"args": {"session_ids": sorted(session_ids)}, "facts": {}})
-        with closing(self._open()) as database, database.writing() as connection:
+        with closing(self._file), self._file.open().writing() as connection:
             (first,) = connection.execute("SELECT min(id) FROM jobs").fetchone()
             number = min(0, first or 0) - 1
+            if self._server_url:
+                # Another store of a fleet must not have the same number, because a user's jobs may move there.
+                number = -1 - secrets.randbelow(2**62)
             connection.execute(
                 "INSERT INTO jobs (id, key, provider, scope, kind, session_id, payload, created)"
                 " VALUES (?, ?, ?, ?, ?, '', ?, ?)",
@@ -96,8 +102,8 @@ class QueuedPassages:
 
     def drop_deletions(self, provider: str) -> None:
         """Remove queued deletions that were just carried out."""
-        if database_exists(self._home / FILE_NAME):
-            with closing(self._open()) as database, database.writing() as connection:
+        if self._file.exists():
+            with closing(self._file), self._file.open().writing() as connection:
                 connection.execute(
                     "DELETE FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
                     (provider, self._scope or "", _FORGET),
@@ -105,9 +111,9 @@ class QueuedPassages:
 
     def queued_deletions(self, provider: str) -> set[str]:
         """The sessions whose deletion an interrupted run has queued and not carried out."""
-        if not database_exists(self._home / FILE_NAME):
+        if not self._file.exists():
             return set()
-        with closing(self._open()) as database, database.reading() as connection:
+        with closing(self._file), self._file.open().reading() as connection:
             rows = connection.execute(
                 "SELECT payload FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
                 (provider, self._scope or "", _FORGET),
@@ -117,15 +123,17 @@ class QueuedPassages:
     def _each(
         self, matcher: TextMatcher, use: Callable[[Connection, QueuedPassage, Any], None], *, write: bool
     ) -> None:
-        with closing(Outbox(self._home)) as outbox:
+        with closing(Outbox(self._home, server_url=self._server_url)) as outbox:
             outbox.load_spooled(None, None)
-        if not database_exists(self._home / FILE_NAME):
+        if not self._file.exists():
             return
-        with closing(self._open()) as database, database.writing() if write else database.reading() as connection:
+        condition, values = ("", ()) if self._scope is None else (" WHERE scope = ?", (self._scope,))
+        database = self._file.open()
+        with closing(self._file), database.writing() if write else database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, provider, kind, session_id, payload, last_error, owner, until FROM jobs"
-                " WHERE ?1 IS NULL OR scope = ?1 ORDER BY id",
-                (self._scope,),
+                f"{condition} ORDER BY id",
+                values,
             ).fetchall()
             for number, provider, kind, session_id, payload, error, owner, until in rows:
                 value, count = _without(payload, matcher)
@@ -133,9 +141,6 @@ class QueuedPassages:
                 if count:
                     running = bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
                     use(connection, QueuedPassage(number, provider, kind, session_id, count, running), value)
-
-    def _open(self) -> Database:
-        return open_database(self._home / FILE_NAME, SCHEMA, APPLICATION_ID)
 
 
 def _is_removal(kind: str, payload: Any) -> bool:

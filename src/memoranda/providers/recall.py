@@ -37,6 +37,8 @@ class Recall:
         self._turns: dict[str, int] = {}
         self._overdue: _RunningRecall | None = None
         self._late: dict[str, str] = {}
+        self.reason = ""
+        """Why the latest recall gave nothing; empty if it gave something."""
 
     def before_turn(self, query: str, session_id: str, within: float | None = None) -> str:
         """What the provider remembers about a query, within the size limit and the deadline; empty for nothing.
@@ -44,16 +46,32 @@ class Recall:
         `within` is the time left of the turn's deadline.
         """
         within = self.settings.recall_seconds if within is None else min(within, self.settings.recall_seconds)
-        if self.settings.mode == "tools" or not query.strip() or not self._is_due(session_id):
+        self.reason = self._reason_to_skip(query, session_id)
+        if self.reason:
             return ""
+        text = self._ask(query, session_id, within)
+        self.reason = "" if text else self.reason or "it recalled nothing"
+        return text
+
+    def _reason_to_skip(self, query: str, session_id: str) -> str:
+        if self.settings.mode == "tools":
+            return "it is asked by the model, with its tools"
+        if not query.strip():
+            return "the prompt has no text"
+        every = self.settings.every_n_turns
+        return "" if self._is_due(session_id) else f"it is asked every {every} turns"
+
+    def _ask(self, query: str, session_id: str, within: float) -> str:
         with self._lock:
             self._collect_late()
             if self._overdue is not None:
+                self.reason = "it has not answered an earlier prompt yet"
                 return self._late.pop(session_id, "")
             era = self._era
         facts = {"session_id": session_id, "seconds": within, "max_chars": self.settings.recall_chars}
         pending = self._calls.start(HOOK, {"query": query}, facts)
         if pending is None:
+            self.reason = "it has not answered an earlier prompt yet"
             return ""
         result = pending.wait(within)
         with self._lock:
@@ -61,6 +79,7 @@ class Recall:
             if result is None:
                 self._overdue = _RunningRecall(pending, session_id, era)
             if era != self._era:
+                self.reason = "the session changed meanwhile"
                 return ""
         return self._record(result, pending) or late
 
@@ -94,9 +113,12 @@ class Recall:
 
     def _record(self, result: CallResult | None, pending: PendingCall) -> str:
         if result is None:
-            self._calls.record(HOOK, CallResult(error=f"no answer within {self.settings.recall_seconds:g} s"))
+            self.reason = f"no answer within {self.settings.recall_seconds:g} s"
+            self._calls.record(HOOK, CallResult(error=self.reason))
             return ""
         if not self._calls.record(HOOK, result).ok:
+            # The error itself is in the provider's health: it may quote what the provider was sent.
+            self.reason = "it failed"
             return ""
         text = self._calls.as_text(HOOK, result, self.settings.recall_chars)
         self._health.record_recall(len(text), time.monotonic() - pending.began)

@@ -7,7 +7,7 @@ record from its stored position finds it, and moves that position in the commit 
 turn has no such mark on its last message.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,6 +65,7 @@ class RecordedTurns:
         self._provider = provider
         self._in_use = ",".join(in_use or (provider,))
         self._store_id = ""
+        self._own_ids: frozenset[str] = frozenset()
 
     def mark(self, turn: int | None, *, done: bool) -> Message:
         """Fields for a message that is about to be recorded; `turn` is the number of the turn's first message."""
@@ -78,10 +79,16 @@ class RecordedTurns:
         """
         return f"{self._in_use} {self._id_of(store)}{self._context}"
 
-    def _is_ours(self, mark: object, store_id: str) -> bool:
-        """Whether a mark says that a turn of this store was completed while the provider was in use."""
+    def _is_ours(self, mark: object, store_ids: Collection[str]) -> bool:
+        """Whether a mark says that a turn of this user was completed while the provider was in use."""
         names, _, marked_store = str(mark).rpartition(" ")
-        return marked_store.partition("/")[0] == store_id and self._provider in (names, *names.split(","))
+        return marked_store.partition("/")[0] in store_ids and self._provider in (names, *names.split(","))
+
+    def _ids_of(self, store: SessionStore) -> Collection[str]:
+        """The store, and those of the fleet from which the user has moved here, perhaps with turns not yet queued."""
+        if not self._own_ids:
+            self._own_ids = store.feed.former_store_ids() | {self._id_of(store)}
+        return self._own_ids
 
     def _id_of(self, store: SessionStore) -> str:
         if not self._store_id:
@@ -98,13 +105,17 @@ class RecordedTurns:
         store = self._record()
         if store is None:
             return position, []
-        store_id = self._id_of(store)
+        store_ids = self._ids_of(store)
+        # Outside the view: on a server it waits for turns that are being committed.
+        head = store.feed.head().message
+        if head <= position:
+            return head, []
         with store.conversations.one_view():
             head = store.feed.head().message
             if head <= position:
                 return head, []
             completed = store.messages.get_messages_with(DONE, position)
-            ends = [end for end in completed if self._is_ours(end.get(DONE), store_id)]
+            ends = [end for end in completed if self._is_ours(end.get(DONE), store_ids)]
             first_ids = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
             marked = store.messages.get_messages_with(TURN, first_id=min(first_ids)) if first_ids else []
             # A conversation that was compressed in the middle of a turn continues in another session.

@@ -7,7 +7,7 @@ text, or it is omitted, which the counts say.
 """
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from math import floor
@@ -24,8 +24,8 @@ from memoranda.support.shorten import json_size, shorten_end
 from memoranda.tools import JsonObject
 
 CONVERSATION_ROLES = ("user", "assistant")
-_WINDOW = 5
-_BOOKEND = 3
+WINDOW = 5
+BOOKEND = 3
 _MAX_ANCHOR_CHARS = 1_200
 _MAX_MATCH_CHARS = 600
 _MAX_NEAREST_CHARS = 500
@@ -162,6 +162,25 @@ class ChosenMessages(NamedTuple):
     others: tuple[FeedMessage, ...] = ()
 
 
+class WeighedMessages(NamedTuple):
+    """The best messages of a session: their scores, their order, and whether a named speaker changed them."""
+
+    scores: dict[int, float]
+    order: list[int]
+    by_speaker: bool
+
+
+def weigh_messages(
+    ranked: Sequence[tuple[int, float]], messages: Mapping[int, FeedMessage], query: Query
+) -> WeighedMessages:
+    """Weigh the messages that a search ranked; those of a speaker that the query names count more than others."""
+    texts = {name: text_of(messages[name].content) for name, _ in ranked if name in messages}
+    spoken = any(map(SPEAKER.match, texts.values()))
+    weights = speaker_weights(texts, (term.token for term in query.terms)) if spoken else {}
+    scores = {name: score * weights.get(name, 1.0) for name, score in ranked if name in messages}
+    return WeighedMessages(scores, sorted(scores, key=lambda name: -scores[name]), bool(weights))
+
+
 class Evidence:
     """Chooses the messages of hits and collects those around them, from one scope of the store."""
 
@@ -171,7 +190,7 @@ class Evidence:
 
     def find(self, message_id: int) -> MatchedMessage | None:
         """A message and the window around it; None if it is out of scope or deleted."""
-        window = self._store.window_around(message_id, _WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
+        window = self._store.window_around(message_id, WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
         if window is None:
             return None
         position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
@@ -201,12 +220,8 @@ class Evidence:
             return None
         conversation = matched.window.conversation
         messages = self._store.messages_by_id(conversation, [name for name, _ in ranked]) if len(ranked) > 1 else {}
-        texts = {name: text_of(message.content) for name, message in messages.items()}
-        spoken = any(map(SPEAKER.match, texts.values()))
-        weights = speaker_weights(texts, (term.token for term in query.terms)) if spoken else {}
-        scores = {name: score * weights.get(name, 1.0) for name, score in ranked if name in messages}
-        order = sorted(scores, key=lambda name: -scores[name])
-        if weights and not fixed and order[0] != message_id:
+        scores, order, by_speaker = weigh_messages(ranked, messages, query)
+        if by_speaker and not fixed and order[0] != message_id:
             matched = self.find(order[0]) or matched
         anchor = _answer_to(matched) if answers else matched
         minimum = _MIN_SHARE_OF_BEST * max(scores.values(), default=0.0)
@@ -249,7 +264,7 @@ class Evidence:
         if room >= _PLAIN_FIELDS_CHARS:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
-                conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
+                conversation, BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
             )
         opening, closing = list[JsonObject](), list[JsonObject]()
         # From outside inwards: with little room, the very first and the very last message are shown.
@@ -306,7 +321,7 @@ def _add_window(
     """
     before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
     sides = [after, before]
-    for distance in range(_WINDOW):
+    for distance in range(WINDOW):
         for side in list(sides):
             message = (side[0] if side is after else side[-1]) if side else None
             fitting = None if message is None else others.pop(message.id, None)

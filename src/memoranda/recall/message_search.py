@@ -1,18 +1,22 @@
 """Search for single messages: the implementation of `SessionDB.search_messages`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from memoranda.errors import SessionError
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
 from memoranda.recall.excerpts import snippet
-from memoranda.recall.query import parse
+from memoranda.recall.query import Query, parse
 from memoranda.recall.search import Search
+from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.read_ahead import ReadAhead, WindowShape
 from memoranda.sessions.store import SessionStore
 
 _MAX_CONTEXT_CHARS = 200
+_WINDOW = WindowShape(1, counted=False)
+_BATCH_SIZE = 100
 
 
 def search_messages(
@@ -34,43 +38,54 @@ def search_messages(
     _check_arguments(query, sort, limit=limit, offset=offset, since=since, until=until)
     filters = Filters(
         store.scope,
-        sources=None if source_filter is None else _names(source_filter),
-        excluded_sources=_names(exclude_sources or ()),
+        sources=None if source_filter is None else _stored(source_filter, store),
+        excluded_sources=_stored(exclude_sources or (), store),
         roles=_names(role_filter) if role_filter else None,
         since=since,
         until=until,
         titles=False,
-        projects=None if projects is None else _names(projects),
+        projects=None if projects is None else _stored(projects, store),
     )
     parsed = parse(query)
-    results = []
     found = search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort)
-    for message_id in found.ids:
-        window = store.conversations.window_around(message_id, 1)
+    with store.conversations.one_view():
+        batches = (found.ids[start : start + _BATCH_SIZE] for start in range(0, len(found.ids), _BATCH_SIZE))
+        return [row for ids in batches for row in _describe(store.conversations, ids, parsed, found.how)]
+
+
+def _describe(store: Conversations, ids: Sequence[int], query: Query, how: str) -> Iterator[dict[str, Any]]:
+    if store.batches_reads:
+        ahead = ReadAhead(store)
+        ahead.read_windows(ids, (_WINDOW,))
+        ahead.read_facts({message.session_id for message in ahead.read_messages(ids).values()})
+        store = ahead
+    for message_id in ids:
+        window = store.window_around(message_id, _WINDOW.size, counted=False)
         if window is None:
             continue
         message = next(candidate for candidate in window.messages if candidate.id == message_id)
-        session = store.sessions.get_session(message.session_id) or {}
+        session = store.session_facts(message.session_id)
         words = searchable_text(message)
-        results.append(
-            {
-                "id": message.id,
-                "session_id": message.session_id,
-                "role": message.role,
-                "timestamp": message.timestamp,
-                "tool_name": message.tool_name,
-                "snippet": snippet(f"{words.text}\n{words.tool_text}".strip(), parsed),
-                "context": [
-                    {"role": neighbour.role, "content": text_of(neighbour.content)[:_MAX_CONTEXT_CHARS]}
-                    for neighbour in window.messages
-                ],
-                "source": session.get("source"),
-                "model": session.get("model"),
-                "session_started": session.get("started_at"),
-                "matched": found.how,
-            }
-        )
-    return results
+        yield {
+            "id": message.id,
+            "session_id": message.session_id,
+            "role": message.role,
+            "timestamp": message.timestamp,
+            "tool_name": message.tool_name,
+            "snippet": snippet(f"{words.text}\n{words.tool_text}".strip(), query),
+            "context": [
+                {"role": neighbour.role, "content": text_of(neighbour.content)[:_MAX_CONTEXT_CHARS]}
+                for neighbour in window.messages
+            ],
+            "source": session and session.source,
+            "model": session and session.model,
+            "session_started": session and session.started_at,
+            "matched": how,
+        }
+
+
+def _stored(names: Collection[str], store: SessionStore) -> frozenset[str]:
+    return frozenset(map(store.stored_name, _names(names)))
 
 
 def _names(names: Collection[str]) -> frozenset[str]:

@@ -24,10 +24,13 @@ from memoranda.recall.query import Term
 from memoranda.recall.ranking import LENGTH, SATURATION, term_weight
 from memoranda.recall.search import Hit, SearchResult
 from memoranda.sessions.conversations import Conversations, Window
+from memoranda.sessions.read_ahead import ReadAhead, WindowShape
 
 MIN_WORDS = 2
 # A question, its answer and what led to them count together.
 _NEIGHBOURS = 2
+MEASURED_WINDOW = WindowShape(_NEIGHBOURS, counted=False)
+"""The messages of a hit that are compared with the words of the prompt."""
 # Of the hits of a prompt, the first few are measured: no more are shown.
 _MAX_MEASURED = 3
 _MAX_PROMPT = 2_000
@@ -100,23 +103,38 @@ def judge_prompt(
     kind = find_kind(prompt)
     measured: list[Relevance] = []
     if found.hits:
-        measure = _Measure(db, found, kind)
-        others = 0
-        for number, hit in enumerate(found.hits):
-            relevance = measure.of(hit, _lead(found.hits, number))
-            measured += [relevance] if relevance is not None else []
-            others += not is_own(hit)
-            if others == _MAX_MEASURED:
-                break
+        with db.conversations.one_view():
+            measured = _measure_first(_Measure(_read_windows(db.conversations, found.hits), found, kind), found, is_own)
     return PromptRelevance(kind, measured, found)
+
+
+def _measure_first(measure: "_Measure", found: SearchResult, is_own: Callable[[Hit], bool]) -> list[Relevance]:
+    measured: list[Relevance] = []
+    others = 0
+    for number, hit in enumerate(found.hits):
+        relevance = measure.of(hit, _lead(found.hits, number))
+        measured += [relevance] if relevance is not None else []
+        others += not is_own(hit)
+        if others == _MAX_MEASURED:
+            break
+    return measured
+
+
+def _read_windows(store: Conversations, hits: Sequence[Hit]) -> Conversations:
+    """The store, of which a server reads the windows of all hits at once."""
+    if not store.batches_reads:
+        return store
+    ahead = ReadAhead(store)
+    ahead.read_windows([hit.message_id for hit in hits if hit.message_id is not None], (MEASURED_WINDOW,))
+    return ahead
 
 
 class HitRater:
     """Says how sure it is that a hit of one search contains the evidence."""
 
-    def __init__(self, db: RelevanceStore, found: SearchResult, *, by_time: bool = False) -> None:
+    def __init__(self, store: Conversations, found: SearchResult, *, by_time: bool = False) -> None:
         """`by_time`: the hits are not in the order of their scores, so none is ahead of the next."""
-        self._measure = _Measure(db, found, None)
+        self._measure = _Measure(store, found, None)
         self._leads = {
             hit.session_id: 0.0 if by_time else _lead(found.hits, number) for number, hit in enumerate(found.hits)
         }
@@ -145,11 +163,11 @@ def _lead(hits: Sequence[Hit], number: int) -> float:
     return max(0.0, 1 - following / score) if score > 0 else 0.0
 
 
-def _is_answered(db: RelevanceStore, hit: Hit) -> bool:
+def _is_answered(store: Conversations, hit: Hit) -> bool:
     """Whether the question in a hit got an answer."""
     from memoranda.recall.evidence import Evidence  # noqa: PLC0415
 
-    found = None if hit.message_id is None else Evidence(db.conversations).find_answer(hit.message_id)
+    found = None if hit.message_id is None else Evidence(store).find_answer(hit.message_id)
     return found is not None and found.message.id != hit.message_id
 
 
@@ -161,12 +179,12 @@ def _remove_operators(prompt: str) -> str:
 class _Measure:
     """The words of one prompt or query, and their weights in one store."""
 
-    def __init__(self, db: RelevanceStore, found: SearchResult, kind: PromptKind | None) -> None:
+    def __init__(self, store: Conversations, found: SearchResult, kind: PromptKind | None) -> None:
         """`kind` is that of a prompt; None for a search.
 
         Messages that have a term only because they repeat the prompt do not make it common.
         """
-        self._db = db
+        self._store = store
         self._kind = kind
         size = found.size
         self._weights = {
@@ -203,11 +221,11 @@ class _Measure:
             "lead": lead,
             **self._measure_names(present, nearby),
         }
-        answered = not hit.asked or _is_answered(self._db, hit)
+        answered = not hit.asked or _is_answered(self._store, hit)
         return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
 
     def _window(self, message_id: int) -> Window | None:
-        return self._db.conversations.window_around(message_id, _NEIGHBOURS, counted=False)
+        return self._store.window_around(message_id, _NEIGHBOURS, counted=False)
 
     def _measure_names(self, present: Sequence[Term], nearby: Set[str]) -> dict[str, float]:
         """Whether the prompt is about someone's past, or names something that does not occur; and its kind."""

@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
@@ -57,6 +57,13 @@ class SearchRequest:
     why: bool = False
     now: float | None = None
     """The time that dates in the query refer to; None for the time of the call."""
+
+    def with_names(self, stored_name: Callable[[str], str]) -> "SearchRequest":
+        """The same request with the session id, the sources and the project as the store stores them."""
+        sources = None if self.sources is None else frozenset(map(stored_name, self.sources))
+        return replace(
+            self, session_id=stored_name(self.session_id), sources=sources, project=stored_name(self.project)
+        )
 
 
 def read_request(arguments: Any, now: float) -> SearchRequest:

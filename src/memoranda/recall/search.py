@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memoranda.index.follower import Follower
+from memoranda.index.follower import Nudged
 from memoranda.index.postings import Filters, IndexSize
 from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
@@ -93,7 +93,7 @@ class Search:
         index: SearchIndex,
         legs: Sequence[MakeLeg] = LEGS,
         *,
-        follower: Follower | None = None,
+        follower: Nudged | None = None,
         rescorers: Sequence[MakeRescorers] = (),
     ) -> None:
         """`follower` updates or checks the index after a search that found it behind, or found nothing.
@@ -141,8 +141,10 @@ class Search:
     ) -> SearchResult:
         """`notes` receives what rescorers say to the user."""
         with self._index.reading() as reader:
-            legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
-            fused = fuse([leg.candidates(query, filters, limit) for leg in legs], sort)
+            # A rescorer may ask a model, which is too long for a view of the record.
+            with reader.one_view():
+                legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
+                fused = fuse([leg.candidates(query, filters, limit) for leg in legs], sort)
             for rescorer in (one for make in self._rescorers for one in make()) if sort is None else ():
                 fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters, limit))
                 notes += [note] if note else []
@@ -180,7 +182,7 @@ class Search:
         if not query.parts:
             return MessageMatches((), guidance.NOT_FOUND)
         size = _MAX_MESSAGES if limit < 0 else limit
-        with self._index.reading() as reader:
+        with self._index.reading() as reader, reader.one_view():
             leg = WordLeg(SearchContext(reader, now, sort))
             how = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
             is_question = query.question and not query.exact and sort is None

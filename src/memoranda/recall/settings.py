@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
-    """`answer_chars` limits one answer of the tool, as JSON text.
+    """`index` is `node` for one index of all users, or `user` for one file per user of a server, together of at most
+    `index_directory_mb` megabytes. `answer_chars` limits one answer of the tool, as JSON text.
 
     `summary_model` is the name of the model that writes summaries; if empty, the model of the conversation does, or
     outside of one the configured model.
@@ -19,6 +20,8 @@ class RecallSettings:
     the configured model; if their names are empty, that model itself.
     """
 
+    index: str = "node"
+    index_directory_mb: int = 10_000
     answer_chars: int = 16_000
     hidden_sources: tuple[str, ...] = ("tool", "subagent")
     summarize: bool = False
@@ -37,3 +40,8 @@ class RecallSettings:
     expand: bool = False
     expand_model: str = ""
     expand_seconds: float = 10.0
+
+    @property
+    def user_index_mb(self) -> int:
+        """The limit for the indexes of single users; 0 if there is one index of all users."""
+        return self.index_directory_mb if self.index == "user" else 0

@@ -18,6 +18,7 @@ from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.request import fit_json
 from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
+from memoranda.safety.stored_messages import screen_transcript
 from memoranda.sessions.message_rows import text_of
 from memoranda.support.shorten import json_size
 from memoranda.tools import JsonObject
@@ -65,7 +66,7 @@ def add_summaries(
 
 
 class _SummaryRun:
-    """The summaries for one answer. Only the calling thread reads the store; the workers only call the model."""
+    """The summaries for one answer. Only the calling thread reads the store; the workers filter and call the model."""
 
     def __init__(self, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings) -> None:
         self._question = question[:MAX_QUERY]
@@ -111,15 +112,14 @@ class _SummaryRun:
             return False
         if not self._time_left():
             return False
-        text = build_request(self._question, record)
-        threading.Thread(target=self._ask, args=(number, text), name="memoranda-summary", daemon=True).start()
+        threading.Thread(target=self._ask, args=(number, record), name="memoranda-summary", daemon=True).start()
         return True
 
-    def _ask(self, number: int, text: str) -> None:
+    def _ask(self, number: int, record: str) -> None:
         summary: object = None
         failure = ""
         try:
-            summary = self._summarize(guidance.SUMMARY, text)
+            summary = self._summarize(guidance.SUMMARY, build_request(self._question, screen_transcript(record)))
         except (Exception, SystemExit) as error:
             # A failure costs only this summary.
             _log.warning("A summary failed: %s", error)

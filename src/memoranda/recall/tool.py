@@ -19,6 +19,7 @@ from memoranda.recall import guidance
 from memoranda.recall.browse import browse, read, refuse, scroll
 from memoranda.recall.calibration import CONFIDENCES, Confidence
 from memoranda.recall.evidence import Evidence, fit_message, show_time
+from memoranda.recall.evidence_reads import read_evidence
 from memoranda.recall.excerpts import excerpt
 from memoranda.recall.explain_empty import explain_empty
 from memoranda.recall.model_view import resolve_ids, show_to_model
@@ -39,7 +40,7 @@ from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.safety.tool_answers import LABEL_CHARS
-from memoranda.sessions.conversations import SessionFacts
+from memoranda.sessions.conversations import Conversations, SessionFacts
 from memoranda.support.projects import projects_named
 from memoranda.support.shorten import json_size
 from memoranda.tools import InvalidArgumentsError, JsonObject, StoredText, Tool
@@ -123,7 +124,8 @@ class SessionSearchTool:
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Answers one call with the stored text as it is, for a person or a program; never raises."""
         try:
-            answer = self._answer(read_request(arguments, self._clock()), self._open_db())
+            request, db = read_request(arguments, self._clock()), self._open_db()
+            answer = self._answer(request.with_names(db.stored_name), db)
         except InvalidArgumentsError as error:
             return refuse("invalid", str(error))
         except StorageError as error:
@@ -198,9 +200,7 @@ def discover(
     if not found.hits:
         del answer["confidence"]
         return answer | explain_empty(db, request, filters, found, current)
-    used = _add_results(
-        db, answer, found, request, Evidence(db.conversations, in_context), settings.answer_chars - json_size(answer)
-    )
+    used = _add_results(db, answer, found, request, in_context, settings.answer_chars - json_size(answer))
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + used:
         answer["cursor"] = str(request.cursor + used)
@@ -214,17 +214,24 @@ def discover(
 
 
 def _add_results(
-    db: SearchableStore, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
+    db: SearchableStore,
+    answer: JsonObject,
+    found: SearchResult,
+    request: SearchRequest,
+    in_context: frozenset[int],
+    room: int,
 ) -> int:
     """Adds the results that fit; returns how many hits were used."""
     room -= _REST_CHARS
     hits = found.hits[request.cursor : request.cursor + request.limit]
     used = 0
-    rater = HitRater(db, found, by_time=request.sort is not None)
+    by_time = request.sort is not None
     with db.conversations.one_view():
+        store = read_evidence(db.conversations, hits, found.query, in_context, by_time=by_time)
+        rater, evidence = HitRater(store, found, by_time=by_time), Evidence(store, in_context)
         for number, hit in enumerate(hits):
             share = room // (len(hits) - number) - 2
-            result = _result(db, hit, found.query, evidence, share, request, rater.rate(hit))
+            result = _result(store, hit, found.query, evidence, share, request, rater.rate(hit))
             size = 0 if result is None else json_size(result) + 2
             if size > room and answer["results"]:
                 break
@@ -305,7 +312,7 @@ def _describe(filters: Filters) -> JsonObject:
 
 
 def _result(
-    db: SearchableStore,
+    store: Conversations,
     hit: Hit,
     query: Query,
     evidence: Evidence,
@@ -313,7 +320,7 @@ def _result(
     request: SearchRequest,
     confidence: Confidence,
 ) -> JsonObject | None:
-    session = db.conversations.session_facts(hit.session_id)
+    session = store.session_facts(hit.session_id)
     if session is None:
         # The session was deleted after the search read the index.
         return None
@@ -336,7 +343,7 @@ def _result(
     if request.why:
         result["why"] = _explain_score(hit, request.sort)
     if hit.message_id is None:
-        return _title_result(db, hit, session, result, room)
+        return _title_result(store, hit, session, result, room)
     if hit.asked > 1:
         result["asked"] = hit.asked
     if hit.repeated:
@@ -368,13 +375,13 @@ def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
 
 
 def _title_result(
-    db: SearchableStore, hit: Hit, session: SessionFacts, result: JsonObject, room: int
+    store: Conversations, hit: Hit, session: SessionFacts, result: JsonObject, room: int
 ) -> JsonObject | None:
     """The result for a conversation that matches only by its title: its first messages."""
-    conversation = db.conversations.conversation_of(hit.session_id)
+    conversation = store.conversation_of(hit.session_id)
     if conversation is None:
         return None
-    window = db.conversations.messages_behind(conversation, 0, _OPENING_MESSAGES)
+    window = store.messages_behind(conversation, 0, _OPENING_MESSAGES)
     share = (room - json_size(result) - 200) // _OPENING_MESSAGES
     fitting = [fit_message(message, 500, share) for message in window.messages]
     shown = [fitted.entry for fitted in fitting if fitted is not None]

@@ -24,7 +24,7 @@ class BackgroundReview:
 
     `model_for` returns the model for a review, metered as background work. `find` opens a session by id and user, for a
     review that another process did not finish; without `find`, that review uses the current session. The thread calls
-    `on_report` with each report.
+    `on_report` with each report. `server_url` names the server that has the schedule, if it is not in the home.
     """
 
     def __init__(
@@ -33,10 +33,11 @@ class BackgroundReview:
         model_for: Callable[[ReviewSnapshot], ChatModel],
         settings: ReviewSettings | None = None,
         *,
+        server_url: str = "",
         find: Callable[[str, str | None], ReviewableSession | None] | None = None,
         on_report: Callable[[ReviewReport], None] = lambda report: None,
     ) -> None:
-        self.schedule = ReviewSchedule(home, settings)
+        self.schedule = ReviewSchedule(home, settings, server_url=server_url)
         self._settings = settings or ReviewSettings()
         self._model_for = model_for
         self._find = find
@@ -124,7 +125,7 @@ class BackgroundReview:
                 self._changed.notify_all()
 
     def _review(self, due: DueReview, snapshot: ReviewSnapshot) -> ReviewReport | None:
-        with self.schedule.exclusive():
+        with self.schedule.exclusive(due.user):
             started = self.schedule.begin(due)
             if started is None:
                 return None

@@ -1,8 +1,8 @@
 """One review: sends the conversation with one more message to the model, and runs its memory and skill tool calls.
 
 System prompt, tools and messages are those of the conversation, byte for byte, so the service's prompt cache serves
-nearly all of them. The record does not contain the review. If one tool call of an answer cannot be parsed, the reviewer
-runs none of them.
+nearly all of them; only attack passages are withheld from the messages. The record does not contain the review. If one
+tool call of an answer cannot be parsed, the reviewer runs none of them.
 """
 
 import json
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoranda.agent.api_messages import to_api_messages
+from memoranda.compression.summary import split_summary
 from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
 from memoranda.review import prompts
@@ -21,6 +22,7 @@ from memoranda.review.report import ReviewReport, ReviewWrite, writes_of
 from memoranda.review.session_snapshot import SKILL_TOOL, ReviewSnapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.review.write_guard import WriteGuard
+from memoranda.safety.stored_messages import screen_message
 from memoranda.tools import tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -86,7 +88,8 @@ class _Run:
         """Asks the model and runs its calls until it is done; returns why it did not finish, or ""."""
         skills = focus.skills and SKILL_TOOL in self._guard.names
         question = prompts.request(memory=focus.memory or not skills, skills=skills, tools=self._guard.names)
-        messages = to_api_messages([*self._snapshot.messages, {"role": "user", "content": question}])
+        past = map(_screen, self._snapshot.messages)
+        messages = to_api_messages([*past, {"role": "user", "content": question}])
         deadline = time.monotonic() + self._settings.deadline_seconds
         while self.steps < self._settings.max_steps:
             left = deadline - time.monotonic()
@@ -127,3 +130,13 @@ def _arguments(call: ToolCall) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"the arguments of {call.name[:60]!r} are not JSON ({error})"
     return arguments if isinstance(arguments, dict) else f"the arguments of {call.name[:60]!r} are not an object"
+
+
+def _screen(message: Message) -> Message:
+    """A past message without attack passages; our own frame of a summary tells the model what to call, and stays."""
+    content = message.get("content")
+    parts = split_summary(content) if message.get("role") == "user" and isinstance(content, str) else None
+    if parts is None:
+        return screen_message(message)
+    header, body, footer = parts
+    return {**message, "content": f"{header}{screen_message({'content': body})['content']}{footer}"}

@@ -1,6 +1,6 @@
 """The tables of the review schedule."""
 
-from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.schema import Column, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"MemR", "big")
 FILE_NAME = "reviews.db"
@@ -37,9 +37,11 @@ REVIEWS = Table(
 )
 SCHEMA = Schema(
     version=1,
+    name="reviews",
     tables=(COUNTERS, REVIEWS),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_reviews_open ON reviews(user_id, session_id)"
         " WHERE state IN ('due', 'running')",
     ),
+    server=ServerTables(user_tables=(("counters", "user_id"), ("reviews", "user_id"))),
 )

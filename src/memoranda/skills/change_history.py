@@ -11,7 +11,7 @@ from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.store import SkillStore, list_skill_files
 from memoranda.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest
-from memoranda.support.journal_file import find_undoable, undone_numbers
+from memoranda.support.journal import find_undoable, undone_numbers
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 

@@ -10,6 +10,7 @@ from memoranda.safety.allowances import read_allowances
 from memoranda.skills.settings import SkillSettings
 from memoranda.skills.store import SkillStore
 from memoranda.support.health_issues import HealthIssue, issues_until_error
+from memoranda.support.named_texts import FileDocument
 from memoranda.support.text_file import TextFile, read_text
 
 
@@ -56,7 +57,7 @@ def _check_journal(store: SkillStore, option: str) -> Iterator[HealthIssue]:
             f"nothing to do; 'memoranda skills purge{option}' drops them with the history",
         )
     try:
-        read_allowances(store.root / ".allowed.json")
+        read_allowances(FileDocument(store.root / ".allowed.json"))
     except StorageError as error:
         yield HealthIssue("error", store.root / ".allowed.json", str(error), "repair or delete the file")
 
@@ -70,6 +71,7 @@ def _check_leftovers(store: SkillStore, option: str) -> Iterator[HealthIssue]:
             "was left by a writer that was killed",
             "delete it",
             lambda: _settle(store),
+            harmless=True,
         )
 
 

@@ -20,6 +20,7 @@ from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.skills.settings import SkillSettings
 from memoranda.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter
+from memoranda.support.named_texts import FileDocument
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import MissingFile, TextFile
 
@@ -50,7 +51,7 @@ class SkillStore:
         self.root = Path(root).absolute()
         self.settings = settings or SkillSettings()
         self.writer = SkillWriter(self.root, self.settings.lock_timeout)
-        self.allowances = Allowances(self.root / ".allowed.json")
+        self.allowances = Allowances(FileDocument(self.root / ".allowed.json"))
         self._roots = [self.root, *(Path(directory).absolute() for directory in read_only_roots)]
         # The fingerprint of each file when this store last read it; an agent may replace only what it has read.
         self._seen: dict[Path, str] = {}
@@ -261,7 +262,7 @@ def _refuse_unless_file(path: Path, refusal: SkillRefusal) -> SkillRefusal | Non
     return None if path.is_file() else refusal
 
 
-def list_skill_files(directory: Path) -> tuple[str, ...]:
+def list_skill_files(directory: Path, limit: int = _MAX_FILES_LISTED) -> tuple[str, ...]:
     """The sorted paths of the further files of a skill, without links and hidden ones."""
     found: list[str] = []
     for folder, folders, files in os.walk(directory):
@@ -271,7 +272,7 @@ def list_skill_files(directory: Path) -> tuple[str, ...]:
             path = Path(folder) / name
             if name[0] != "." and path != directory / SKILL_FILE and not path.is_symlink():
                 found.append(path.relative_to(directory).as_posix())
-            if len(found) >= _MAX_FILES_LISTED:
+            if len(found) >= limit:
                 return tuple(sorted(found))
     return tuple(sorted(found))
 

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.errors import BudgetSpentError, StorageError
 from memoranda.spending.call_record import RUNNING, UPSERT, CallRecord
 from memoranda.spending.settings import BudgetSettings
 
 _POLL_SECONDS = 0.05
+_LOCK = "usage:budget"
 _SPENT = f"""SELECT
     COALESCE(sum(input_tokens + output_tokens) FILTER (WHERE NOT running), 0),
     COALESCE(sum(cost_usd) FILTER (WHERE NOT running), 0.0),
@@ -24,8 +26,8 @@ _SPENT = f"""SELECT
     COALESCE(sum(most_tokens) FILTER (WHERE running), 0),
     COALESCE(sum(most_usd) FILTER (WHERE running), 0.0)
     FROM (
-        SELECT *, outcome = '{RUNNING}' AND until > :now AS running FROM calls WHERE background = 1 AND at >= :midnight
-    )"""
+        SELECT *, outcome = '{RUNNING}' AND until > ? AS running FROM calls WHERE background = 1 AND at >= ?
+    ) AS today"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class BackgroundSpending:
 class Budget:
     """Decides whether a background call may start."""
 
-    def __init__(self, database: Callable[[], Database], settings: BudgetSettings, clock: Callable[[], float]) -> None:
+    def __init__(self, database: Callable[[], Engine], settings: BudgetSettings, clock: Callable[[], float]) -> None:
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -75,7 +77,9 @@ class Budget:
 
     def _try_reserve(self, call: CallRecord) -> bool:
         try:
-            with self._database().writing() as connection:
+            database = self._database()
+            with database.writing() as connection:
+                database.lock_session(connection, _LOCK)
                 spending = background_spending(connection, self._clock())
                 if spending.is_over(self._settings):
                     raise BudgetSpentError(_budget_message(spending, self._settings))
@@ -89,7 +93,7 @@ class Budget:
 
 def background_spending(connection: Connection, now: float) -> BackgroundSpending:
     """What background work has used since midnight."""
-    row = connection.execute(_SPENT, {"now": now, "midnight": midnight(now)}).fetchone()
+    row = connection.execute(_SPENT, (now, midnight(now))).fetchone()
     return BackgroundSpending(int(row[0]), float(row[1]), int(row[2]), int(row[3]), float(row[4]))
 
 

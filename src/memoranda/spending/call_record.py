@@ -38,7 +38,8 @@ class CallRecord:
         return Usage(*(getattr(self, column.name) for column in fields(Usage)))
 
     def values(self) -> tuple[object, ...]:
-        return astuple(self)
+        """The values of the columns; flags are numbers there."""
+        return tuple(int(value) if isinstance(value, bool) else value for value in astuple(self))
 
 
 COLUMNS = tuple(column.name for column in fields(CallRecord))

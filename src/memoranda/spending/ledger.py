@@ -1,4 +1,4 @@
-"""The spend ledger of a home: `usage.db`, one row per model call, shared by any number of processes.
+"""The spend ledger of a home: `usage.db` or a table on a server, one row per model call, shared by all processes.
 
 Writing it never delays an answer or makes it fail: a thread writes the rows of a conversation. Only background calls,
 for which no user waits, are recorded before they start, because all processes share their budget.
@@ -34,13 +34,19 @@ class Ledger:
     """The model calls of one home and their cost. The first call creates the file."""
 
     def __init__(
-        self, home: Path, budget: BudgetSettings | None = None, *, clock: Callable[[], float] = time.time
+        self,
+        home: Path,
+        budget: BudgetSettings | None = None,
+        *,
+        server_url: str = "",
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`server_url` names the server that has the table for all nodes, instead of the file in the home."""
         self.path = home / FILE_NAME
         self.settings = budget or BudgetSettings()
         self._clock = clock
         self._prices = Prices(home)
-        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID)
+        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, server_url=server_url)
         self._budget = Budget(self._file.open, self.settings, clock)
         self._writer = LedgerWriter(self._file)
         # Also flushes when the program ends without closing the ledger.
@@ -78,8 +84,9 @@ class Ledger:
         self._writer.flush(_FLUSH_TIMEOUT)
         if not self._file.exists():
             return []
-        with self._file.open().reading() as connection:
-            return sum_by_group(connection, by, since, until, user)
+        engine = self._file.open()
+        with engine.reading() as connection:
+            return sum_by_group(connection, engine.dialect, by, since, until, user)
 
     def total(self, *, since: float = 0.0, until: float = _END_OF_TIME, user: str | None = None) -> Total:
         """What was spent, as one sum."""

@@ -1,6 +1,6 @@
 """The tables of the spend ledger."""
 
-from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.schema import Column, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"MemU", "big")
 FILE_NAME = "usage.db"
@@ -34,6 +34,8 @@ CALLS = Table(
 )
 SCHEMA = Schema(
     version=1,
+    name="usage",
     tables=(CALLS,),
     indexes=("CREATE INDEX IF NOT EXISTS idx_calls_at ON calls(background, at)",),
+    server=ServerTables(shared_user_tables=(("calls", "user_id"),)),
 )

@@ -22,8 +22,7 @@ from memoranda.providers.discovery import read_plugin
 from tests.cli.terminal import Terminal
 from tests.providers.hermes.vendor_answers import FACT, VendorAnswers
 from tests.providers.http_service import serving
-from tests.providers.samples import eventually
-from tests.timing import HANG
+from tests.timing import HANG, wait_until
 
 ROOT = Path(__file__).parents[3]
 # An address where nothing listens: setup must not need the service.
@@ -118,7 +117,7 @@ def test_a_plugin_of_hermes_recalls_answers_its_tools_and_takes_turns(
         assert {tool: answer for tool, answer in answers.items() if answer.get("success") is not True} == {}
         assert any(FACT in json.dumps(answer) for answer in answers.values())
         # A plugin may send turns after the session has ended, in a thread of its own.
-        eventually(lambda: ANSWERED in "".join(sent()))
+        wait_until(lambda: ANSWERED in "".join(sent()))
 
 
 @contextmanager

@@ -12,10 +12,9 @@ from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.setup import write_settings
 from memoranda.support.home import Home
-from tests.providers.samples import eventually
 from tests.providers.vendors.acme import AcmeDouble
 from tests.providers.vendors.vendor_contract import SECRET
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def say(home: Path, text: str, source: str, context: str = "", *, delivered: boo
         with session.turn(text) as turn:
             turn.done("Noted.")
         outbox = Outbox(home)
-        eventually(lambda: not outbox.backlog("acme") if delivered else outbox.backlog("acme").failing)
+        wait_until(lambda: not outbox.backlog("acme") if delivered else outbox.backlog("acme").failing)
         outbox.close()
 
 

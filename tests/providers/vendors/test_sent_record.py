@@ -1,6 +1,8 @@
 """The record of what a vendor has received."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,23 @@ def record(tmp_path: Path) -> Iterator[SentRecord]:
     record.close()
 
 
+@pytest.fixture
+def stored(tmp_path: Path, server_url: str) -> Iterator[SentRecord]:
+    """The same in a file and on a server."""
+    record = SentRecord(tmp_path, "acme", VendorScope(tmp_path, server_url=server_url))
+    yield record
+    record.close()
+
+
 def test_reading_creates_no_file(record: SentRecord, tmp_path: Path) -> None:
     """Nothing is written before something was sent."""
     assert (record.find("turn", "k1"), record.items(), record.scopes()) == (None, [], [])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_sent_is_found_until_it_is_deleted(record: SentRecord) -> None:
+def test_what_was_sent_is_found_until_it_is_deleted(stored: SentRecord) -> None:
     """By kind and local id; a later remote id replaces an earlier one."""
+    record = stored
     record.add("turn", "k1", "r1", "s1")
     record.add("turn", "k2", session_id="s2")
     record.add("session", "s1", "u1")
@@ -47,6 +58,28 @@ def test_users_and_profiles_have_separate_records(record: SentRecord, tmp_path: 
         other.close()
     assert record.find("session", "s1") == "owner"
     assert record.scopes() == ["default", "default__ana", "work"]
+
+
+def test_users_nodes_and_providers_share_what_they_should(stored: SentRecord, tmp_path: Path, server_url: str) -> None:
+    """Another object of the same user finds what was sent; another user and another provider do not."""
+    stored.add("turn", "k1", "r1", "s1")
+    for provider, user, found in (("acme", "", "r1"), ("acme", "ana", None), ("other", "", None)):
+        scope = VendorScope(tmp_path, user_id=user, server_url=server_url)
+        with closing(SentRecord(tmp_path, provider, scope)) as other:
+            assert other.find("turn", "k1") == found
+            other.add("turn", "k1", f"{provider} {user}", "s1")
+    assert stored.find("turn", "k1") == "acme "
+    assert len(stored.items()) == 1
+
+
+def test_two_writers_of_one_delivery_leave_one_row(stored: SentRecord, tmp_path: Path, server_url: str) -> None:
+    """A delivery that two nodes record at the same time is recorded once."""
+    others = [SentRecord(tmp_path, "acme", VendorScope(tmp_path, server_url=server_url)) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda record: [record.add("turn", f"k{n}", "r", "s") for n in range(20)], others))
+    for record in others:
+        record.close()
+    assert len(stored.items()) == 20
 
 
 def test_items_are_described_in_words(record: SentRecord) -> None:

@@ -25,9 +25,8 @@ from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.testing.provider_contract import ProviderContract
-from tests.providers.samples import eventually
 from tests.providers.vendors.vendor_service import RETRY_AFTER, Fault, VendorDouble
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 TEMPORARY: tuple[Fault, ...] = (429, 500, 503, "slow", "truncated", "garbage", "down")
 PERMANENT: tuple[Fault, ...] = (401, 403, 422)
@@ -165,7 +164,7 @@ class VendorContract(ProviderContract):
                 assert manager.drain(GIVE_UP)
                 double.fail("down")
             if number == 2 * _OUTAGE_TURNS // 3:
-                eventually(lambda: manager.backlog().failing or not manager.backlog())
+                wait_until(lambda: manager.backlog().failing or not manager.backlog())
                 double.fail(None)
             assert manager.notify.turn_finished(f"turn-{number:03}-of-many", "Noted.", "s1")
         assert manager.drain(GIVE_UP) and manager.shutdown()

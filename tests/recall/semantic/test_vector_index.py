@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -23,7 +22,7 @@ from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 from memoranda.support.vector_paths import remove_vectors, vector_files, vectors_path
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.usefixtures("static_vectors")
 
@@ -297,9 +296,7 @@ def test_a_home_builds_it_in_the_background(tmp_path: Path) -> None:
         memory.sessions.append_message("s0", "user", "Our dog chased two cats.")
         assert memory.services.search_extras is not None
         (index,) = memory.services.search_extras.indexes()
-        deadline = time.monotonic() + GIVE_UP
-        while not index.progress().complete and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_until(lambda: index.progress().complete)
         answer = memory.search("animals kept as pets", why=True)
     assert answer["matched"] == "by meaning; none of the words"
     assert answer["results"][0]["session_id"] == "s0"

@@ -58,6 +58,9 @@ class FactStore:
     def close(self) -> None:
         self.database.close()
 
+    def refresh(self) -> None:
+        """Take over changes that are not in the file yet; a file on its own has all of them."""
+
     def add(
         self,
         content: str,
@@ -228,10 +231,10 @@ class FactStore:
             done += len(stale)
         return done
 
-    def relink(self, fact_id: int) -> None:
-        """Finds the entities of a fact in its text again, and writes its links, words and vector."""
+    def relink(self, fact_id: int, entities: Sequence[str] | None = None) -> None:
+        """Finds the entities of a fact in its text again, unless they are named; writes its links, words and vector."""
         with self.database.writing() as connection:
-            self._write_derived(connection, fact_id, None)
+            self._write_derived(connection, fact_id, entities)
 
     def _check_content(self, content: str) -> str:
         content = content.strip()

@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,16 @@ from memoranda.providers.holographic.fact import Fact, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.meanings import FactMeanings
 from memoranda.providers.holographic.mirror import mirror
+from memoranda.providers.holographic.open_facts import open_facts, sweep_caches
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
-from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.provider import SERVER_URL, MemoryProvider
 from memoranda.providers.text_embedder import TextEmbedder
 from memoranda.support.health_issues import repair_reported
-from memoranda.support.home import encode_user_id
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
-DATABASE = "holographic.db"
 # The weight of a fact that shares only an entity with the turn.
 _NAME_ONLY_WEIGHT = 0.5
 _MAX_NAMES = 4
@@ -39,12 +37,13 @@ _ALL_FACTS = 10**9
 
 
 class HolographicProvider(MemoryProvider):
-    """Keeps facts in `holographic.db` of the home; needs no service."""
+    """Keeps facts in `holographic.db` of the home, or on the server that has the record; needs no service."""
 
     def __init__(self, home: Path | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self._home = home
         self._overrides = dict(settings or {})
-        self._database = DATABASE
+        self._user = ""
+        self._server_url = ""
         self._lock = threading.Lock()
         self._session_id = ""
         self._settings: settings_module.HolographicSettings | None = None
@@ -67,7 +66,8 @@ class HolographicProvider(MemoryProvider):
         user = str(facts.get("user_id") or "")
         with self._lock:
             # Each user of a gateway has a separate database.
-            self._database = f"holographic-{encode_user_id(user)}.db" if user else DATABASE
+            self._user = user
+            self._server_url = str(facts.get(SERVER_URL) or "")
             if home:
                 self._home = Path(home)
             self._close()
@@ -78,6 +78,8 @@ class HolographicProvider(MemoryProvider):
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
         """The facts that match a turn, one line each, with age and trust."""
+        if self._store is not None:
+            self._store.refresh()
         query = query[:_MAX_QUERY_CHARS].encode("utf-8", "replace").decode()
         store, retriever, current = self._store, self._retriever, self._settings
         if store is None or retriever is None or current is None or not current.prefetch_limit:
@@ -99,6 +101,7 @@ class HolographicProvider(MemoryProvider):
         tools = self._tools
         if tools is None:
             return json.dumps({"error": "The facts are not open: the provider was not started, or was shut down."})
+        self._require_store().refresh()
         origin = Provenance(
             str(facts.get("session_id") or self._session_id), str(facts.get("tool_call_id") or ""), "tool"
         )
@@ -114,7 +117,7 @@ class HolographicProvider(MemoryProvider):
             str(known.get("tool_call_id") or known.get("task_id") or ""),
             f"mirror:{known.get('write_origin') or 'memory'}",
         )
-        mirror(self._require_store(), action, target, content, str(known.get("old_text") or ""), origin)
+        mirror(self._current_store(), action, target, content, str(known.get("old_text") or ""), origin)
 
     def on_session_switch(self, new_session_id: str, **facts: Any) -> None:
         self._session_id = new_session_id
@@ -138,7 +141,7 @@ class HolographicProvider(MemoryProvider):
 
         A fact that mirrors an entry of curated memory belongs to the entry, not to the session that wrote it.
         """
-        store = self._require_store()
+        store = self._current_store()
         found = [
             fact
             for fact in store.list_facts(limit=_ALL_FACTS)
@@ -148,7 +151,7 @@ class HolographicProvider(MemoryProvider):
 
     def forget_text(self, matches: Callable[[str], bool], **facts: Any) -> dict[str, Any]:
         """Deletes the facts whose text, tags or entities match."""
-        return erase_facts(self._require_store(), matches)
+        return erase_facts(self._current_store(), matches)
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [dict(field) for field in settings_module.SCHEMA]
@@ -183,15 +186,20 @@ class HolographicProvider(MemoryProvider):
             raise ProviderError("The facts of holographic are not open.")
         return self._store
 
+    def _current_store(self) -> FactStore:
+        """The open store with what other nodes have changed."""
+        store = self._require_store()
+        store.refresh()
+        return store
+
     def _open(self) -> None:
         if self._home is None:
             raise ProviderError("holographic needs a home for its facts.")
         current = settings_module.load(self._home, self._overrides)
-        self._store = FactStore(
-            self._home / self._database,
-            dimension=current.dimension,
-            default_trust=current.default_trust,
-            clock=time.time,
+        if self._server_url:
+            sweep_caches(self._home, self._server_url)
+        self._store = open_facts(
+            self._home, self._user, self._server_url, dimension=current.dimension, default_trust=current.default_trust
         )
         self._settings = current
         meanings = None if self._embedder is None else FactMeanings(self._store, self._embedder)

@@ -1,11 +1,10 @@
-"""The record of what a vendor has received from this home, in `providers/<name>.db`.
+"""The record of what a vendor has received from this home, in `providers/<name>.db` or in a table on a server.
 
 It serves repeated deliveries, `forget`, and vendors whose ids must be remembered. A row belongs to one user, and maps a
 local id (the key of a delivery, a session) to the vendor's id. A turn that is in the record is not sent again, even if
 the outbox could not be updated after its delivery. The record has ids and no text.
 """
 
-import json
 import logging
 import threading
 import time
@@ -14,11 +13,11 @@ from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from memoranda.db.orphaned_wal import database_exists
-from memoranda.db.schema import Column, Schema, Table
-from memoranda.db.schema_upgrade import open_database
-from memoranda.db.sqlite import Database
+from memoranda.db.engine import Engine
+from memoranda.db.lazy_database import LazyDatabase
+from memoranda.db.schema import Column, Schema, ServerTables, Table
 from memoranda.errors import StorageError
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
@@ -48,6 +47,25 @@ SCHEMA = Schema(
     tables=(SENT, _VERSION),
     indexes=("CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(scope, kind, local_id)",),
 )
+SERVER_SCHEMA = Schema(
+    version=1,
+    name="sent",
+    tables=(SENT,),
+    indexes=(),
+    server=ServerTables(
+        columns=(
+            (SENT.name, Column("provider", "text", "NOT NULL", "The provider of the vendor.")),
+            (SENT.name, Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner.")),
+        ),
+        indexes=(
+            "CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(provider, user_id, scope, kind, local_id)",
+            "CREATE INDEX IF NOT EXISTS idx_sent_session ON sent(session_id)",
+        ),
+        user_tables=((SENT.name, "user_id"),),
+    ),
+)
+"""A home has one file per provider, with the rows of all users; a server has one table."""
+_MAX_IDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +93,46 @@ def sent_file(home: Path, provider: str) -> Path:
     return home / "providers" / f"{provider}.db"
 
 
-def providers_with_sessions(home: Path, session_ids: Collection[str]) -> list[str]:
+def providers_with_sessions(home: Path, session_ids: Collection[str], server_url: str = "") -> list[str]:
     """The providers that have received something of these sessions, for any user; unreadable records are skipped."""
-    found = []
-    for path in sorted((home / "providers").glob("*.db")):
+    found: dict[str, None] = {}
+    names = sorted(set(session_ids))
+    for provider, database in _databases(home, server_url):
         try:
-            with closing(open_database(path, SCHEMA, APPLICATION_ID)) as database, database.reading() as connection:
-                query = "SELECT 1 FROM sent WHERE session_id IN (SELECT value FROM json_each(?)) LIMIT 1"
-                if connection.execute(query, (json.dumps(list(session_ids)),)).fetchone():
-                    found.append(path.stem)
+            with closing(database):
+                for start in range(0, len(names), _MAX_IDS):
+                    part = names[start : start + _MAX_IDS]
+                    found |= dict.fromkeys(_find_providers(database.open(), provider, part))
         except StorageError as error:
             _log.warning("What a provider has received is unknown: %s", error)
-    return found
+    return list(found)
+
+
+def known_providers(home: Path, server_url: str = "") -> list[str]:
+    """The providers that have received anything."""
+    if not server_url:
+        return sorted(path.stem for path in (home / "providers").glob("*.db"))
+    ((_, database),) = _databases(home, server_url)
+    with closing(database), database.open().reading() as connection:
+        return [name for (name,) in connection.execute("SELECT DISTINCT provider FROM sent ORDER BY provider")]
+
+
+def _databases(home: Path, server_url: str) -> list[tuple[str, LazyDatabase]]:
+    """The file of each provider, or the server, which has the rows of all of them."""
+    if server_url:
+        return [("", LazyDatabase(home / "providers", SERVER_SCHEMA, APPLICATION_ID, server_url=server_url))]
+    files = sorted((home / "providers").glob("*.db"))
+    return [(path.stem, LazyDatabase(path, SCHEMA, APPLICATION_ID)) for path in files]
+
+
+def _find_providers(engine: Engine, provider: str, session_ids: list[str]) -> list[str]:
+    condition, values = engine.dialect.one_of("session_id", session_ids)
+    with engine.reading() as connection:
+        if provider:
+            row = connection.execute(f"SELECT 1 FROM sent WHERE {condition} LIMIT 1", values).fetchone()
+            return [provider] if row else []
+        rows = connection.execute(f"SELECT DISTINCT provider FROM sent WHERE {condition} ORDER BY provider", values)
+        return [name for (name,) in rows]
 
 
 class SentRecord:
@@ -94,43 +140,37 @@ class SentRecord:
 
     def __init__(self, home: Path, provider: str, scope: VendorScope) -> None:
         self.scope = scope.peer(max_chars=_MAX_SCOPE_CHARS)
+        self._user = scope.user_id
         self._path = sent_file(home, provider)
+        schema = SERVER_SCHEMA if scope.server_url else SCHEMA
+        self._file = LazyDatabase(self._path, schema, APPLICATION_ID, server_url=scope.server_url)
+        # What a server needs in addition to tell rows apart.
+        self._own = {"provider": provider, "user_id": self._user} if scope.server_url else {}
         self._lock = threading.Lock()
-        self._database: Database | None = None
         self._closed = False
 
     def add(self, kind: str, local_id: str, remote_id: str = "", session_id: str = "") -> None:
         """Record that the vendor has received something; a later remote id replaces an earlier one."""
-        row = (self.scope, kind, local_id, remote_id, session_id, time.time())
+        row = {**self._own, "scope": self.scope, "kind": kind, "local_id": local_id, "remote_id": remote_id,
+               "session_id": session_id, "sent_at": time.time()}  # fmt: skip
         with self._open().writing() as connection:
             connection.execute(
-                "INSERT INTO sent (scope, kind, local_id, remote_id, session_id, sent_at) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (scope, kind, local_id) DO UPDATE SET remote_id = excluded.remote_id",
-                row,
+                f"INSERT INTO sent ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+                f" ON CONFLICT ({', '.join([*self._own, 'scope', 'kind', 'local_id'])})"
+                " DO UPDATE SET remote_id = excluded.remote_id",
+                list(row.values()),
             )
 
     def find(self, kind: str, local_id: str) -> str | None:
         """The vendor's id of something; empty if the vendor gave none, None if it was not sent."""
-        if not self._exists():
-            return None
-        with self._open().reading() as connection:
-            row = connection.execute(
-                "SELECT remote_id FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
-                (self.scope, kind, local_id),
-            ).fetchone()
-        return None if row is None else str(row[0])
+        found = self._select("remote_id", "", kind=kind, local_id=local_id)
+        return str(found[0][0]) if found else None
 
     def items(self, kind: str = "", session_id: str = "") -> list[SentItem]:
         """What was sent, oldest first: everything, or of one kind, or of one session."""
-        if not self._exists():
-            return []
-        with self._open().reading() as connection:
-            rows = connection.execute(
-                "SELECT kind, local_id, remote_id, session_id, sent_at FROM sent"
-                " WHERE scope = ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR session_id = ?3) ORDER BY id",
-                (self.scope, kind, session_id),
-            ).fetchall()
-        return [SentItem(*row) for row in rows]
+        filters = {name: value for name, value in (("kind", kind), ("session_id", session_id)) if value}
+        columns = "kind, local_id, remote_id, session_id, sent_at"
+        return [SentItem(*row) for row in self._select(columns, " ORDER BY id", **filters)]
 
     def of_sessions(self, session_ids: Collection[str] | None) -> list[SentItem]:
         """What was sent of some sessions, oldest first; everything if None."""
@@ -138,34 +178,40 @@ class SentRecord:
 
     def scopes(self) -> list[str]:
         """The names of all users that have something in the record."""
-        if not self._exists():
+        if not self._file.exists():
             return []
-        with self._open().reading() as connection:
-            return [row[0] for row in connection.execute("SELECT DISTINCT scope FROM sent ORDER BY scope")]
+        condition, values = (" WHERE provider = ?", (self._own["provider"],)) if self._own else ("", ())
+        with self._open().acting_for(None, everyone=True).reading() as connection:
+            rows = connection.execute(f"SELECT DISTINCT scope FROM sent{condition} ORDER BY scope", values)
+            return [row[0] for row in rows]
 
     def remove(self, item: SentItem) -> None:
         """Remove something that the vendor has deleted."""
+        condition, values = self._condition(kind=item.kind, local_id=item.local_id)
         with self._open().writing() as connection:
-            connection.execute(
-                "DELETE FROM sent WHERE scope = ? AND kind = ? AND local_id = ?",
-                (self.scope, item.kind, item.local_id),
-            )
+            connection.execute(f"DELETE FROM sent WHERE {condition}", values)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            self._file.close()
 
-    def _exists(self) -> bool:
-        return self._database is not None or database_exists(self._path)
+    def _select(self, columns: str, order: str, **filters: str) -> list[Any]:
+        if not self._file.exists():
+            return []
+        condition, values = self._condition(**filters)
+        with self._open().reading() as connection:
+            return connection.execute(f"SELECT {columns} FROM sent WHERE {condition}{order}", values).fetchall()
 
-    def _open(self) -> Database:
+    def _condition(self, **filters: str) -> tuple[str, list[str]]:
+        """The rows of this user with these values."""
+        wanted = {**self._own, "scope": self.scope, **filters}
+        return " AND ".join(f"{name} = ?" for name in wanted), list(wanted.values())
+
+    def _open(self) -> Engine:
         with self._lock:
             if self._closed:
                 raise StorageError(f"{self._path} has been closed.")
-            if self._database is None:
+            if not self._file.server_url:
                 make_private_directory(self._path.parent)
-                self._database = open_database(self._path, SCHEMA, APPLICATION_ID)
-            return self._database
+            return self._file.open().acting_for(self._user or None)

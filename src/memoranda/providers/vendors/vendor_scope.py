@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
+from memoranda.providers.provider import SERVER_URL
 from memoranda.providers.vendors.peer_names import peer_name
 
 
@@ -22,6 +23,8 @@ class VendorScope:
     platform: str = "cli"
     agent_context: str = "primary"
     facts: Mapping[str, str] = field(default_factory=dict)
+    server_url: str = field(default="", repr=False)
+    """The server that has the record of what was sent, with the password; "" if the home has it."""
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any], home: Path | None = None) -> "VendorScope":
@@ -31,6 +34,7 @@ class VendorScope:
             raise ProviderError("A provider needs a home.")
         path = Path(root)
         known = {name: value for name, value in facts.items() if isinstance(value, str) and value}
+        server_url = known.pop(SERVER_URL, "")
         return cls(
             path,
             known.get("agent_identity") or profile_of(path),
@@ -38,6 +42,7 @@ class VendorScope:
             known.get("platform", "cli"),
             known.get("agent_context", "primary"),
             known,
+            server_url,
         )
 
     @property

@@ -32,13 +32,15 @@ class VectorUpdater:
         state, more = self.follow_changes(state)
         if more:
             return state, True
-        messages, position = self._feed.messages_after(state.message, limit)
+        # Before the messages: those that are appended in between must not be skipped.
+        head = self._feed.head().message
+        messages, position, _ = self._feed.messages_after(state.message, limit)
         self._add(messages, state.dimensions)
         if messages:
             state = state._replace(message=position, mark=self._feed.mark_of(messages[-1].id))
         else:
             # The rest of the record has nothing that a search can find.
-            state = state._replace(message=max(state.message, self._feed.head().message))
+            state = state._replace(message=max(state.message, head))
         state = state._replace(dimensions=self._embedder.dimensions)
         vector_file.write_state(self._connection, state)
         return state, bool(messages)

@@ -13,9 +13,8 @@ from memoranda.errors import TemporaryProviderError
 from memoranda.providers.vendors.byterover import ByteRoverProvider
 from memoranda.providers.vendors.byterover.brv_program import BrvProgram, NoModelError
 from memoranda.providers.vendors.byterover.context_tree import ContextTree
-from tests.providers.samples import eventually
 from tests.providers.vendors.byterover.double import BrvDouble
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "I prefer tabs."},
@@ -106,7 +105,7 @@ def test_a_command_that_hangs_is_killed_with_its_children(brv: BrvDouble, tmp_pa
         BrvProgram(str(brv.program), tmp_path).run("search", text="cat", timeout=1)
     assert time.monotonic() - began < GIVE_UP
     group = brv.calls[0]["pid"]
-    eventually(lambda: not _group_exists(group))
+    wait_until(lambda: not _group_exists(group))
 
 
 def test_shutdown_kills_running_commands(brv: BrvDouble) -> None:
@@ -114,9 +113,9 @@ def test_shutdown_kills_running_commands(brv: BrvDouble) -> None:
     brv.set(fault="slow")
     provider = _start(brv)
     provider.on_pre_compress(MESSAGES, session_id="s1")
-    eventually(lambda: brv.calls)
+    wait_until(lambda: brv.calls)
     provider.shutdown()
-    eventually(lambda: not _group_exists(brv.calls[0]["pid"]))
+    wait_until(lambda: not _group_exists(brv.calls[0]["pid"]))
 
 
 def test_a_session_is_extracted_once(provider: ByteRoverProvider, brv: BrvDouble) -> None:
@@ -156,7 +155,7 @@ def test_extraction_can_be_turned_off(brv: BrvDouble) -> None:
 def test_knowledge_is_extracted_before_a_compression(provider: ByteRoverProvider, brv: BrvDouble) -> None:
     """In the background: the compression does not wait for brv's model."""
     assert provider.on_pre_compress(MESSAGES, session_id="s1") == ""
-    eventually(lambda: any("I prefer tabs." in text for text in brv.stored_texts()))
+    wait_until(lambda: any("I prefer tabs." in text for text in brv.stored_texts()))
     # A session also ends when it is compressed, with the same messages.
     provider.on_session_end(MESSAGES, session_id="s1", idempotency_key="end")
     assert [call["arguments"][0] for call in brv.calls] == ["curate"]

@@ -17,6 +17,7 @@ from memoranda.providers.vendors.mem0.library import SharedLibrary, library_is_i
 from memoranda.providers.vendors.mem0.settings import FIELDS, library_config
 from tests.providers.vendors.mem0.conftest import Start
 from tests.providers.vendors.mem0.library_double import LibraryDouble
+from tests.timing import GIVE_UP
 
 
 def values(**others: Any) -> dict[str, Any]:
@@ -93,7 +94,7 @@ SharedLibrary.acquire({{"history_db_path": {str(tmp_path / "history.db")!r}}})
 while "mem0" not in sys.modules:
     time.sleep(0.01)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=GIVE_UP)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["began", "loaded"], "")
 
 
