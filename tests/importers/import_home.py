@@ -14,10 +14,11 @@ from memoranda.sessions.store import open_store
 class Home:
     """A home in which tests import."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, record: str = "") -> None:
+        """`record` is the URL of a server, instead of a file in the home."""
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.store = open_store(root / "state.db")
+        self.store = open_store(record or root / "state.db")
 
     def plan(self, reader: ConversationReader, where: Path | None = None, *, rescan: bool = False) -> ImportSummary:
         return self._with(reader, where, "plan", rescan)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_state import FILE_NAME
+from memoranda.importers.import_schema import FILE_NAME
 from memoranda.importers.importer import Importer
 from memoranda.importers.jsonl import JsonLines
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_state import FILE_NAME, ImportState, ItemState
+from memoranda.importers.import_schema import FILE_NAME
+from memoranda.importers.import_state import ImportState, ItemState
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from tests.examples import examples
 from tests.importers.import_home import Home, write_lines

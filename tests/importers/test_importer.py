@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.doctor import accept_store
-from memoranda.importers.import_state import FILE_NAME
+from memoranda.importers.import_schema import FILE_NAME
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,

@@ -1,33 +1,29 @@
 """An import that is killed at any time continues where it was, and ends as if nothing had happened."""
 
 import random
-import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memoranda.importers.claude_code import ClaudeCode
-from tests.importers.claude_code_lines import assistant, call, result, text, user
-from tests.importers.import_home import Home, write_lines
-from tests.timing import GIVE_UP
-
-_IMPORT = """
-import sys
-from pathlib import Path
 from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
 from memoranda.sessions.store import open_store
-item_import._MAX_BATCH_MESSAGES = 7
-root, where = Path(sys.argv[1]), Path(sys.argv[2])
-engine = Importer(root, open_store(root / "state.db"))
-print("begun", flush=True)
-engine.apply(ClaudeCode(), ClaudeCode().scan(where))
-print("done", flush=True)
-"""
+from tests.forked import Forked, Say, forking
+from tests.importers.claude_code_lines import assistant, call, result, text, user
+from tests.importers.import_home import Home, write_lines
+
+
+def _import(root: Path, source: Path, say: Say) -> None:
+    """Import in small batches, in a process of its own."""
+    item_import._MAX_BATCH_MESSAGES = 7
+    engine = Importer(root, open_store(root / "state.db"))
+    say(b"begun\n")
+    engine.apply(ClaudeCode(), ClaudeCode().scan(source))
+    say(b"done\n")
 
 
 def _session(number: int) -> list[dict[str, Any]]:
@@ -53,6 +49,7 @@ def _said(home: Home) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@forking
 @pytest.mark.parametrize("seed", range(3))
 def test_after_many_kills_the_result_is_the_same(tmp_path: Path, seed: int) -> None:
     """kill -9 in the middle of batches: nothing is lost, nothing is there twice, counters and titles are right."""
@@ -63,16 +60,12 @@ def test_after_many_kills_the_result_is_the_same(tmp_path: Path, seed: int) -> N
     root.mkdir()
     kills = 0
     for _ in range(40):
-        with subprocess.Popen(
-            [sys.executable, "-c", _IMPORT, str(root), str(source)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(dice.uniform(0, 0.08))
-            process.kill()
-            if process.stdout.read() == "done\n":
-                break
-            kills += 1
+        process = Forked(partial(_import, root, source))
+        said = process.heard()
+        time.sleep(dice.uniform(0, 0.08))
+        if said + process.kill() == b"begun\ndone\n":
+            break
+        kills += 1
     killed, whole = Home(root), Home(tmp_path / "whole")
     killed.take(ClaudeCode(), source)
     whole.take(ClaudeCode(), source)
@@ -83,15 +76,15 @@ def test_after_many_kills_the_result_is_the_same(tmp_path: Path, seed: int) -> N
 
 
 @pytest.mark.slow
+@forking
 def test_two_imports_at_the_same_time_add_everything_once(tmp_path: Path) -> None:
     """A hook may import while a person does."""
     source, root = tmp_path / "source", tmp_path / "home"
     for number in range(3):
         write_lines(source / f"session-{number}.jsonl", _session(number))
     root.mkdir()
-    command = [sys.executable, "-c", _IMPORT, str(root), str(source)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=GIVE_UP)[0] for process in both] == ["begun\ndone\n"] * 2
+    both = [Forked(partial(_import, root, source)) for _ in range(2)]
+    assert [process.rest() for process in both] == [b"begun\ndone\n"] * 2
     home, whole = Home(root), Home(tmp_path / "whole")
     whole.take(ClaudeCode(), source)
     told = {name: (sorted(said[4]), said[2]) for name, said in _said(home).items()}

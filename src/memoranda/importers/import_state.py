@@ -1,7 +1,8 @@
-"""The import state in `imports.db`: how far each file was read, and which sessions it contains.
+"""The import state: how far each file was read, and which sessions it contains.
 
-It only saves time. The session store knows messages by their external ids and deleted sessions by their names, so
-without this file everything is read again, but nothing is added twice and no deleted session returns.
+It is in `imports.db`, or on the server that has the record, for all nodes. It only saves time. The session store knows
+messages by their external ids and deleted sessions by their names, so without this state everything is read again, but
+nothing is added twice and no deleted session returns.
 """
 
 import json
@@ -14,58 +15,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.lazy_database import LazyDatabase
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Condition, Engine
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.db.salvage.rebuild import SIDE_FILES
-from memoranda.db.schema import Column, Migration, Schema, Table
-from memoranda.db.sqlite import Connection
 from memoranda.errors import CorruptStoreError
+from memoranda.importers.import_log import ImportLog, ImportPart
+from memoranda.importers.import_schema import imports_database, item_names, node_name
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from memoranda.safety.redaction import Redactor
 
 _log = logging.getLogger(__name__)
 
-_ItemKey = tuple[str, str, str, str]
-FILE_NAME = "imports.db"
-APPLICATION_ID = int.from_bytes(b"MemI", "big")
-
-ITEMS = "items"
-_ITEMS = Table(
-    ITEMS,
-    "One row per file that was read, for each user.",
-    (
-        Column("source", "text", "NOT NULL", "The reader's name."),
-        Column("user_id", "text", "NOT NULL", "The user of a gateway; empty for the home's owner."),
-        Column("file", "text", "NOT NULL", "The path of the file."),
-        Column("what", "text", "NOT NULL", "The part of the file, if it has several."),
-        Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
-        Column("changed", "real", "NOT NULL", "Its modification time when it was read."),
-        Column("sessions", "text", "NOT NULL", "The ids of the sessions in it, as a JSON list."),
-        Column("offset", "integer", "", "The checkpoint: how many bytes were read."),
-        Column("line", "integer", "", "The checkpoint: how many lines were read."),
-        Column("state", "text", "", "The checkpoint: what the reader must know to continue."),
-        Column("seal", "text", "", "A digest of the bytes before the checkpoint; it differs if the file was replaced."),
-    ),
-)
-_SESSIONS = Table(
-    "imported_sessions",
-    "One row per session that an import has seen, created or not.",
-    (
-        Column("session_id", "text", "PRIMARY KEY", "Its id in the record."),
-        Column("family", "text", "NOT NULL", "Source, user and first message: branches of a session share it."),
-        Column("made", "integer", "NOT NULL DEFAULT 0", "1 when it is, or was, in the record."),
-        Column("title", "text", "", "The title that the import set; the user may have changed it since."),
-    ),
-)
-SCHEMA = Schema(
-    version=2,
-    tables=(_ITEMS, _SESSIONS),
-    indexes=(
-        "CREATE UNIQUE INDEX IF NOT EXISTS idx_items ON items(source, user_id, file, what)",
-        "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
-    ),
-    # Version 1 stored only the number of sessions; reading the files again stores their ids.
-    migrations=(Migration("names-of-sessions", lambda connection: connection.execute("DELETE FROM items")),),
-)
+_ItemKey = tuple[str, ...]
+_CHECKPOINT_COLUMNS = ("line", "state", "seal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +58,19 @@ class SeenSession:
 class ImportState:
     """The state of the imports into one store; only writing it creates the file."""
 
-    def __init__(self, root: Path, store_id: str, user: str | None, *, rescan: bool = False) -> None:
-        """`rescan` reads everything again, including sessions that were deleted from the record."""
+    def __init__(
+        self, root: Path, store_id: str, user: str | None, *, rescan: bool = False, server_url: str = ""
+    ) -> None:
+        """`rescan` reads everything again, including sessions that were deleted from the record.
+
+        `server_url` is the server that has the record, if one has.
+        """
         self._redactor = Redactor()
-        self._file = LazyDatabase(root / FILE_NAME, SCHEMA, APPLICATION_ID)
+        self._root = root
+        self._database = imports_database(root, server_url)
+        self._names = item_names(on_server=bool(server_url))
+        # A path means something only on its own machine.
+        self._node = node_name() if server_url else ""
         self._store_id = store_id
         self._user = user or ""
         self.rescan = rescan
@@ -106,9 +78,10 @@ class ImportState:
         self._items: dict[str, dict[_ItemKey, ItemState]] = {}
         self._is_ours: bool | None = None
         self._is_damaged = False
+        self.log = ImportLog(self._user, self._reading, self._writing)
 
     def close(self) -> None:
-        self._file.close()
+        self._database.close()
 
     def item_state(self, source: str, item: ImportItem) -> ItemState | None:
         """Return how far an item was read; None if it never was."""
@@ -120,8 +93,18 @@ class ImportState:
             self._items[source] = self._load(source)
         return self._items[source].get(key)
 
-    def save_item(self, source: str, item: ImportItem, state: ItemState, seen: Iterable[SeenSession]) -> None:
-        """Save how far an item was read, and the sessions that the import saw in it."""
+    def save_item(
+        self,
+        source: str,
+        item: ImportItem,
+        state: ItemState,
+        seen: Iterable[SeenSession],
+        logged: tuple[str, Iterable[ImportPart]] | None = None,
+    ) -> None:
+        """Save how far an item was read, the sessions that the import saw in it, and what it added to them.
+
+        `logged` is the id of the import with the parts since the last call.
+        """
         checkpoint = state.checkpoint
         position: tuple[Any, ...] = (None, None, None)
         if checkpoint:
@@ -137,13 +120,16 @@ class ImportState:
                 " title = excluded.title",
                 [(session.session_id, session.family, int(session.created), session.title) for session in seen],
             )
+            columns = ("size", "changed", "sessions", self._names.offset, *_CHECKPOINT_COLUMNS)
+            key = ", ".join(self._names.key)
+            values = (*self._key(source, item), state.size, state.modified_at, sessions, *position, state.prefix_digest)
             connection.execute(
-                "INSERT INTO items (source, user_id, file, what, size, changed, sessions, offset, line, state, seal)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, user_id, file, what) DO UPDATE SET"
-                " size = excluded.size, changed = excluded.changed, sessions = excluded.sessions,"
-                " offset = excluded.offset, line = excluded.line, state = excluded.state, seal = excluded.seal",
-                (*self._key(source, item), state.size, state.modified_at, sessions, *position, state.prefix_digest),
+                f"INSERT INTO {self._names.table} ({key}, {', '.join(columns)}) VALUES (?{', ?' * (len(values) - 1)})"
+                f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+                values,
             )
+            if logged is not None:
+                self.log.save_parts(connection, *logged)
 
     def seen_session(self, session_id: str) -> SeenSession | None:
         """Return a session that an import has seen; None if no import has seen it."""
@@ -159,43 +145,64 @@ class ImportState:
         """Remove titles and reader state of deleted sessions; only their ids stay."""
         if not session_ids or not self._is_usable():
             return
-        with self._file.open().reading() as connection:
-            with_title = connection.execute(
-                "SELECT session_id FROM imported_sessions WHERE title IS NOT NULL"
-            ).fetchall()
-            with_state = connection.execute("SELECT rowid, sessions FROM items WHERE state <> ''").fetchall()
-        deleted = frozenset(session_ids)
-        titles = [row for row in with_title if row[0] in deleted]
-        # Only for files that contain no other session; the reader still needs the state of the others.
-        states = [(number,) for number, listed in with_state if (names := _session_names(listed)) and names <= deleted]
-        if titles or states:
-            with self._writing() as connection:
-                connection.executemany("UPDATE imported_sessions SET title = NULL WHERE session_id = ?", titles)
-                connection.executemany("UPDATE items SET state = '' WHERE rowid = ?", states)
-            self._file.open().shrink_log()
+        deleted, everyone = frozenset(session_ids), self._everyone()
+        named, values = everyone.dialect.one_of("session_id", deleted)
+        named += " AND title IS NOT NULL"
+        with everyone.reading() as connection:
+            has_titles = connection.execute(f"SELECT 1 FROM imported_sessions WHERE {named} LIMIT 1", values).fetchone()
+            # Only for files that contain no other session; the reader still needs the state of the others.
+            states = [
+                (number,) for number, names in self._listed_sessions(connection, "state <> ''") if names <= deleted
+            ]
+        if has_titles or states:
+            self._prepare_writing()
+            with everyone.writing() as connection:
+                connection.execute(f"UPDATE imported_sessions SET title = NULL WHERE {named}", values)
+                connection.executemany(f"UPDATE {self._names.table} SET state = '' WHERE {self._names.row} = ?", states)
+            everyone.shrink_log()
+
+    def reread(self, session_ids: Collection[str], removed: Collection[str]) -> None:
+        """Read the files with these sessions from their start again; `removed` sessions count as never seen."""
+        names, gone = frozenset(session_ids), [(name,) for name in removed]
+        if not names or not self._is_usable():
+            return
+        self._items.clear()
+        with self._everyone().writing() as connection:
+            numbers = [(number,) for number, listed in self._listed_sessions(connection) if listed & names]
+            connection.executemany(f"DELETE FROM {self._names.table} WHERE {self._names.row} = ?", numbers)
+            connection.executemany("DELETE FROM imported_sessions WHERE session_id = ?", gone)
 
     def files_with(self, session_ids: Collection[str]) -> list[str]:
-        """The files of other programs that these sessions were imported from."""
+        """The files of other programs that these sessions were imported from; on a server with the machine."""
         if not session_ids or not self._is_usable():
             return []
-        wanted = frozenset(session_ids)
-        with self._file.open().reading() as connection:
-            rows = connection.execute("SELECT DISTINCT file, sessions FROM items ORDER BY file").fetchall()
-        return list(dict.fromkeys(file for file, listed in rows if _session_names(listed) & wanted))
+        wanted, table = frozenset(session_ids), self._names.table
+        file = "node || ':' || file" if self._node else "file"
+        with self._everyone().reading() as connection:
+            numbers = [number for number, listed in self._listed_sessions(connection) if listed & wanted]
+            if not numbers:
+                return []
+            listed = self._everyone().dialect.one_of(self._names.row, numbers)
+            rows = connection.execute(
+                f"SELECT DISTINCT {file} FROM {table} WHERE {listed.text} ORDER BY 1", listed.values
+            ).fetchall()
+        return [name for (name,) in rows]
 
     def family_key(self, source: str, first: str) -> str:
         """Return the key that all sessions with the same first message share."""
-        return f"{source}\n{self._user}\n{first}"
+        return f"{source}\n{self._user}\n{self._redactor.name(first)}"
 
     def _load(self, source: str) -> dict[_ItemKey, ItemState]:
-        with self._file.open().reading() as connection:
+        names, key = self._names, (source, self._user, *((self._node,) if self._node else ()))
+        condition = " AND ".join(f"{name} = ?" for name in names.key[: len(key)])
+        with self._engine().reading() as connection:
             rows = connection.execute(
-                "SELECT file, what, size, changed, sessions, offset, line, state, seal FROM items"
-                " WHERE source = ? AND user_id = ?",
-                (source, self._user),
+                f"SELECT file, what, size, changed, sessions, {names.offset}, line, state, seal FROM {names.table}"
+                f" WHERE {condition}",
+                key,
             )
             return {
-                (source, self._user, file, label): ItemState(
+                (*key, file, label): ItemState(
                     size,
                     modified_at,
                     _session_names(sessions),
@@ -204,6 +211,14 @@ class ImportState:
                 )
                 for file, label, size, modified_at, sessions, offset, line, state, prefix_digest in rows
             }
+
+    def _listed_sessions(self, connection: Connection, condition: str = "1 = 1") -> list[tuple[int, frozenset[str]]]:
+        """The numbers of items and the sessions in them; the owner of a home may have imported those of a user."""
+        whose = Condition("", ()) if not self._user else Condition(" AND user_id IN (?, '')", (self._user,))
+        rows = connection.execute(
+            f"SELECT {self._names.row}, sessions FROM {self._names.table} WHERE {condition}{whose.text}", whose.values
+        ).fetchall()
+        return [(number, names) for number, listed in rows if (names := _session_names(listed))]
 
     def _redact_state(self, state: str) -> str:
         """Redact credentials in a reader's state, which contains titles and directories."""
@@ -216,55 +231,92 @@ class ImportState:
 
     def _key(self, source: str, item: ImportItem) -> _ItemKey:
         # A path that is not valid text is stored with escapes.
-        return source, self._user, str(item.file).encode("utf-8", "backslashreplace").decode(), item.label
+        file = str(item.file).encode("utf-8", "backslashreplace").decode()
+        node = (self._node,) if self._node else ()
+        return source, self._user, *node, self._redactor.name(file), self._redactor.name(item.label)
 
     def _sessions(self, condition: str, values: tuple[str, ...]) -> list[SeenSession]:
         if not self._is_usable():
             return []
-        with self._file.open().reading() as connection:
+        with self._engine().reading() as connection:
             rows = connection.execute(
-                f"SELECT session_id, family, made, title FROM imported_sessions WHERE {condition} ORDER BY rowid",
+                "SELECT session_id, family, made, title FROM imported_sessions"
+                f" WHERE {condition} ORDER BY {self._names.row}",
                 values,
             )
             return [SeenSession(row[0], row[1], bool(row[2]) and not self.rescan, row[3]) for row in rows]
 
+    def _engine(self) -> Engine:
+        """The database, in which a server shows only the rows of this user."""
+        return self._database.open().acting_for(self._user or None)
+
+    def _everyone(self) -> Engine:
+        """The database with the rows of all users: the owner of a home may have imported a user's sessions."""
+        return self._database.open().acting_for(None, everyone=True)
+
     def _is_usable(self) -> bool:
-        """Whether there is a state file for this store; the file of another, deleted store is ignored."""
+        """Whether there is a state for this store; the file of another, deleted store is ignored."""
         if self._is_ours is None:
-            if not self._file.exists():
+            if not self._database.exists():
                 return False
+            if self._database.server_url:
+                self._adopt_file()
+                self._is_ours = True
+                return True
             try:
-                with self._file.open().reading() as connection:
+                with self._database.open().reading() as connection:
                     self._is_ours = _owner(connection) == self._store_id
             except CorruptStoreError as error:
                 _log.warning("The state of earlier imports cannot be read, so everything is read again: %s", error)
                 self._is_ours, self._is_damaged = False, True
         return self._is_ours
 
+    def _adopt_file(self) -> None:
+        """Copy the state of this store that an earlier version kept in a file of this node."""
+        if database_exists(self._database.path):
+            from memoranda.importers.import_migration import adopt_file  # noqa: PLC0415
+
+            adopt_file(self._root, self._database.server_url)
+
+    def _reading(self) -> AbstractContextManager[Connection] | None:
+        return self._engine().reading() if self._is_usable() else None
+
     def _writing(self) -> AbstractContextManager[Connection]:
-        if not self._is_usable():
-            if self._is_damaged:
-                self._move_damaged_file()
-            with self._file.open().writing() as connection:
-                _assign_to_store(connection, self._store_id)
-            self._is_ours = True
-        return self._file.open().writing()
+        self._prepare_writing()
+        return self._engine().writing()
+
+    def _prepare_writing(self) -> None:
+        """Create the file, or make the file of another store belong to this one."""
+        if self._is_usable():
+            return
+        if self._is_damaged:
+            self._move_damaged_file()
+        with self._database.open().writing() as connection:
+            _assign_to_store(connection, self._store_id)
+        self._is_ours = True
 
     def _move_damaged_file(self) -> None:
         """Rename the damaged file, so that a new one can be created."""
-        self._file.close()
-        renamed = f"{self._file.path}.damaged-{time.time():.0f}"
+        self._database.close()
+        renamed = f"{self._database.path}.damaged-{time.time():.0f}"
         for ending in SIDE_FILES:
             with suppress(FileNotFoundError):
-                os.replace(f"{self._file.path}{ending}", f"{renamed}{ending}")
+                os.replace(f"{self._database.path}{ending}", f"{renamed}{ending}")
         self._is_damaged = False
 
 
-def delete_items_with(connection: Connection, matches: Callable[[str], bool]) -> int:
-    """Delete the rows of files whose path or part matches; such a file is read from its start again."""
-    rows = connection.execute("SELECT rowid, file, what FROM items").fetchall()
+def delete_items_with(
+    connection: Connection, matches: Callable[[str], bool], *, on_server: bool = False, user: str | None = None
+) -> int:
+    """Delete the rows of files whose path or part matches; such a file is read from its start again.
+
+    With `user`, only rows of this user.
+    """
+    names = item_names(on_server=on_server)
+    condition, values = ("", ()) if user is None else (" WHERE user_id = ?", (user,))
+    rows = connection.execute(f"SELECT {names.row}, file, what FROM {names.table}{condition}", values).fetchall()
     numbers = [(number,) for number, file, part in rows if matches(file) or matches(part)]
-    connection.executemany("DELETE FROM items WHERE rowid = ?", numbers)
+    connection.executemany(f"DELETE FROM {names.table} WHERE {names.row} = ?", numbers)
     return len(numbers)
 
 
@@ -304,6 +356,9 @@ def _assign_to_store(connection: Connection, store_id: str) -> None:
     if _owner(connection) != store_id:
         connection.execute("DELETE FROM items")
         connection.execute("DELETE FROM imported_sessions")
+        connection.execute("DELETE FROM import_parts")
+        connection.execute("DELETE FROM import_proposals")
+        connection.execute("DELETE FROM imports")
         connection.execute(
             "INSERT INTO state_meta (key, value) VALUES ('store_id', ?)"
             " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -8,14 +8,19 @@ Some programs copy a session into a new file when it is resumed or forked. Sessi
 a family: messages that a related session already has stay there, and the new session becomes its branch.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from memoranda.curated.store import MemoryStore
+from memoranda.db.lazy_database import server_url_of
 from memoranda.errors import LockTimeoutError
+from memoranda.importers.import_log import ImportRecorder, is_import_of
 from memoranda.importers.import_state import ImportState, ItemState
 from memoranda.importers.item_import import ItemImport
+from memoranda.importers.proposals import ProposalWriter
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import PreviewWriter, RecordWriter, SessionWriter
 from memoranda.importers.source_files import prefix_digest
@@ -27,6 +32,7 @@ from memoranda.support.file_lock import FileLock, lock_holder
 from memoranda.support.projects import project_of
 
 LOCK_FILE = "imports.lock"
+_OTHER_NODE = "an import on another machine that uses the same server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class ImportProgress:
 
 
 class Importer:
-    """Imports into one store; its state file is next to the store in the home."""
+    """Imports into one store; the state of imports is beside the store, in a file of the home or on its server."""
 
     def __init__(
         self,
@@ -51,28 +57,48 @@ class Importer:
         progress: Callable[[ImportProgress], None] = lambda progress: None,
         project: Callable[[str], str | None] = project_of,
         rescan: bool = False,
+        import_id: str | None = None,
+        curated: MemoryStore | None = None,
     ) -> None:
-        """`project` returns the project of a directory; `rescan` reads everything again, even deleted sessions."""
+        """`project` returns the project of a directory; `rescan` reads everything again, even deleted sessions.
+
+        With an `import_id`, what `apply` adds can be undone under this id. `curated` is the memory that gets the
+        proposals of readers; without one there are none.
+        """
         # The owner of a home may import what other users said in a gateway; the record keeps it with those users.
         self._store = store if store.scope.user is not None else store.scoped(Scope.everyone())
-        self._state = ImportState(root, store.scoped(Scope.everyone()).feed.store_id(), store.scope.user, rescan=rescan)
+        self._state = state_of_store(root, store, rescan=rescan)
         self._progress = progress
         self._project = project
+        self._import_id = import_id
+        self._curated = curated
 
     def plan(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
         """Return what an import would do; writes nothing."""
-        return self._run(reader, items, PreviewWriter(self._store, self._state))
+        proposals = ProposalWriter(self._curated, None, rescan=self._state.rescan)
+        return self._run(reader, items, PreviewWriter(self._store, self._state), proposals)
 
     def apply(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
         """Import everything that is new; it is durable when this returns."""
-        summary = self._run(reader, items, RecordWriter(reader.name, self._store, self._state, self._project))
+        settle_killed_imports(self._store, self._state)
+        recorder = ImportRecorder(self._state.log, reader.name, self._import_id, self._store.messages.last_message_id)
+        writer = RecordWriter(reader.name, self._store, self._state, self._project, recorder)
+        proposals = ProposalWriter(self._curated, recorder, rescan=self._state.rescan)
+        summary = self._run(reader, items, writer, proposals)
+        writer.finish()
         self._state.forget_content([name for name, result in summary.sessions.items() if result == "deleted"])
         return summary
 
     def close(self) -> None:
         self._state.close()
 
-    def _run(self, reader: ConversationReader, items: Sequence[ImportItem], writer: SessionWriter) -> ImportSummary:
+    def _run(
+        self,
+        reader: ConversationReader,
+        items: Sequence[ImportItem],
+        writer: SessionWriter,
+        proposals: ProposalWriter,
+    ) -> ImportSummary:
         summary = ImportSummary(reader.name, items=len(items))
         total, before = sum(item.size for item in items), 0
         unread_sessions: set[str] = set()
@@ -89,13 +115,36 @@ class Importer:
                 remaining = _after_checkpoint(item, known)
                 summary.start_item(remaining)
                 seen_before = known.sessions if known and remaining.checkpoint else ()
-                ItemImport(reader, remaining, self._store, self._state, writer, summary, seen_before).run(report)
+                ItemImport(reader, remaining, self._store, self._state, writer, proposals, summary, seen_before).run(
+                    report
+                )
             report(item.size)
             before += item.size
         deleted = self._store.deletion.deleted_sessions(unread_sessions)
         for session_id in sorted(unread_sessions):
             summary.set_result(session_id, "deleted" if session_id in deleted else "unchanged")
         return summary
+
+
+def state_of_store(root: Path, store: SessionStore, *, rescan: bool = False) -> ImportState:
+    """The state of the imports into a store, for the user of its scope."""
+    store_id = store.scoped(Scope.everyone()).feed.store_id()
+    return ImportState(root, store_id, store.scope.user, rescan=rescan, server_url=server_url_of(store.engine))
+
+
+def settle_killed_imports(store: SessionStore, state: ImportState) -> None:
+    """Give killed imports the messages that they added after their last checkpoint; the caller holds the import lock.
+
+    The next import reads these messages again and recognises them, so it would not count them as its own.
+    """
+    for killed in state.log.unfinished():
+        ranges = store.import_undo.imported_ranges(killed.after_message, killed.sources)
+        added = {
+            session_id: (found.first, found.last)
+            for session_id, found in ranges.items()
+            if is_import_of(killed.user, session_id, found.user)
+        }
+        state.log.settle(killed.id, added)
 
 
 def _after_checkpoint(item: ImportItem, known: ItemState | None) -> ImportItem:
@@ -108,23 +157,53 @@ def _after_checkpoint(item: ImportItem, known: ItemState | None) -> ImportItem:
 
 
 @contextmanager
-def import_lock(root: Path, timeout: float, on_wait: Callable[[str], None] = lambda holder: None) -> Iterator[str]:
+def import_lock(
+    root: Path,
+    timeout: float,
+    on_wait: Callable[[str], None] = lambda holder: None,
+    *,
+    store: SessionStore | None = None,
+) -> Iterator[str]:
     """Allow one import at a time in a home; yields "", or the holder of the lock after `timeout` seconds.
 
     Two imports at once would add nothing twice, but each would count what the other added. `on_wait` is called with
-    the holder before waiting.
+    the holder before waiting. With a `store` on a server, no other node imports for the same user meanwhile.
     """
     make_private_directory(root)
-    path, holder = root / LOCK_FILE, ""
+    deadline = time.monotonic() + timeout
     with ExitStack() as stack:
-        for seconds in dict.fromkeys((0.0, timeout)):
-            try:
-                stack.enter_context(FileLock(path, seconds))
-            except LockTimeoutError:
-                holder = lock_holder(path)
-                if seconds < timeout:
-                    on_wait(holder)
-            else:
-                holder = ""
-                break
+        holder = _lock_file(stack, root / LOCK_FILE, timeout, on_wait)
+        if not holder and store is not None and server_url_of(store.engine):
+            holder = _lock_on_server(stack, store, deadline, on_wait)
         yield holder
+
+
+def _lock_file(stack: ExitStack, path: Path, timeout: float, on_wait: Callable[[str], None]) -> str:
+    holder = ""
+    for seconds in dict.fromkeys((0.0, timeout)):
+        try:
+            stack.enter_context(FileLock(path, seconds))
+        except LockTimeoutError:
+            holder = lock_holder(path)
+            if seconds < timeout:
+                on_wait(holder)
+        else:
+            return ""
+    return holder
+
+
+def _lock_on_server(stack: ExitStack, store: SessionStore, deadline: float, on_wait: Callable[[str], None]) -> str:
+    name = f"imports of {store.scope.user or ''}"
+    for wait in (False, True):
+        seconds = max(0.0, deadline - time.monotonic()) if wait else 0.0
+        if wait and not seconds:
+            break
+        try:
+            lock = store.engine.lock_turn(name, seconds)
+        except LockTimeoutError:
+            if not wait and deadline > time.monotonic():
+                on_wait(_OTHER_NODE)
+        else:
+            stack.callback(lock.release)
+            return ""
+    return _OTHER_NODE

@@ -7,11 +7,13 @@ from typing import Any, assert_never
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.import_state import ImportState, SeenSession
+from memoranda.importers.proposals import ProposalWriter
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,
     ImportedConversation,
     ImportedMessage,
+    ImportedProposal,
     ImportItem,
     Problem,
     ReadEvent,
@@ -60,6 +62,7 @@ class ItemImport:
         store: SessionStore,
         state: ImportState,
         writer: SessionWriter,
+        proposals: ProposalWriter,
         summary: ImportSummary,
         seen_before: Iterable[str] = (),
     ) -> None:
@@ -69,6 +72,7 @@ class ItemImport:
         self._store = store
         self._state = state
         self._writer = writer
+        self._proposals = proposals
         self._summary = summary
         self._batches: dict[str, _Batch] = {}
         self._current: str | None = None
@@ -88,9 +92,10 @@ class ItemImport:
                     self._switch_to(event)
                 case ImportedMessage():
                     self._add_message(event)
+                case ImportedProposal():
+                    self._propose(event)
                 case Problem():
-                    self._complete = self._complete and not event.unread
-                    self._summary.add_problem(self._item, event)
+                    self._add_problem(event)
                 case Skipped():
                     self._summary.skipped[event.label] += 1
                 case Checkpoint():
@@ -101,6 +106,18 @@ class ItemImport:
                 self._write_batches(done=False)
                 progress(self._checkpoint.offset if self._checkpoint else 0)
         self._write_batches(done=self._complete)
+
+    def _propose(self, event: ImportedProposal) -> None:
+        offer = self._proposals.offer(event)
+        if offer.status == "failed":
+            # The next import tries again.
+            self._add_problem(Problem(self._item.file, None, offer.reason, unread=True))
+        else:
+            self._summary.add_proposal(event.origin, offer.status, offer.reason)
+
+    def _add_problem(self, problem: Problem) -> None:
+        self._complete = self._complete and not problem.unread
+        self._summary.add_problem(self._item, problem)
 
     def _read(self) -> Iterator[ReadEvent]:
         """Yield the reader's events; an error of the reader becomes a problem."""
@@ -119,7 +136,8 @@ class ItemImport:
             batch.conversation = _merge(batch.conversation, conversation)
 
     def _session_name(self, conversation: ImportedConversation, host_id: str) -> str:
-        return session_name(conversation.source or self._reader.name, host_id, self._store.scope.user)
+        name = session_name(conversation.source or self._reader.name, host_id, self._store.scope.user)
+        return self._store.stored_name(name)
 
     def _add_message(self, imported: ImportedMessage) -> None:
         """Add a message to its batch, with the fields that every message must have."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from memoranda.curated.settings import Target
 from memoranda.sessions.imported_rows import MessageState
 
 
@@ -83,13 +84,26 @@ class ImportedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedProposal:
+    """A text that the other program shows to its agent in every prompt: a proposal for curated memory.
+
+    A person decides about it. A reader yields the text as a note, too, so that recall finds it whatever the decision.
+    `origin` says where the text is from, for that person.
+    """
+
+    target: Target
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A line without a message, such as bookkeeping of the other program; the summary counts them by label."""
 
     label: str
 
 
-ReadEvent = ImportedConversation | ImportedMessage | Problem | Skipped | Checkpoint
+ReadEvent = ImportedConversation | ImportedMessage | ImportedProposal | Problem | Skipped | Checkpoint
 
 
 class ConversationReader(Protocol):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from memoranda.errors import SessionError
+from memoranda.importers.import_log import ImportRecorder, user_ending
 from memoranda.importers.import_state import ImportState, ItemState, SeenSession
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
 from memoranda.importers.source_files import prefix_digest
@@ -162,11 +163,18 @@ class RecordWriter(_SeenSessions):
     """Writes to the session store; messages are durable before the import state says so."""
 
     def __init__(
-        self, source: str, store: SessionStore, state: ImportState, project: Callable[[str], str | None]
+        self,
+        source: str,
+        store: SessionStore,
+        state: ImportState,
+        project: Callable[[str], str | None],
+        recorder: ImportRecorder,
     ) -> None:
+        """`recorder` logs what is added, so that it can be undone."""
         super().__init__(store, state)
         self._source = source
         self._project = project
+        self._recorder = recorder
         self._renamed: dict[str, str] = {}
         # Sessions from which something was forgotten here.
         self._with_gaps: set[str] = set()
@@ -186,13 +194,16 @@ class RecordWriter(_SeenSessions):
             if incoming.row is not None:
                 self._update_columns(incoming)
             return 0, []
+        self._recorder.start()
+        before = self._store.messages.last_message_id()
         try:
             self._prepare(incoming, messages[0].message["timestamp"])
         except SessionError as error:
             return 0, [Problem(item.file, imported.line, str(error)) for imported in messages]
-        before = self._store.messages.last_message_id()
         ids, problems = self._append(item, incoming, messages)
-        return sum(number > before for number in set(ids)), problems
+        added = {number for number in ids if number > before}
+        self._recorder.add(incoming.id, incoming.row, added)
+        return len(added), problems
 
     def set_title(self, incoming: IncomingSession) -> str | None:
         if incoming.id in self._renamed:
@@ -228,9 +239,13 @@ class RecordWriter(_SeenSessions):
         # Without a checkpoint the item is read from its start again, and its sessions with it.
         seen = frozenset(sessions if done or checkpoint else ())
         item_state = ItemState(size, modified_at, seen, checkpoint, before_checkpoint)
-        self._state.save_item(self._source, item, item_state, self._seen.values())
+        self._state.save_item(self._source, item, item_state, self._seen.values(), self._recorder.take_parts())
         self._seen.clear()
         self._families.clear()
+
+    def finish(self) -> None:
+        """End the import, after the last item."""
+        self._recorder.finish()
 
     def _prepare(self, incoming: IncomingSession, first_timestamp: float) -> None:
         """Create the session, or set the model that it does not have yet."""
@@ -322,7 +337,7 @@ def session_name(source: str, host_id: str, user: str | None = None) -> str:
     name = f"{source}-{host_id}"
     if len(name) > _MAX_NAME_CHARS or unstorable_character(name):
         name = f"{source}-{digest(host_id)[:40]}"
-    return name if user is None else f"{name}-{digest(user)[:12]}"
+    return name if user is None else f"{name}{user_ending(user)}"
 
 
 def is_same_session(row: Row, conversation: ImportedConversation, source: str) -> bool:

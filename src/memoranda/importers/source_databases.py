@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from memoranda.importers.reader_protocol import ImportItem
-from memoranda.importers.source_files import item_at, open_source
+from memoranda.importers.source_files import find_files, item_at, open_source
 
 _BUSY_TIMEOUT = 5.0
 _WRITE_VERSION = 18
 _WAL = 2
 _ROWS_PER_FETCH = 200
+_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
 def database_at(file: Path, label: str) -> ImportItem | None:
@@ -25,6 +26,29 @@ def database_at(file: Path, label: str) -> ImportItem | None:
     if item is None or log is None:
         return item
     return ImportItem(file, item.size + log.size, max(item.modified_at, log.modified_at), label)
+
+
+def find_databases(path: Path, names: Collection[str], label: str) -> list[ImportItem]:
+    """Return a database, or those under a directory that have one of these tables.
+
+    A path that is a file is returned whatever it contains, so that reading it reports what is wrong with it.
+    """
+    if single := database_at(path, label):
+        return [single]
+    found = [database_at(item.file, label) for item in find_files(path, _may_be_database, label)]
+    return [item for item in found if item is not None and _has_table(item.file, names)]
+
+
+def _may_be_database(file: Path) -> bool:
+    return file.suffix in _SUFFIXES
+
+
+def _has_table(file: Path, names: Collection[str]) -> bool:
+    try:
+        with open_database(file) as connection:
+            return not tables(connection).keys().isdisjoint(names)
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -13,7 +13,8 @@ class ImportSource:
     """One program; `reader` is the module and class of its reader.
 
     `variable` is the environment variable that moves the program's directory. `settings_variable` moves the directory
-    in which every program keeps its settings, if this one keeps conversations there too.
+    in which every program keeps its settings, if this one keeps conversations there too. `has_notes` marks a program
+    whose memories become notes, and `needs_path` one that has no directory of its own.
     """
 
     name: str
@@ -21,9 +22,13 @@ class ImportSource:
     reader: str
     variable: str = ""
     settings_variable: str = ""
+    has_notes: bool = False
+    needs_path: bool = False
 
     @property
     def help(self) -> str:
+        if self.has_notes:
+            return f"Import what {self.program} remembers, and the conversations that it keeps."
         return f"Import the conversations that you had with {self.program}."
 
     def load(self, settings: Path | None = None) -> ConversationReader:
@@ -44,7 +49,21 @@ SOURCES = {
         ImportSource("hermes", "Hermes", "hermes:Hermes", "HERMES_HOME"),
         ImportSource("chatgpt", "ChatGPT (an export)", "exports.chatgpt:ChatGPT"),
         ImportSource("claude", "Claude (an export)", "exports.claude:ClaudeExport"),
-        ImportSource("jsonl", "other programs (JSON lines)", "jsonl:JsonLines"),
+        ImportSource("jsonl", "other programs (JSON lines)", "jsonl:JsonLines", needs_path=True),
         ImportSource("openclaw", "OpenClaw", "openclaw:OpenClaw", "OPENCLAW_STATE_DIR"),
+        ImportSource("aider", "Aider", "aider:Aider"),
+        ImportSource("cline", "Cline", "cline:Cline", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("roo", "Roo Code", "cline:Roo", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("continue", "Continue", "continue_dev:Continue", "CONTINUE_GLOBAL_DIR"),
+        ImportSource("copilot-chat", "Copilot Chat", "copilot_chat:CopilotChat", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("letta", "Letta", "letta:Letta", has_notes=True),
+        ImportSource("zep", "Zep or Graphiti", "zep:Zep", has_notes=True, needs_path=True),
+        ImportSource("claude-mem", "claude-mem", "claude_mem:ClaudeMem", "CLAUDE_MEM_DATA_DIR", has_notes=True),
+        ImportSource(
+            "obsidian", "Obsidian and basic-memory", "vault:Vault", has_notes=True, settings_variable="XDG_CONFIG_HOME"
+        ),
+        ImportSource("mem0", "mem0", "mem0:Mem0", "MEM0_DIR", has_notes=True),
+        ImportSource("langgraph", "LangGraph", "langgraph:LangGraph", has_notes=True, needs_path=True),
+        ImportSource("openai-agents", "OpenAI Agents SDK", "openai_agents:OpenAIAgents", needs_path=True),
     )
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,9 @@ class ImportSummary:
     renamed: dict[str, str] = field(default_factory=dict)
     detached: list[str] = field(default_factory=list)
     conflicts: dict[str, str] = field(default_factory=dict)
+    proposals: Counter[str] = field(default_factory=Counter)
+    """How many texts were proposed for curated memory ("new"), known from before ("known") or refused ("refused")."""
+    refused_proposals: dict[str, str] = field(default_factory=dict)
     kept_problems: list[tuple[_ItemKey, Problem]] = field(default_factory=list)
     problems_by_file: Counter[Path] = field(default_factory=Counter)
     # The line of the checkpoint from which each item was read; None for an item that was read from its start.
@@ -56,6 +60,12 @@ class ImportSummary:
     @property
     def adds_messages(self) -> bool:
         return bool(self.messages)
+
+    def add_proposal(self, origin: str, status: str, reason: str) -> None:
+        """Count a text that was offered for curated memory; `reason` says why it was refused."""
+        self.proposals[status] += 1
+        if reason:
+            self.refused_proposals[origin] = reason
 
     def start_item(self, item: ImportItem) -> None:
         """Record that an item is being read, and from where."""
@@ -85,6 +95,8 @@ class ImportSummary:
         self.renamed |= later.renamed
         self.detached += later.detached
         self.conflicts |= later.conflicts
+        self.proposals += later.proposals
+        self.refused_proposals |= later.refused_proposals
         self._drop_reread_problems(later.read_after)
         self.kept_problems = [*self.kept_problems, *later.kept_problems][:MAX_PROBLEMS]
         self.problems_by_file += later.problems_by_file
@@ -115,6 +127,9 @@ class ImportSummary:
             "renamed": self.renamed,
             "detached": self.detached,
             "conflicts": self.conflicts,
+            "proposals": self.proposals["new"],
+            "proposals_known": self.proposals["known"],
+            "proposals_refused": self.refused_proposals,
             "problem_count": self.problem_count,
             "problems": [{"file": str(p.file), "line": p.line, "error": p.text} for p in self.problems],
             "problems_by_file": {str(file): number for file, number in self.problems_by_file.items()},
@@ -125,10 +140,14 @@ def _was_reread(problem: Problem, after: int | None) -> bool:
     return after is None or problem.unread or (problem.line is not None and problem.line > after)
 
 
-def report_path(root: Path, started_at: float) -> Path:
-    """Return the file for the report of an import that started at this time."""
+def report_path(root: Path, started_at: float, *, shared: bool = False) -> Path:
+    """Return the file for the report of an import that started at this time; its name is the id of the import.
+
+    On a `shared` server the id also differs from those of other nodes, whose processes may have the same number.
+    """
     at = datetime.fromtimestamp(started_at, UTC)
-    return root / REPORT_DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}.json"
+    ending = f"-{secrets.token_hex(3)}" if shared else ""
+    return root / REPORT_DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}{ending}.json"
 
 
 def build_report(summaries: Sequence[ImportSummary], started_at: float, ended_at: float) -> dict[str, Any]:

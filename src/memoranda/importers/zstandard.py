@@ -1,7 +1,7 @@
 """Decompresses Zstandard, which programs use for long texts; Python before 3.14 needs the extra `zstd` for it."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -32,31 +32,21 @@ def compressed_lines(item: ImportItem) -> Iterator[Line | Problem]:
 
 
 def unpack(frame: bytes) -> bytes | None:
-    """Return the content of one frame; None without a library. Raises ValueError for a damaged frame."""
-    decompress = _frame_decompressor()
-    return None if decompress is None else decompress(frame)
-
-
-@cache
-def _frame_decompressor() -> Callable[[bytes], bytes] | None:
+    """Return the content of one frame; None without a library. Raises ValueError for a damaged or too large one."""
     library = _load_library()
     if library is None:
         return None
-    decompressor = None if _is_built_in(library) else library.ZstdDecompressor()
-
-    def decompress(frame: bytes) -> bytes:
-        try:
-            if decompressor is None:
-                content: bytes = library.decompress(frame)
-            else:
-                content = decompressor.decompress(frame, max_output_size=_MAX_FRAME_BYTES)
-        except library.ZstdError as error:
-            raise ValueError(f"a compressed event is damaged ({error})") from error
-        return content
-
-    return decompress
+    try:
+        # As a stream: the limits that the libraries offer are ignored if the frame itself names its size.
+        content = _open_decompressed(library, io.BytesIO(frame)).read(_MAX_FRAME_BYTES + 1)
+    except (library.ZstdError, EOFError) as error:
+        raise ValueError(f"a compressed event is damaged ({error})") from error
+    if len(content) > _MAX_FRAME_BYTES:
+        raise ValueError(f"a compressed event is larger than {_MAX_FRAME_BYTES // 1024**2} MB")
+    return content
 
 
+@cache
 def _load_library() -> Any:
     """Return Python's own module or the package; None when there is neither."""
     for name in ("compression.zstd", "zstandard"):

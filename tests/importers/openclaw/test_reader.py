@@ -172,12 +172,12 @@ def test_compressed_events_are_read(home: Home, tmp_path: Path) -> None:
 
 def test_compressed_events_wait_for_a_library(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The problem says what to install; the next import then reads them, although no file has changed."""
-    monkeypatch.setattr(zstandard, "_frame_decompressor", lambda: None)
+    monkeypatch.setattr(zstandard, "_load_library", lambda: None)
     write_database(tmp_path / "oc", [*EVENTS[:6], _packed(EVENTS[6]), b"no frame"])
     summary = home.take(OpenClaw(), tmp_path / "oc")
     assert summary.messages == 3
     assert "pip install 'memoranda[zstd]'" in summary.problems[0].text
-    monkeypatch.setattr(zstandard, "_frame_decompressor", lambda: lambda frame: frame[12:])
+    monkeypatch.undo()
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 1
 
 

@@ -86,8 +86,8 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:
         return [MigrationOutcome(target, entry, "left", str(error)) for entry in entries]
-    removed = set() if rescan else _recorded_entries(target, store)
-    redactor, scanner = Redactor(), EntryScanner(store.directory / "allowed.json")
+    removed = set() if rescan else store.journal.recorded_entries(target)
+    redactor, scanner = Redactor(), EntryScanner(store.storage.allowances)
     found: dict[str, MigrationOutcome] = {}
     for entry in entries:
         # As it will be stored: redacted, and in canonical form.
@@ -96,7 +96,7 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
             continue
         if text in current:
             found[text] = MigrationOutcome(target, text, "there")
-        elif text in removed or (not rescan and is_forgotten(store.directory, text)):
+        elif text in removed or (not rescan and is_forgotten(store.storage.forgotten, text)):
             found[text] = MigrationOutcome(target, text, "gone", "it has been removed here since")
         elif reason := _refusal_reason(target, text, current, scanner, store.settings.limit(target)):
             found[text] = MigrationOutcome(target, text, "left", reason)
@@ -128,11 +128,3 @@ def _add(target: Target, texts: Sequence[str], store: MemoryStore) -> str:
         if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
     return outcome.message if isinstance(outcome, MemoryRefusal) else ""
-
-
-def _recorded_entries(target: Target, store: MemoryStore) -> set[str]:
-    """Return every entry that the journal has recorded."""
-    changes = list(store.journal.changes())
-    void = {change.refers_to for change in changes if change.action == "void"}
-    valid = [change for change in changes if change.target == target and change.number not in void]
-    return {edit.after for change in valid for edit in change.edits if edit.after is not None}

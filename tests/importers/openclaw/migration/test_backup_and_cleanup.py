@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.errors import BackupError
 from memoranda.importers.openclaw.migration.backup import back_up
 from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
 from memoranda.importers.openclaw.migration.processes import find_openclaw_processes, is_openclaw_command
@@ -39,7 +40,8 @@ def test_the_backup_contains_what_matters_and_only_its_owner_can_read_it(tmp_pat
     assert made is not None
     assert made.stat().st_mode & 0o077 == 0
     with zipfile.ZipFile(made) as archive:
-        assert set(archive.namelist()) == {".env", "memories/MEMORY.md", "skills/a/SKILL.md", "state.db"}
+        listed = {".env", "memories/MEMORY.md", "skills/a/SKILL.md", "state.db"}
+        assert set(archive.namelist()) == {*listed, "memoranda-backup.json"}
         archive.extractall(tmp_path / "restored")
     with closing(sqlite3.connect(tmp_path / "restored" / "state.db")) as database:
         assert database.execute("SELECT a FROM t").fetchall() == [("said",)]
@@ -64,7 +66,7 @@ def test_a_database_that_cannot_be_copied_fails_the_backup(tmp_path: Path) -> No
     """A migration does not begin without a backup, and no incomplete one is left."""
     root = _home(tmp_path / "home")
     (root / "state.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
-    with pytest.raises(OSError, match="cannot be copied"):
+    with pytest.raises(BackupError, match="cannot be copied"):
         back_up(root)
     assert list((root / "backups").iterdir()) == []
 

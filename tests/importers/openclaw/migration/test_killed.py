@@ -1,43 +1,48 @@
 """A migration that is killed at any time can be repeated, and ends as if nothing had happened."""
 
+import os
 import random
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.runner import plan_migration
+from memoranda.importers.openclaw.migration.backup import back_up
+from memoranda.importers.openclaw.migration.report import write_report
+from memoranda.importers.openclaw.migration.runner import (
+    migration_lock,
+    new_directory,
+    plan_migration,
+    run_migration,
+)
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
+from tests.forked import Forked, Say, forking
 from tests.importers.openclaw.material import contents, make_openclaw, migration_target
 
-_MOVE = """
-import os, sys
-from pathlib import Path
-from memoranda.importers.openclaw.migration.backup import back_up
-from memoranda.importers.openclaw.migration.runner import run_migration, new_directory, migration_lock, plan_migration
-from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.report import write_report
-from memoranda.importers.openclaw.migration.steps import MigrationOptions
-from tests.importers.openclaw.material import migration_target
-root, source, last, touched = sys.argv[1], sys.argv[2], int(sys.argv[3]), 0
-def touch(event, values):
-    global touched
-    if event.startswith(("open", "os.", "shutil.", "sqlite3.connect")) and values and str(values[0]).startswith(root):
-        touched += 1
-        if touched == last:
-            os._exit(9)
-home, options = migration_target(Path(root)), MigrationOptions(migrate_secrets=True)
-sys.addaudithook(touch)
-back_up(home.root)
-with migration_lock(home.root):
-    planned = plan_migration(inspect_installation(Path(source)), home, options)
-    directory = new_directory(home.root)
-    write_report(directory, planned, finished=False)
-    write_report(directory, run_migration(planned, home, directory), finished=True)
-print(touched, flush=True)
-"""
+
+def _move_until(root: Path, source: Path, last: int, say: Say) -> None:
+    """Move, and die when the home is about to be touched so often; say how often it was."""
+    touched = 0
+
+    def touch(event: str, values: tuple[object, ...]) -> None:
+        nonlocal touched
+        touches = ("open", "os.", "shutil.", "sqlite3.connect")
+        if event.startswith(touches) and values and str(values[0]).startswith(str(root)):
+            touched += 1
+            if touched == last:
+                os._exit(9)
+
+    home, options = migration_target(root), MigrationOptions(migrate_secrets=True)
+    sys.addaudithook(touch)
+    back_up(home.root)
+    with migration_lock(home.root):
+        planned = plan_migration(inspect_installation(source), home, options)
+        directory = new_directory(home.root)
+        write_report(directory, planned, finished=False)
+        write_report(directory, run_migration(planned, home, directory), finished=True)
+    say(str(touched).encode())
 
 
 def _kept(root: Path) -> dict[str, bytes]:
@@ -56,13 +61,14 @@ def _move(root: Path, source: Path, last: int = 0) -> int:
 
     Counted in touches and not in time, it dies at the same places on a slow machine and on a fast one.
     """
-    command = [sys.executable, "-c", _MOVE, str(root), str(source), str(last)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    assert done.returncode == (0 if done.stdout else 9)
-    return int(done.stdout or 0)
+    process = Forked(partial(_move_until, root, source, last))
+    said = process.heard()
+    assert process.wait() == (0 if said else 9)
+    return int(said or 0)
 
 
 @pytest.mark.slow
+@forking
 def test_after_many_kills_the_result_is_the_same(tmp_path: Path) -> None:
     """Kills between and within steps: nothing is lost, nothing is there twice."""
     source, dice = make_openclaw(tmp_path / ".openclaw"), random.Random(6)

@@ -1,0 +1,251 @@
+"""The log of imports: which messages and proposals each import added, so that it can be undone.
+
+An import has an id and writes its row before its first message, with the highest message id of the store at that time.
+The part of each session is saved together with the checkpoint of its file. If an import is killed, the next one finds
+the row without an end, and adds the parts that were not saved: nothing else imports meanwhile, because imports lock.
+On a server the log is shared, and the lock is one for each user.
+"""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.curated.settings import Target
+from memoranda.db.connection import Connection
+from memoranda.support.canonical_text import digest
+
+# Whether an import has added something that was not undone.
+_ADDED = (
+    "(EXISTS (SELECT 1 FROM import_parts WHERE import_id = imports.id)"
+    " OR EXISTS (SELECT 1 FROM import_proposals WHERE import_id = imports.id))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPart:
+    """The messages that one import added to one session, and what the import may have changed in its row."""
+
+    session_id: str
+    first_message: int
+    last_message: int
+    title: str | None = None
+    model: str | None = None
+
+    def joined(self, later: "ImportPart") -> "ImportPart":
+        """Return the part that covers both; the values before the import are those of the earlier one."""
+        first, last = min(self.first_message, later.first_message), max(self.last_message, later.last_message)
+        return ImportPart(self.session_id, first, last, self.title, self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedImport:
+    """One import: when it ran, what it read, and how many sessions and proposals it added to or made."""
+
+    id: str
+    began: float
+    ended: float | None
+    sources: tuple[str, ...]
+    sessions: int
+    undone: float | None
+    proposals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedImport:
+    """An import without an end: it runs, or it was killed."""
+
+    id: str
+    user: str
+    after_message: int
+    """The highest id of a message in the store when it started."""
+    sources: tuple[str, ...]
+
+
+class ImportLog:
+    """The imports of one user into one store; `reading` and `writing` open the database of imports."""
+
+    def __init__(
+        self,
+        user: str,
+        reading: Callable[[], AbstractContextManager[Connection] | None],
+        writing: Callable[[], AbstractContextManager[Connection]],
+    ) -> None:
+        """`reading` returns None while there is no database."""
+        self._user = user
+        self._reading = reading
+        self._writing = writing
+
+    def start(self, import_id: str, source: str, after_message: int) -> None:
+        """Record that an import starts, or that it continues with another source."""
+        with self._writing() as connection:
+            row = connection.execute("SELECT sources FROM imports WHERE id = ?", (import_id,)).fetchone()
+            sources = list(dict.fromkeys([*(json.loads(row[0]) if row else ()), source]))
+            connection.execute(
+                "INSERT INTO imports (id, user_id, began, after_message, sources) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET sources = excluded.sources, ended = NULL, undone = NULL,"
+                " after_message = excluded.after_message",
+                (import_id, self._user, time.time(), after_message, json.dumps(sources)),
+            )
+
+    def finish(self, import_id: str) -> None:
+        """Record that an import has ended; one that added nothing is removed."""
+        with self._writing() as connection:
+            connection.execute("UPDATE imports SET ended = ? WHERE id = ?", (time.time(), import_id))
+            connection.execute(f"DELETE FROM imports WHERE id = ? AND NOT {_ADDED}", (import_id,))
+
+    def unfinished(self) -> list[UnfinishedImport]:
+        """Return the imports without an end; on a server those of this user, in a file those of all users."""
+        reading = self._reading()
+        if reading is None:
+            return []
+        with reading as connection:
+            rows = connection.execute(
+                "SELECT id, user_id, after_message, sources FROM imports WHERE ended IS NULL"
+            ).fetchall()
+        return [UnfinishedImport(name, user, after, tuple(json.loads(sources))) for name, user, after, sources in rows]
+
+    def save_parts(self, connection: Connection, import_id: str, parts: Iterable[ImportPart]) -> None:
+        """Save the parts of sessions in the transaction that saves how far their file was read."""
+        connection.executemany(
+            "INSERT INTO import_parts (import_id, session_id, first_message, last_message, title, model)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (import_id, session_id) DO UPDATE SET"
+            " first_message = CASE WHEN excluded.first_message < import_parts.first_message"
+            "  THEN excluded.first_message ELSE import_parts.first_message END,"
+            " last_message = CASE WHEN excluded.last_message > import_parts.last_message"
+            "  THEN excluded.last_message ELSE import_parts.last_message END",
+            [(import_id, p.session_id, p.first_message, p.last_message, p.title, p.model) for p in parts],
+        )
+
+    def save_proposal(self, import_id: str, proposal_id: str, target: Target) -> None:
+        """Save that an import makes a proposal, before the approval queue has it."""
+        with self._writing() as connection:
+            connection.execute(
+                "INSERT INTO import_proposals (import_id, proposal_id, target) VALUES (?, ?, ?)",
+                (import_id, proposal_id, target),
+            )
+
+    def proposals(self, import_id: str) -> list[str]:
+        """Return the ids of the proposals that an import made."""
+        reading = self._reading()
+        if reading is None:
+            return []
+        with reading as connection:
+            rows = connection.execute(
+                "SELECT proposal_id FROM import_proposals WHERE import_id = ? ORDER BY proposal_id", (import_id,)
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def settle(self, import_id: str, ranges: Mapping[str, tuple[int, int]]) -> None:
+        """Give a killed import the messages that it added after its last checkpoint, by session, and end it."""
+        with self._writing() as connection:
+            self.save_parts(connection, import_id, [ImportPart(name, *ids) for name, ids in ranges.items()])
+            connection.execute("UPDATE imports SET ended = began WHERE id = ? AND ended IS NULL", (import_id,))
+
+    def imports(self) -> list[LoggedImport]:
+        """Return all imports of this user, the newest first."""
+        reading = self._reading()
+        if reading is None:
+            return []
+        with reading as connection:
+            rows = connection.execute(
+                "SELECT id, began, ended, sources, undone,"
+                " (SELECT count(*) FROM import_parts WHERE import_id = imports.id),"
+                " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id)"
+                " FROM imports WHERE user_id = ? ORDER BY began DESC, id DESC",
+                (self._user,),
+            ).fetchall()
+        return [
+            LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, proposals)
+            for name, began, ended, sources, undone, sessions, proposals in rows
+        ]
+
+    def parts(self, import_id: str) -> list[ImportPart]:
+        """Return the parts of an import, the newest first, so that a branch precedes the session it came from."""
+        return self._parts("import_id = ?", (import_id,))
+
+    def all_parts(self, session_id: str) -> list[ImportPart]:
+        """Return the parts of all imports in one session."""
+        return self._parts("session_id = ?", (session_id,))
+
+    def _parts(self, condition: str, values: tuple[str, ...]) -> list[ImportPart]:
+        reading = self._reading()
+        if reading is None:
+            return []
+        with reading as connection:
+            rows = connection.execute(
+                "SELECT session_id, first_message, last_message, title, model FROM import_parts"
+                f" WHERE {condition} ORDER BY first_message DESC",
+                values,
+            ).fetchall()
+        return [ImportPart(*row) for row in rows]
+
+    def remove_parts(self, import_id: str, session_ids: Iterable[str], *, proposals: bool = False) -> None:
+        """Remove the parts that were undone, and perhaps the proposals; an import without both counts as undone."""
+        with self._writing() as connection:
+            connection.executemany(
+                "DELETE FROM import_parts WHERE import_id = ? AND session_id = ?",
+                [(import_id, session_id) for session_id in session_ids],
+            )
+            if proposals:
+                connection.execute("DELETE FROM import_proposals WHERE import_id = ?", (import_id,))
+            connection.execute(f"UPDATE imports SET undone = ? WHERE id = ? AND NOT {_ADDED}", (time.time(), import_id))
+
+
+class ImportRecorder:
+    """Collects what one import adds, and passes it to the log; without an id, nothing is logged."""
+
+    def __init__(self, log: ImportLog, source: str, import_id: str | None, last_message_id: Callable[[], int]) -> None:
+        """`last_message_id` returns the highest id of a message in the store."""
+        self._log = log
+        self._last_message_id = last_message_id
+        self._source = source
+        self._import_id = import_id
+        self._started = False
+        self._parts: dict[str, ImportPart] = {}
+
+    def start(self) -> None:
+        """Log the import before its first message or proposal."""
+        if self._import_id is not None and not self._started:
+            self._log.start(self._import_id, self._source, self._last_message_id())
+            self._started = True
+
+    def add_proposal(self, proposal_id: str, target: Target) -> None:
+        """Log a proposal before it is made."""
+        self.start()
+        if self._import_id is not None:
+            self._log.save_proposal(self._import_id, proposal_id, target)
+
+    def add(self, session_id: str, row: Mapping[str, Any] | None, message_ids: Collection[int]) -> None:
+        """Remember the messages that were added to a session; `row` is its row before, if it had one."""
+        if not message_ids:
+            return
+        before = row or {}
+        part = ImportPart(session_id, min(message_ids), max(message_ids), before.get("title"), before.get("model"))
+        self._parts[session_id] = self._parts[session_id].joined(part) if session_id in self._parts else part
+
+    def take_parts(self) -> tuple[str, list[ImportPart]] | None:
+        """Return the id of the import with the parts since the last call."""
+        parts, self._parts = list(self._parts.values()), {}
+        return (self._import_id, parts) if self._import_id is not None else None
+
+    def finish(self) -> None:
+        """End the import in the log."""
+        if self._import_id is not None and self._started:
+            self._log.finish(self._import_id)
+
+
+def is_import_of(importing_user: str, session_id: str, user: str | None) -> bool:
+    """Whether a user ('' is the owner of the home) has imported a session, which belongs to a user of the record.
+
+    The owner imports sessions of users, too; their names do not end as those that the users import.
+    """
+    is_named_by_user = bool(user) and session_id.endswith(user_ending(user or ""))
+    return is_named_by_user and user == importing_user if importing_user else not is_named_by_user
+
+
+def user_ending(user: str) -> str:
+    """How the names of the sessions end that a user of a gateway imports."""
+    return f"-{digest(user)[:12]}"

@@ -1,0 +1,1 @@
+"""Conversations as documents that a person reads without Memoranda: Markdown and HTML."""
