@@ -16,6 +16,16 @@ _OWN_ORIGIN = re.compile(rf"https?://{_OWN_HOST.pattern}")
 _SINGLE_HEADERS = frozenset({"host", "origin", "authorization", "content-length", "content-type"})
 
 
+def is_own_host(host: str | None) -> bool:
+    """Whether a Host header names this machine."""
+    return _OWN_HOST.fullmatch(host or "") is not None
+
+
+def is_own_origin(origin: str) -> bool:
+    """Whether an Origin header names a page that this machine serves."""
+    return _OWN_ORIGIN.fullmatch(origin) is not None
+
+
 def check_header_names(names: Iterable[str]) -> tuple[int, str] | None:
     """Refuses a request that repeats a header which must be single, or whose body has no length of its own."""
     seen: set[str] = set()
@@ -32,9 +42,9 @@ def check_request(
     *, host: str | None, origin: str | None, authorization: str | None, token: str
 ) -> tuple[int, str] | None:
     """Checks three headers of a request. Returns the HTTP status and the reason to refuse it; None when it may pass."""
-    if not _OWN_HOST.fullmatch(host or ""):
+    if not is_own_host(host):
         return 421, "This server answers on the loopback address only."
-    if origin is not None and not _OWN_ORIGIN.fullmatch(origin):
+    if origin is not None and not is_own_origin(origin):
         return 403, "Pages of other sites may not send requests here."
     if not hmac.compare_digest((authorization or "").encode("utf-8", "replace"), b"Bearer " + token.encode()):
         return 401, "Send the header 'Authorization: Bearer <token>'; 'memoranda mcp --token' prints the token."

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.adapters.hosts.hook_log import GIVEN, LATE, NOTHING, STOPPED, HookLog, log_path, mask_words, read_calls
+from memoranda.adapters.hosts.hook_log import HookLog, read_calls
+from memoranda.recall.recall_log import GIVEN, LATE, NOTHING, STOPPED, hook_calls_path, mask_words
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from memoranda.adapters.hosts.hook_log import GIVEN, LATE, NOTHING, STOPPED, Hoo
 def test_what_could_be_a_secret_is_not_logged(tmp_path: Path, prompt: str) -> None:
     """Neither in the log nor in a part of it."""
     HookLog(tmp_path).begin("claude-code", "UserPromptSubmit", "s", prompt)
-    logged = log_path(tmp_path).read_text()
+    logged = hook_calls_path(tmp_path).read_text()
     assert "swordfish" not in logged and "AKIAIOSFODNN7EXAMPLE" not in logged
 
 
@@ -46,10 +47,10 @@ def test_every_call_has_its_result_and_the_newest_is_first(tmp_path: Path) -> No
     logs[0].end(NOTHING, "nothing cleared the floor", {"candidates": []})
     logs[1].end(LATE, "no answer within 2 seconds")
     logs[1].end(GIVEN, "1 conversation cleared the floor")
-    log_path(tmp_path).write_text(log_path(tmp_path).read_text() + 'null\n{"id": 3}\n{"id": "x"}\n{half')
+    hook_calls_path(tmp_path).write_text(hook_calls_path(tmp_path).read_text() + 'null\n{"id": 3}\n{"id": "x"}\n{half')
     assert [call["outcome"] for call in read_calls(tmp_path)] == ["running", LATE, NOTHING]
-    lines = log_path(tmp_path).read_text().replace(f'"at": {int(time.time()) // 1000}', '"at": 1')
-    log_path(tmp_path).write_text(lines)
+    lines = hook_calls_path(tmp_path).read_text().replace(f'"at": {int(time.time()) // 1000}', '"at": 1')
+    hook_calls_path(tmp_path).write_text(lines)
     assert read_calls(tmp_path)[0]["outcome"] == STOPPED
 
 
@@ -59,11 +60,11 @@ def test_the_log_stays_small_and_keeps_the_newest(tmp_path: Path) -> None:
         log = HookLog(tmp_path)
         log.call_id = f"{number}"
         log.begin("claude-code", "UserPromptSubmit", "s", "word " * 100)
-    assert log_path(tmp_path).stat().st_size <= 400_000
+    assert hook_calls_path(tmp_path).stat().st_size <= 400_000
     assert "1999" in {call["id"] for call in read_calls(tmp_path)}
-    assert [path.name for path in log_path(tmp_path).parent.iterdir()] == [log_path(tmp_path).name]
+    assert [path.name for path in hook_calls_path(tmp_path).parent.iterdir()] == [hook_calls_path(tmp_path).name]
     if os.name == "posix":
-        assert log_path(tmp_path).stat().st_mode & 0o077 == 0
+        assert hook_calls_path(tmp_path).stat().st_mode & 0o077 == 0
 
 
 def test_no_home_is_created_and_an_unwritable_log_is_not_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.settings_change import apply_changes
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from tests.adapters.hosts.openclaw_stub import call_plugin
-from tests.timing import GIVE_UP, HANG, without_waiting
+from tests.timing import GIVE_UP, HANG, wait_until, without_waiting
 
 _MIN_NODE = 18
 
@@ -141,8 +141,7 @@ def test_with_the_real_program_a_turn_is_recorded_and_recalled_elsewhere(tmp_pat
     messages = [{"role": "user", "content": "Where is the heron cluster?"}, {"role": "assistant", "content": said}]
     machine.call(["hook", "agent_end", {"messages": messages}, OWN])
     deadline = time.monotonic() + GIVE_UP
-    while machine.waiting() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_until(lambda: not machine.waiting(), every=0.1)
     with memoranda.open(machine.home) as memory:
         assert [row["content"] for row in memory.sessions.get_messages("openclaw-s1")][1] == said
     event = {"prompt": "On which port does the heron cluster in staging listen?"}

@@ -65,7 +65,8 @@ def test_a_table_goes_in_and_out_and_the_rest_keeps_its_bytes(
         return
     added = _with_ours(text)
     assert read_toml(added)[PARENT][NAME] == OURS
-    assert added.count("\n") == added.count(newline)
+    # A single line does not say how lines end.
+    assert newline not in text or added.count("\n") == added.count(newline)
     characters = iter(added)
     assert all(char in characters for char in text)
     assert _without_ours(added) == text

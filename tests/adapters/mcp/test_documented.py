@@ -4,7 +4,7 @@ from pathlib import Path
 
 import memoranda
 from memoranda.adapters.loopback import ADDRESS
-from memoranda.adapters.mcp import http_server
+from memoranda.adapters.mcp import streamable_http
 from memoranda.adapters.mcp.protocol_versions import HANDSHAKE, SELF_CONTAINED
 from memoranda.adapters.mcp.server import McpServer, describe_tool
 from memoranda.tool_host import answer_size
@@ -39,4 +39,4 @@ def test_every_method_version_and_limit_is_there(tmp_path: Path) -> None:
     names = [*methods, *HANDSHAKE, *SELF_CONTAINED]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
     assert f"{answer_size.MAX_BYTES:,} bytes" in PAGE and f"{answer_size.MAX_SEARCH_CHARS:,} characters" in PAGE
-    assert http_server.PATH in PAGE and ADDRESS in PAGE
+    assert streamable_http.PATH in PAGE and ADDRESS in PAGE

@@ -52,6 +52,17 @@ def test_a_handshake_over_an_unknown_version_offers_the_newest(server: McpServer
     assert ask(server, "initialize", protocolVersion=version)["result"]["protocolVersion"] == "2025-11-25"
 
 
+def test_a_server_that_only_reads_offers_no_tool_that_writes(memory: Memory) -> None:
+    """And calling one by its name writes nothing."""
+    server = server_for(memory, read_only=True)
+    assert [tool["name"] for tool in ask(server, "tools/list")["result"]["tools"]] == ["session_search"]
+    for name in ("memory", "remember", "diary_read"):
+        refused = ask(server, "tools/call", name=name, arguments={"text": "A fact.", "target": "memory"})
+        assert "may only read" in refused["error"]["message"]
+    assert memory.entries() == ()
+    assert ask(server, "tools/call", name="session_search", arguments={})["result"]["isError"] is False
+
+
 def test_a_self_contained_request_needs_no_handshake(server: McpServer) -> None:
     """Its result is complete, names the server, and says that it must not be cached."""
     found = ask(server, "server/discover", **MODERN)["result"]

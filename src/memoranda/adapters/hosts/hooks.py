@@ -12,6 +12,7 @@ from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
 
     from memoranda.adapters.hosts.home_config import HomeConfig
@@ -148,13 +149,19 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     if prompt.startswith(_COMMAND_SIGNS):
         return HookAnswer("", "nothing", "the prompt is a command of the host")
     loaded = config.load()
-    if not record_exists(config.home.state_db):
+    location: Path | str = config.home.state_db
+    if loaded is not None and loaded.store.url:
+        from memoranda.config import record_location  # noqa: PLC0415
+
+        location = record_location(config.home, loaded)
+    if not record_exists(location):
         return HookAnswer("", "nothing", "no conversation is recorded yet")
     from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
     from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
 
     hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
-    find = partial(find_evidence, config.home.state_db, user, prompt, host, payload.session_id, hidden)
+    find = partial(find_evidence, location, user, prompt, host, payload.session_id, hidden)
+    find = partial(find, index_directory=config.home.root)
     if loaded is not None and loaded.recall.semantic:
         from memoranda.app.search_extras import open_search_extras  # noqa: PLC0415
 
@@ -189,7 +196,15 @@ def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
 
     loaded = config.load()
     settings = loaded.curated if loaded else CuratedSettings()
-    remembered = read_memory_text(MemoryStore(config.home.memories(user), settings))
+    if loaded is not None and loaded.store.url:
+        from contextlib import closing  # noqa: PLC0415
+
+        from memoranda.memory_store import CuratedMemories  # noqa: PLC0415
+
+        with closing(CuratedMemories(config.home, loaded)) as memories:
+            remembered = read_memory_text(memories.open(user))
+    else:
+        remembered = read_memory_text(MemoryStore(config.home.memories(user), settings))
     if not remembered:
         return HookAnswer("", "nothing", "nothing is remembered yet")
     text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)

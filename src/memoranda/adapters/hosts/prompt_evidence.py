@@ -1,16 +1,17 @@
 """Finds earlier conversations that are relevant to a prompt, for the hook that a host runs on every prompt."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from memoranda.adapters.hosts.hook_log import GIVEN, NOTHING, mask_words
 from memoranda.adapters.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_TOOL
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.index.postings import Filters
-from memoranda.recall.relevance import MIN_WORDS, PromptRelevance, Relevance, judge_prompt
+from memoranda.recall.recall_log import GIVEN, NOTHING, logged_id, mask_words
+from memoranda.recall.relevance import MIN_WORDS, PromptRelevance, Relevance, RelevanceStore, judge_prompt
 from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Hit
+from memoranda.sessions.feed import FeedSession
 from memoranda.sessions.scope import Scope
 from memoranda.tools import JsonObject
 
@@ -31,37 +32,51 @@ class PromptEvidence(NamedTuple):
     text: str
     reason: str
     details: dict[str, Any]
+    failure: str = ""
+    """The outcome of a search that gave no answer; empty for all others."""
 
     @property
     def outcome(self) -> str:
-        return GIVEN if self.text else NOTHING
+        return self.failure or (GIVEN if self.text else NOTHING)
+
+
+class EvidenceStore(RelevanceStore, Protocol):
+    """The part of a store that is read for a prompt."""
+
+    def session(self, session_id: str) -> FeedSession | None:
+        """The session of a hit."""
 
 
 def find_evidence(
-    state_db: Path,
+    location: Path | str,
     user: str | None,
     prompt: str,
     host: str,
     session_id: str,
     hidden_sources: frozenset[str],
     rescorers: Sequence[MakeRescorers] = (),
+    *,
+    index_directory: Path | None = None,
 ) -> PromptEvidence:
     """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
 
     The host's own session `session_id` is omitted, because its model already has it in context.
     """
-    with PromptStore(state_db, Scope.of(user), rescorers) as store:
+    with PromptStore(location, Scope.of(user), rescorers, index_directory=index_directory) as store:
         filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
+        return find_evidence_in(store, prompt, filters, host, lambda hit: is_own_session(hit, host, session_id))
 
-        def is_own(hit: Hit) -> bool:
-            return is_own_session(hit, host, session_id)
 
-        judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS, is_own=is_own)
-        hits = judged.hits
-        others = [hit for hit in hits if not is_own(hit)]
-        details = _describe(judged)
-        chosen = others[:_MAX_CONVERSATIONS]
-        excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
+def find_evidence_in(
+    store: EvidenceStore, prompt: str, filters: Filters, host: str, is_own: Callable[[Hit], bool]
+) -> PromptEvidence:
+    """Returns the same from a store that is open; `is_own` says which hits the model already has in context."""
+    judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS, is_own=is_own)
+    hits = judged.hits
+    others = [hit for hit in hits if not is_own(hit)]
+    details = _describe(judged)
+    chosen = others[:_MAX_CONVERSATIONS]
+    excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
     if not excerpts:
         return PromptEvidence("", _reason_for_nothing(judged, hits), details)
     block = _build_block([text for _, text in excerpts], host)
@@ -84,7 +99,7 @@ def _build_block(excerpts: list[str], host: str) -> str:
 
 def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
     """Whether a hit is the host's session or one of its sub-agents, by the ids that imports give them."""
-    return bool(session_id) and hit.session_id.startswith(f"{host}-{session_id}")
+    return bool(session_id) and hit.session_id.startswith(f"{host}-{logged_id(session_id)}")
 
 
 def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
@@ -129,7 +144,7 @@ def _describe_candidate(relevance: Relevance) -> dict[str, Any]:
     }
 
 
-def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
+def _format_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> str:
     """Returns when and where a conversation took place, its best messages, and those around the match."""
     from memoranda.recall.evidence import Evidence, show_time  # noqa: PLC0415
     from memoranda.recall.excerpts import excerpt  # noqa: PLC0415

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from memoranda.index.generations import generations
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.rescorer import MakeRescorers
 from memoranda.recall.search import Search
@@ -15,19 +16,44 @@ from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.feed import Feed, FeedSession
 from memoranda.sessions.record import open_record
 from memoranda.sessions.scope import Scope
-from memoranda.support.home import index_path
+from memoranda.support.home import index_path, is_server_url, server_index_path, user_indexes_path
 
 
 class PromptStore:
     """One user's conversations, and search over them."""
 
-    def __init__(self, state_db: Path, scope: Scope, rescorers: Sequence[MakeRescorers] = ()) -> None:
+    def __init__(
+        self,
+        location: Path | str,
+        scope: Scope,
+        rescorers: Sequence[MakeRescorers] = (),
+        *,
+        index_directory: Path | None = None,
+    ) -> None:
+        """`location` is the path of the record, or the URL of its server; then the index is in `index_directory`.
+
+        Where the node has indexes of single users only, it is that of the scope's user.
+        """
         self.scope = scope
-        self._engine = open_record(state_db)
+        self._engine = open_record(location)
+        if is_server_url(location):
+            assert index_directory is not None, "a server has no directory for the index"
+            index = server_index_path(index_directory, location)
+        else:
+            index = index_path(Path(location))
         self._feed = Feed(self._engine, Scope.everyone(), None)
         self.conversations = Conversations(self._engine, scope, None)
-        self.index = SearchIndex(index_path(state_db), self._feed)
+        self.index = self._user_index(index) or SearchIndex(index, self._feed)
         self.find = Search(self.index, rescorers=rescorers).find
+
+    def _user_index(self, index: Path) -> SearchIndex | None:
+        directory = user_indexes_path(index)
+        if self.scope.all or not directory.is_dir() or generations(index):
+            return None
+        # Only nodes of large servers have them.
+        from memoranda.index.user_indexes import UserIndexes  # noqa: PLC0415
+
+        return UserIndexes(directory, self._engine).open(self.scope.user)
 
     def session(self, session_id: str) -> FeedSession | None:
         """Returns the session of a hit; the search has already limited hits to the scope."""

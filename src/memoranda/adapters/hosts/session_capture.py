@@ -24,7 +24,7 @@ def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: 
     reader, items = _find_items(memory, host, transcript, session_id)
     if not items:
         return None
-    with import_lock(memory.home.root, _LOCK_TIMEOUT) as lock_holder:
+    with import_lock(memory.home.root, _LOCK_TIMEOUT, store=memory.sessions) as lock_holder:
         if lock_holder:
             return None
         importer = Importer(memory.home.root, memory.sessions, project=project_of)

@@ -114,7 +114,7 @@ def _parse_turn(file: Path, value: Any, user: str | None) -> SpooledTurn:
 def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[SpooledTurn]) -> int:
     with (
         open_memory(home.base, profile=home.profile, user=user) as memory,
-        import_lock(home.root, _LOCK_TIMEOUT) as lock_holder,
+        import_lock(home.root, _LOCK_TIMEOUT, store=memory.sessions) as lock_holder,
     ):
         if lock_holder:
             _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, lock_holder)
@@ -130,7 +130,7 @@ def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
 
 
 def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[SpooledTurn]) -> int:
-    name = session_name(host, session_id, memory.user)
+    name = memory.services.stored_name(session_name(host, session_id, memory.user))
     database = turns[-1].database
     is_in_database, problem = _import_session(memory, host, session_id, database)
     for _ in range(_MAX_ATTEMPTS):
@@ -192,7 +192,8 @@ def _import_session(memory: Memory, host: str, session_id: str, database: Path |
     finally:
         importer.close()
     problem = summary.problems[0].text if summary.problems else ""
-    return session_name(host, session_id, memory.user) in summary.sessions, problem
+    name = memory.services.stored_name(session_name(host, session_id, memory.user))
+    return name in summary.sessions, problem
 
 
 def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> None:

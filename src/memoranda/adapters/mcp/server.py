@@ -59,12 +59,16 @@ class McpServer:
 
     With one client the memory text is frozen when it sends `initialize`; other clients get the live text with each
     request. `bare` omits the memory text from the instructions, for hosts whose hooks give it to the model.
+    `read_only` offers only the tools that change nothing.
     """
 
-    def __init__(self, tool_host: ToolHost, *, one_client: bool = True, bare: bool = False) -> None:
+    def __init__(
+        self, tool_host: ToolHost, *, one_client: bool = True, bare: bool = False, read_only: bool = False
+    ) -> None:
         self._tool_host = tool_host
         self._one_client = one_client
         self._bare = bare
+        self._read_only = read_only
         self._frozen: MemoryText | None = None
         self._initialized = False
         self._listed_names: list[str] | None = None
@@ -100,6 +104,10 @@ class McpServer:
     @property
     def may_notify(self) -> bool:
         return self._tool_host.may_gain_tools
+
+    def resume(self) -> None:
+        """Continues a connection whose `initialize` another server object answered, for example before a restart."""
+        self._initialized = True
 
     def _answer_one(self, message: Any) -> JsonObject | None:
         request: RpcRequest | None = None
@@ -153,18 +161,26 @@ class McpServer:
         return f"{guidance.INSTRUCTIONS}\n\n{guidance.REMEMBERED}\n\n{memory.text}"
 
     def _list_tools(self, request: RpcRequest) -> JsonObject:
-        tools = self._tool_host.tools()
+        tools = self._offered_tools()
         self._listed_names = [tool.name for tool in tools]
         return {"tools": [describe_tool(tool) for tool in tools]}
 
     def _tool_names(self) -> list[str]:
-        return [tool.name for tool in self._tool_host.tools()]
+        return [tool.name for tool in self._offered_tools()]
+
+    def _offered_tools(self) -> list[Tool]:
+        return [tool for tool in self._tool_host.tools() if self._may_call(tool.name)]
+
+    def _may_call(self, name: str) -> bool:
+        return not self._read_only or bool(_HINTS.get(name, _PROVIDER_HINTS)["readOnlyHint"])
 
     def _call_tool(self, request: RpcRequest) -> JsonObject:
         name, arguments = request.params.get("name"), request.params.get("arguments")
         arguments = {} if arguments is None else arguments
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
             raise ProtocolError(INVALID_PARAMS, "name must be text, and arguments an object.")
+        if not self._may_call(name):
+            raise ProtocolError(INVALID_PARAMS, f"There is no tool {name[:100]!r} here for a key that may only read.")
         answer = self._tool_host.call(name, arguments)
         if answer is None:
             raise ProtocolError(INVALID_PARAMS, f"There is no tool {name[:100]!r} here.")

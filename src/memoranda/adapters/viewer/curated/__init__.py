@@ -1,0 +1,1 @@
+"""Pages of curated memory: entries, history, the prompt, and what awaits a person."""

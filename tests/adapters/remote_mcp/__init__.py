@@ -1,0 +1,1 @@
+"""Tests of MCP for remote clients."""

@@ -1,0 +1,86 @@
+"""Pages over HTTP: they show what is stored, as text."""
+
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memoranda.adapters.viewer.local import LocalViewer
+from tests.adapters.http.running_service import run_service
+from tests.adapters.viewer.example_home import fill
+from tests.adapters.viewer.page_urls import page_urls
+from tests.adapters.viewer.running_viewer import run_viewer
+from tests.timing import GIVE_UP
+
+
+@pytest.mark.parametrize("name", page_urls())
+def test_every_page_answers(client: httpx.Client, name: str) -> None:
+    """Every page has a title, one main part, and no style or script inside it."""
+    answer = client.get(page_urls()[name])
+    assert answer.status_code == 200
+    assert answer.text.count("<h1") == 1
+    assert "<script>" not in answer.text and " style=" not in answer.text and "<style" not in answer.text
+    assert len(answer.content) < 200_000
+
+
+@pytest.mark.parametrize("name", page_urls())
+def test_every_page_works_on_an_empty_home(tmp_path: Path, name: str) -> None:
+    """Looking at a home without anything creates nothing."""
+    home = tmp_path / "home"
+    with run_viewer(home) as viewer:
+        answer = viewer.client().get(page_urls()[name])
+        assert answer.status_code in (200, 404)
+        assert not (home / "state.db").exists()
+
+
+def test_unknown_addresses_are_not_found(client: httpx.Client) -> None:
+    """The page of the error has the menu, and shows the text as text."""
+    for path in ("/view/nothing", "/view/sessions/none", "/view/sessions/%00", "/view/static/x/../../page.py"):
+        answer = client.get(path)
+        assert answer.status_code == 404, path
+    assert client.get("/view/sessions/%ff").status_code == 404
+
+
+def test_static_files_are_kept_by_browsers(client: httpx.Client) -> None:
+    """Their addresses change with their contents."""
+    page = client.get("/view/").text
+    address = page.split('<script src="')[1].split('"')[0]
+    answer = client.get(address)
+    assert "immutable" in answer.headers["cache-control"]
+    assert answer.headers["content-type"].startswith("text/javascript")
+
+
+@pytest.mark.slow
+def test_every_page_answers_on_a_server(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the record in PostgreSQL the pages about conversations show the same."""
+    monkeypatch.setenv("MEMORANDA_STORE", postgres_url)
+    with run_viewer(tmp_path / "home") as viewer:
+        fill(viewer.memory)
+        client = viewer.client()
+        for name in ("today", "search", "timeline", "session", "message"):
+            answer = client.get(page_urls()[name])
+            assert answer.status_code == 200, name
+            assert "deadlock" in answer.text, name
+
+
+def test_contradictions_are_found_after_the_page_is_shown(client: httpx.Client) -> None:
+    """Comparing all facts takes long, so the page asks for it, and without scripts there is a link."""
+    page = client.get("/view/facts").text
+    assert 'hx-get="/view/facts?compare=1"' in page and "Ana lives in Berlin." in page
+    assert "Older" not in page
+    compared = client.get("/view/facts?compare=1").text
+    assert 'aria-label="Contradiction 1"' in compared and "Find facts" not in compared
+
+
+def test_a_viewer_prepares_itself_in_the_background(tmp_path: Path) -> None:
+    """Also over an empty home, in which it creates no record; pages are shown meanwhile."""
+    viewer = LocalViewer(prepare=True)
+    with run_service(tmp_path / "home", mounts=(viewer.mount,), own_routes=()) as running:
+        client = running.client()
+        assert client.get(viewer.new_login_path(), follow_redirects=True).status_code == 200
+        preparing = [thread for thread in threading.enumerate() if thread.name == "viewer-preparation"]
+        for thread in preparing:
+            thread.join(GIVE_UP)
+        assert client.get("/view/search?q=heron").status_code == 200
+    assert not (tmp_path / "home" / "state.db").exists()
