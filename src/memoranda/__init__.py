@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from memoranda.app import Memory as Memory
     from memoranda.app import Session as Session
     from memoranda.app import open_memory as open
+    from memoranda.app.aio import AsyncAgent as AsyncAgent
+    from memoranda.app.aio import AsyncMemory as AsyncMemory
+    from memoranda.app.aio import AsyncSession as AsyncSession
+    from memoranda.app.aio import AsyncTurn as AsyncTurn
+    from memoranda.app.aio import open_async as open_async
     from memoranda.app.turn import Turn as Turn
+    from memoranda.client import connect as connect
+    from memoranda.client import connect_async as connect_async
     from memoranda.errors import MemorandaError as MemorandaError
     from memoranda.memory_store import MemoryStore as MemoryStore
     from memoranda.providers.provider import MemoryProvider as MemoryProvider
@@ -38,6 +45,13 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "open": ("memoranda.app", "open_memory"),
+    "open_async": ("memoranda.app.aio", "open_async"),
+    "AsyncAgent": ("memoranda.app.aio", "AsyncAgent"),
+    "AsyncMemory": ("memoranda.app.aio", "AsyncMemory"),
+    "AsyncSession": ("memoranda.app.aio", "AsyncSession"),
+    "AsyncTurn": ("memoranda.app.aio", "AsyncTurn"),
+    "connect": ("memoranda.client", "connect"),
+    "connect_async": ("memoranda.client", "connect_async"),
     "Memory": ("memoranda.app", "Memory"),
     "Session": ("memoranda.app", "Session"),
     "MemoryStore": ("memoranda.memory_store", "MemoryStore"),
@@ -54,6 +68,10 @@ _LAZY = {
 }
 __all__ = [
     "Agent",
+    "AsyncAgent",
+    "AsyncMemory",
+    "AsyncSession",
+    "AsyncTurn",
     "MemorandaError",
     "Memory",
     "MemoryProvider",
@@ -63,8 +81,11 @@ __all__ = [
     "Tool",
     "Turn",
     "__version__",
+    "connect",
+    "connect_async",
     "errors",
     "open",
+    "open_async",
     "safety",
     "tool",
     "types",

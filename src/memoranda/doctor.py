@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,18 +10,27 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error as zlib_error
 
 from memoranda import config
+from memoranda.access import schema as access
+from memoranda.checkpoints.database import open_checkpoints
+from memoranda.checkpoints.health import check_server_checkpoints, checked_checkpoints
 from memoranda.curated import health_checks
+from memoranda.curated.store import MemoryStore
 from memoranda.db.health import check_store, plain_store
 from memoranda.db.orphaned_wal import database_exists, file_size
 from memoranda.errors import ConfigError, HomeError, StorageError
-from memoranda.importers import import_state as imports
+from memoranda.forgetting.names import find_names, replace_names
+from memoranda.importers import import_schema as imports
+from memoranda.importers.server_health import check_server_imports
 from memoranda.index import health as index_health
 from memoranda.index.generations import generations
+from memoranda.memory_store import CuratedMemories
 from memoranda.providers.discovery import discover, find_by_name
-from memoranda.providers.outbox_checks import check_outbox, check_settings
-from memoranda.providers.provider_checks import check_providers
+from memoranda.providers.outbox_checks import check_outbox, check_server_outbox, check_settings
+from memoranda.providers.provider_checks import check_provider_tables, check_providers
 from memoranda.providers.vendors import sent_record
 from memoranda.review import schema as reviews
+from memoranda.review.server_health import check_server_reviews
+from memoranda.safety.redaction import Redactor
 from memoranda.session_db import SessionDB
 from memoranda.sessions import health as session_health
 from memoranda.sessions.record import accept_store as accept_record
@@ -33,8 +43,11 @@ from memoranda.support.health_issues import (
     check_writable,
     issues_until_error,
 )
-from memoranda.support.home import Home, decode_user_id, had_store, index_path
+from memoranda.support.home import Home, decode_user_id, had_store, index_path, items_index_path, server_index_path
 from memoranda.support.vector_paths import remove_file, vector_files
+
+# How many users the doctor looks at without --deep: each takes some round trips.
+_MAX_USERS = 100
 
 
 def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
@@ -65,8 +78,12 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
     if not memories.is_symlink():
         yield from health_checks.check(memories, loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
-    yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db, deep))
-    yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
+    if loaded.store.url:
+        yield from issues_until_error(home.config_file, lambda: _check_server(home, loaded, deep))
+        yield from issues_until_error(home.config_file, lambda: _check_server_parts(home, loaded, deep))
+    else:
+        yield from issues_until_error(home.state_db, lambda: _check_sessions(home, loaded, deep))
+        yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
@@ -74,7 +91,9 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
     if deep is not None:
         for directory in () if memories.is_symlink() else (memories, *home.user_memories()):
             deep("history of curated memory", 0, 1)
-            yield from issues_until_error(directory, partial(health_checks.check_history, directory, loaded.curated))
+            if directory.is_dir():
+                store = MemoryStore(directory, loaded.curated)
+                yield from issues_until_error(directory, partial(health_checks.check_history, store))
         yield from issues_until_error(home.root, lambda: _check_backups(home.root / "backups", deep))
 
 
@@ -109,11 +128,12 @@ def _check_backups(directory: Path, progress: Progress) -> Iterator[HealthIssue]
             )
 
 
-def _check_sessions(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
+def _check_sessions(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    path, usable = home.state_db, True
     if not database_exists(path) or not file_size(path):
         yield from _list_remains(path)
     for issue in session_health.check(path, deep):
-        repair = issue.repair
+        repair, usable = issue.repair, usable and issue.severity != "error"
         if issue.severity == "error" and repair is not None:
             # A repair of an error replaces the store, or changes what its messages contain.
             def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
@@ -124,6 +144,80 @@ def _check_sessions(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
 
             repair = repair_store_and_index
         yield replace(issue, repair=repair)
+    if usable and loaded.redact_secrets:
+        yield from _check_names(home, deep)
+
+
+def _check_server(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Check the record on a server, and this node's index of it."""
+    from memoranda.sessions.server_health import check_server  # noqa: PLC0415
+
+    url = str(config.record_location(home, loaded))
+    yield from check_server(home.config_file, url, deep)
+    try:
+        with SessionDB(url, wait=2.0, index_directory=home.root) as db:
+            index = server_index_path(home.root, url)
+            # The indexes of single users are checked when they are used.
+            is_used = not loaded.recall.user_index_mb or bool(generations(index))
+            issues = list(index_health.check(index, db.feed, deep)) if is_used else []
+    except StorageError:
+        # The check of the server reports why.
+        return
+    for issue in issues:
+        yield replace(issue, repair=lambda: _rebuild_server_index(home, url), harmless=True)
+
+
+def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Yield the issues of all parts in every store of a fleet; the check of the record says why one cannot be used."""
+    urls = config.store_urls(home, loaded) or [config.server_url(home, loaded)]
+    for url in urls:
+        checks: list[Callable[[str], Iterator[HealthIssue]]] = [
+            lambda url: _check_curated(home, loaded, url, deep),
+            lambda url: check_server_outbox(home.root, home.config_file, url, loaded.providers),
+            lambda url: check_provider_tables(home.config_file, url),
+            lambda url: _check_checkpoints(home.root, home.config_file, url),
+            lambda url: check_server_reviews(home.root, home.config_file, url),
+            lambda url: check_server_imports(home.root, home.config_file, url),
+        ]
+        for check in checks:
+            try:
+                yield from check(url)
+            except StorageError as error:
+                yield HealthIssue(
+                    "error", home.config_file, f"names a server that cannot be examined: {error}",
+                    "start the server, or correct store.url and store.servers",
+                )  # fmt: skip
+                break
+
+
+def _check_curated(home: Home, loaded: config.Config, url: str, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Compare entries with journal and limit, for every user."""
+    store = replace(loaded.store, url=url, servers=())
+    with closing(CuratedMemories(home, replace(loaded, store=store))) as memories:
+        users = memories.users()
+        checked = users if deep is not None else users[:_MAX_USERS]
+        for number, user in enumerate([None, *checked]):
+            if deep is not None:
+                deep("curated memory on the server", number, len(checked) + 1)
+            memory = memories.open(user)
+            if memory.storage.exists():
+                yield from health_checks.check_memory(memory, f" --user {shlex.quote(user)}" if user else "")
+                yield from health_checks.check_history(memory) if deep is not None else ()
+    if len(checked) < len(users):
+        yield HealthIssue(
+            "note", home.config_file, f"names a server with curated memory of {len(users):,} users, of which "
+            f"{len(checked):,} were checked", "'memoranda doctor --deep' checks all of them",
+        )  # fmt: skip
+
+
+def _check_checkpoints(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
+    with closing(open_checkpoints(home, url)) as database:
+        yield from check_server_checkpoints(setting, database.open().acting_for(None, everyone=True))
+
+
+def _rebuild_server_index(home: Home, url: str) -> None:
+    with SessionDB(url, index_directory=home.root) as db:
+        db.index.compact()
 
 
 def _list_remains(path: Path) -> Iterator[HealthIssue]:
@@ -142,11 +236,27 @@ def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     try:
         with SessionDB(path, wait=2.0) as db:
             issues = list(index_health.check(index_path(path), db.feed, deep))
+            item_issues = list(index_health.check(items_index_path(index_path(path)), db.item_feed, deep))
     except StorageError:
         # The check of the store reports why, and the index cannot be compared without it.
         return
     for issue in issues:
-        yield replace(issue, repair=lambda: _rebuild_index(path))
+        yield replace(issue, repair=lambda: _rebuild_index(path), harmless=True)
+    # Without items there is no such file, and the next search of items creates it.
+    for issue in item_issues:
+        yield replace(issue, repair=lambda: _rebuild_item_index(path), harmless=True)
+
+
+def _check_names(home: Home, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Look for credentials in ids, sources and projects, which earlier versions stored as callers passed them."""
+    redactor = Redactor(config.known_secrets(home))
+    names = find_names(home, redactor, in_messages=deep is not None)
+    if names:
+        yield HealthIssue(
+            "warning", home.state_db, f"has {len(names):,} ids, sources or projects that contain a credential, such as "
+            f"{next(iter(names.values()))}; programs that use them no longer find their sessions",
+            "replace the credentials, in all files of the home", lambda: replace_names(home, redactor),
+        )  # fmt: skip
 
 
 def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
@@ -157,15 +267,22 @@ def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIs
 
         yield from check(home.config_file, settings)
     keeps_vectors = settings.semantic and settings.semantic_index
-    for path in () if keeps_vectors else vector_files(home.state_db):
+    for path in () if keeps_vectors else vector_files(config.vectors_base(home, loaded)):
         yield HealthIssue(
-            "warning", path, "has vectors that nothing keeps up to date", "delete it", partial(remove_file, path)
+            "warning", path, "has vectors that nothing keeps up to date", "delete it", partial(remove_file, path), True
         )
 
 
 def _rebuild_index(path: Path) -> None:
     with SessionDB(path) as db:
         db.index.compact()
+        if db.item_index.files:
+            db.item_index.compact()
+
+
+def _rebuild_item_index(path: Path) -> None:
+    with SessionDB(path) as db:
+        db.item_index.compact()
 
 
 def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
@@ -177,9 +294,11 @@ def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
 
 
 def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
-    """Check the databases of model usage, due reviews and imports."""
+    """Check the databases of model usage, due reviews, the HTTP service, checkpoints and imports."""
     yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
     yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
+    yield from check_store(plain_store(home / access.FILE_NAME, access.APPLICATION_ID, access.SCHEMA, "API keys"))
+    yield from check_store(checked_checkpoints(home))
     yield from check_store(
         plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")
     )
@@ -210,7 +329,7 @@ def _check_root(home: Home) -> Iterator[HealthIssue]:
         if path.exists():
             yield from check_permissions(path)
     for path in sorted(home.root.glob(".*.tmp")):
-        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", path.unlink)
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", path.unlink, True)
 
 
 def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:

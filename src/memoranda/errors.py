@@ -6,6 +6,7 @@
     ├── ProviderError        an external memory cannot be loaded or used
     │   ├── TemporaryProviderError  it may work later: no connection, too many requests, a fault of the service
     │   └── PermanentProviderError  repeating the request does not help: refused, not found, too large
+    ├── AccessError          an API key, or what it is bound to, cannot be used
     ├── ConfigError          config.yaml, .env or an environment override is not usable
     ├── ModelError           a language model gave no usable answer
     │   ├── ModelAuthError        the key is missing, wrong or lacks permission
@@ -15,16 +16,25 @@
     │   ├── ModelUnreachableError no connection, or no answer within the deadline
     │   ├── ModelReplyError       the answer made no sense, broke off, or was refused as malformed
     │   └── BudgetSpentError      today's budget for background work is spent
+    ├── BackupError          a backup cannot be written, read or restored
+    ├── SyncError            a shared folder, or a bundle in it, cannot be used
     └── StorageError         a file could not be read, written or locked
+        ├── ServiceError     a service on another machine cannot be reached, or gave no usable answer
         ├── LockTimeoutError another process holds the lock
+        ├── MovedUserError   the user has moved to another server of the fleet
+        ├── StoreUnavailableError the database server cannot be reached, or ended the connection
         ├── NoLocksError     the file system has no locks, so a database on it is not opened
         ├── CorruptStoreError the session store is damaged, or another program wrote it
         │   └── StoreMismatchError it is not the store that the home had: missing, emptied, replaced or older
         ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
         └── SessionError     an unknown session, a title in use, a message in the wrong place
+            ├── UnknownSessionError it does not exist, or is another user's
+            ├── TakenSessionError its id is already in use
             ├── ContinuedError its conversation continues in another session
-            └── SessionBusy    another turn of the conversation is in progress
+            ├── SessionChangedError it has newer messages than its writer has read
+            ├── ItemConflictError an item has another version than the writer expects
+            └── SessionBusyError    another turn of the conversation is in progress
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
 `memoranda.curated.write_result`. Every message names what happened, to what, and what to do next.
@@ -43,8 +53,20 @@ class ForeignHomeError(HomeError):
     """The home belongs to another program and is never written."""
 
 
+class BackupError(MemorandaError):
+    """A backup cannot be written, read or restored; the home and the file are as they were."""
+
+
+class SyncError(MemorandaError):
+    """A shared folder, or a bundle in it, cannot be used; the home is as it was."""
+
+
 class ConfigError(MemorandaError):
     """The configuration cannot be used; nothing is opened until it is fixed."""
+
+
+class AccessError(MemorandaError):
+    """An API key, or what it should be bound to, cannot be used."""
 
 
 class ProviderError(MemorandaError):
@@ -110,8 +132,24 @@ class StorageError(MemorandaError):
     """A file could not be read, written or locked."""
 
 
+class ServiceError(StorageError):
+    """A service on another machine cannot be reached, or gave no usable answer; `status` is that of its answer."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class LockTimeoutError(StorageError):
     """Another process held the lock for longer than the timeout."""
+
+
+class MovedUserError(StorageError):
+    """The user has moved to another server of the fleet; nothing was written. `memory.for_user` finds the new one."""
+
+
+class StoreUnavailableError(StorageError):
+    """The database server cannot be reached, or ended the connection; a later call may succeed."""
 
 
 class NoLocksError(StorageError):
@@ -145,6 +183,14 @@ class SessionError(StorageError, ValueError):
     """The session store cannot do what was asked: an unknown session, a title in use, a message in the wrong place."""
 
 
+class UnknownSessionError(SessionError):
+    """There is no session with this id, or it belongs to another user."""
+
+
+class TakenSessionError(SessionError):
+    """The id of a new session belongs to a session of another user."""
+
+
 class ContinuedError(SessionError):
     """The session was compressed, and its conversation continues in `successor`."""
 
@@ -153,5 +199,20 @@ class ContinuedError(SessionError):
         self.successor = successor
 
 
-class SessionBusy(SessionError):
+class SessionChangedError(SessionError):
+    """The session has newer messages than the writer has read; nothing was written. Read it again."""
+
+
+class SessionBusyError(SessionError):
     """Another turn of the conversation is in progress, and did not end in time; nothing was recorded."""
+
+
+SessionBusy = SessionBusyError  # The name before all errors ended in "Error".
+
+
+class ItemConflictError(SessionError):
+    """An item has another version than the writer expects; nothing was written. `current` is 0 if there is no item."""
+
+    def __init__(self, message: str, current: int) -> None:
+        super().__init__(message)
+        self.current = current

@@ -1,12 +1,21 @@
-"""`MemoryStore` as its users construct it: without arguments it is the curated memory of the default home."""
+"""`MemoryStore` as its users construct it: without arguments it is the curated memory of the default home.
 
+`CuratedMemories` opens the curated memory of every user of a home, wherever the home keeps it.
+"""
+
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memoranda import config
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore as CuratedStore
 from memoranda.errors import ConfigError
+from memoranda.support.home import Home
+
+if TYPE_CHECKING:
+    from memoranda.db.engine import Engine
 
 
 class MemoryStore(CuratedStore):
@@ -39,6 +48,53 @@ class MemoryStore(CuratedStore):
                 user_char_limit=_check_limit("user_char_limit", user_char_limit, settings.user_char_limit),
             ),
         )
+
+
+class CuratedMemories:
+    """The curated memories of one home: directories of it, or tables on the server that `store.url` names."""
+
+    def __init__(self, home: Home, settings: config.Config) -> None:
+        self._home = home
+        self._settings = settings
+        self._opening = threading.Lock()
+        self._engine: Engine | None = None
+
+    def open(self, user: str | None) -> CuratedStore:
+        """The memory of one user; None is the owner of the home. The server is not used before the memory is."""
+        if not self._settings.store.url:
+            return MemoryStore(self._home.memories(user), self._settings.curated)
+        from memoranda.curated.table_storage import TableStorage  # noqa: PLC0415
+
+        return CuratedStore.over(TableStorage(self._server, user), self._settings.curated)
+
+    def users(self) -> list[str]:
+        """Every user with a memory on the server."""
+        from memoranda.curated.table_storage import users_with_memory  # noqa: PLC0415
+
+        return users_with_memory(self._server()) if self._settings.store.url else []
+
+    def delete(self, user: str) -> None:
+        """Delete everything that the tables have of a user; the directories of files stay."""
+        from memoranda.curated.table_storage import delete_user  # noqa: PLC0415
+
+        if self._settings.store.url:
+            delete_user(self._server(), user)
+
+    def close(self) -> None:
+        with self._opening:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+    def _server(self) -> "Engine":
+        from memoranda.curated.schema import SCHEMA  # noqa: PLC0415
+        from memoranda.db.open_server import open_server_engine  # noqa: PLC0415
+
+        with self._opening:
+            if self._engine is None:
+                url = str(config.record_location(self._home, self._settings))
+                self._engine = open_server_engine(url, SCHEMA, wait=self._settings.curated.lock_timeout)
+            return self._engine
 
 
 def _check_limit(name: str, limit: int | None, default: int) -> int:

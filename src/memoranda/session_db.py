@@ -1,10 +1,10 @@
 """`SessionDB`: sessions, messages and search in one object, with the method names that its users know.
 
-The methods belong to the parts of `SessionStore`; here each is one line that names its part. Code inside Memoranda that
-needs one part uses the part itself.
+The methods belong to the parts of `SessionStore`; here each is one line that names its part. Those that record messages
+refuse unknown roles first. Code inside Memoranda that needs one part uses the part itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
@@ -19,6 +19,8 @@ from memoranda.sessions.lifecycle import Sessions
 from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
 from memoranda.sessions.message_edits import MessageEdits
+from memoranda.sessions.message_replacement import MessageReplacement
+from memoranda.sessions.message_roles import require_known_role, require_messages
 from memoranda.sessions.messages import Messages
 from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
@@ -30,7 +32,8 @@ from memoranda.sessions.titles import Titles
 from memoranda.sessions.todos import Todos
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import SessionUsage
-from memoranda.support.home import index_path
+from memoranda.support.durable_files import make_private_directory
+from memoranda.support.home import index_path, is_server_url, server_index_path
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -64,16 +67,31 @@ class SessionDB(SearchableStore):
     """Sessions and messages in `state.db`, found through an index that can be deleted at any time."""
 
     def __init__(
-        self, db_path: Path | str | None = None, *, redactor: Redactor | None = None, wait: float = 10.0
+        self,
+        db_path: Path | str | None = None,
+        *,
+        redactor: Redactor | None = None,
+        wait: float = 10.0,
+        index_directory: Path | None = None,
+        user_index_mb: int = 0,
     ) -> None:
         """Open the database, or create it; by default that of the default home.
 
-        `wait` is how many seconds a write waits for other writers.
+        `db_path` is the path of a SQLite file, or the URL of a PostgreSQL server; then `index_directory` is where this
+        node keeps its index, by default the default home. With `user_index_mb` every user of the server has an index
+        file of their own there, all together of at most that size. `wait` is how many seconds a write waits for other
+        writers.
         """
         if db_path is None:
             db_path = locate_home().state_db
         engine = open_record(db_path, wait=wait)
-        super().__init__(engine, StoreIndex(index_path(Path(db_path)), engine), redactor=redactor)
+        if is_server_url(db_path):
+            directory = index_directory or locate_home().root
+            make_private_directory(directory)
+            index = server_index_path(directory, db_path)
+        else:
+            index, user_index_mb = index_path(Path(db_path)), 0
+        super().__init__(engine, StoreIndex(index, engine, user_index_mb=user_index_mb), redactor=redactor)
 
     @classmethod
     def over(
@@ -100,6 +118,48 @@ class SessionDB(SearchableStore):
     def read_only(self) -> bool:
         return self.maintenance.read_only
 
+    def append_message(self, /, session_id: str, role: str, content: Any = None, **fields: Any) -> int:
+        """Append one message and return its id; the message is durable by then.
+
+        `fields` are columns of the messages table (tool_name, tool_calls, tool_call_id, token_count, finish_reason,
+        reasoning, timestamp, external_id …); the store also keeps any others. If the session already has a message with
+        this external_id, nothing is added and the id of that message is returned. Raises SessionError for an unknown
+        role.
+        """
+        require_known_role(role)
+        return self.messages.append_message(session_id, role, content, **fields)
+
+    def append_messages(
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        fail_if_continued: bool = False,
+        last_seen: int | None = None,
+    ) -> list[int]:
+        """Append several messages in one transaction: all of them or none.
+
+        With `fail_if_continued` the store records nothing in a session that was compressed and raises ContinuedError,
+        which names the continuation. With `last_seen`, the id of the last message that the caller has read (0 for
+        none), it records nothing if the session has a newer one by now and raises SessionChangedError. Raises
+        SessionError for an unknown role.
+        """
+        return self.messages.append_messages(
+            session_id, require_messages(messages), fail_if_continued=fail_if_continued, last_seen=last_seen
+        )
+
+    def replace_messages(
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, last_seen: int | None = None
+    ) -> list[int]:
+        """Replace the messages in a session's context with others, all of them or none, and return the new ids.
+
+        With `last_seen`, the id of the last message that the caller has read (0 for none), nothing is replaced if the
+        session has a newer one by now: SessionChangedError. `restore_replaced` undoes it. Only the latest session of a
+        conversation can be changed: ContinuedError names the continuation of any other. Raises SessionError for an
+        unknown role.
+        """
+        return self.replacement.replace_messages(session_id, require_messages(messages), last_seen=last_seen)
+
     create_session = _Delegate("sessions", Sessions.create_session)
     get_session = _Delegate("sessions", Sessions.get_session)
     resolve_session_id = _Delegate("sessions", Sessions.resolve_session_id)
@@ -109,8 +169,6 @@ class SessionDB(SearchableStore):
     set_extra_fields = _Delegate("sessions", Sessions.set_extra_fields)
     lock_turn = _Delegate("sessions", Sessions.lock_turn)
     set_session_archived = _Delegate("sessions", Sessions.set_session_archived)
-    append_message = _Delegate("messages", Messages.append_message)
-    append_messages = _Delegate("messages", Messages.append_messages)
     get_messages = _Delegate("messages", Messages.get_messages)
     get_messages_as_conversation = _Delegate("messages", Messages.get_messages_as_conversation)
     get_numbered_conversation = _Delegate("messages", Messages.get_numbered_conversation)
@@ -121,6 +179,8 @@ class SessionDB(SearchableStore):
     live_message_ids = _Delegate("messages", Messages.live_message_ids)
     rewind_to_message = _Delegate("edits", MessageEdits.rewind_to_message)
     restore_rewound = _Delegate("edits", MessageEdits.restore_rewound)
+    pop_message = _Delegate("edits", MessageEdits.pop_message)
+    restore_replaced = _Delegate("replacement", MessageReplacement.restore_replaced)
     archive_and_compact = _Delegate("edits", MessageEdits.archive_and_compact)
     clear_messages = _Delegate("edits", MessageEdits.clear_messages)
     live_context = _Delegate("rotation", Rotation.live_context)
@@ -143,11 +203,13 @@ class SessionDB(SearchableStore):
     resolve_session_by_title = _Delegate("titles", Titles.resolve_session_by_title)
     get_next_title_in_lineage = _Delegate("titles", Titles.get_next_title_in_lineage)
     list_sessions_rich = _Delegate("listing", SessionList.list_sessions_rich)
+    list_sessions_with_prefix = _Delegate("listing", SessionList.list_sessions_with_prefix)
     search_sessions_by_id = _Delegate("listing", SessionList.search_sessions_by_id)
     known_projects = _Delegate("listing", SessionList.known_projects)
     session_count = _Delegate("listing", SessionList.session_count)
     one_view = _Delegate("conversations", Conversations.one_view)
     conversation_of = _Delegate("conversations", Conversations.conversation_of)
+    find_external_id = _Delegate("conversations", Conversations.find_external_id)
     window_around = _Delegate("conversations", Conversations.window_around)
     messages_behind = _Delegate("conversations", Conversations.messages_behind)
     ends_of = _Delegate("conversations", Conversations.ends_of)

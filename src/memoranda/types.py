@@ -1,9 +1,12 @@
 """The types of Memoranda's answers, for type checkers.
 
-Every answer is a plain dict at run time, ready for `json.dumps`. A key that is not required is present only when it
-applies; `docs/reference/session-search-tool.md` and `memory-tool.md` describe each key.
+Every answer of a tool is a plain dict at run time, ready for `json.dumps`; items are frozen dataclasses. A key that is
+not required is present only when it applies; `docs/reference/session-search-tool.md` and `memory-tool.md` describe
+each key.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 
@@ -161,3 +164,58 @@ class MemoryAnswer(TypedDict):
     current_entries: NotRequired[list[str]]
     entries_not_shown: NotRequired[int]
     state: NotRequired[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A value under a namespace and a key, as it was at one version; times are in seconds since 1970."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Any
+    version: int
+    created_at: float
+    updated_at: float
+    expires_at: float | None = None
+    damaged: bool = False
+    """It does not match its checksum: a part of it has changed on the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item that a search found, and how much of the query it has: above 0, up to 1; None without a query."""
+
+    item: Item
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVersion:
+    """One version in the history of an item; `event` is add, update or delete, and a deletion has no value."""
+
+    version: int
+    event: str
+    value: Any
+    created_at: float
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class PutItem:
+    """A write of one item, for `memory.items.write`; the fields are the arguments of `memory.items.put`."""
+
+    namespace: Sequence[str]
+    key: str
+    value: Any
+    version: int | None = None
+    ttl: float | None = None
+    index: bool | Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteItem:
+    """A deletion of one item, for `memory.items.write`; the fields are the arguments of `memory.items.delete`."""
+
+    namespace: Sequence[str]
+    key: str
+    version: int | None = None

@@ -39,6 +39,7 @@ class Agents:
             services.home.root,
             self._model_for_review,
             services.config.review,
+            server_url=services.server_url,
             find=self._find_session,
             on_report=self._report,
         )

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def prune_in_background(state_db: Path, settings: RetentionSettings) -> Iterator[None]:
+def prune_in_background(location: Path | str, settings: RetentionSettings) -> Iterator[None]:
     """While the block runs, delete what is due, once; without `auto_prune` nothing happens.
 
     The sessions of all users are pruned. The thread has its own connection, deletes a few sessions at a time, and stops
@@ -27,17 +27,17 @@ def prune_in_background(state_db: Path, settings: RetentionSettings) -> Iterator
         yield
         return
     with in_background(
-        "memoranda-prune", lambda stopped: prune_if_due(state_db, settings, stopped), START_DELAY_SECONDS
+        "memoranda-prune", lambda stopped: prune_if_due(location, settings, stopped), START_DELAY_SECONDS
     ):
         yield
 
 
-def prune_if_due(state_db: Path, settings: RetentionSettings, stopped: threading.Event) -> None:
+def prune_if_due(location: Path | str, settings: RetentionSettings, stopped: threading.Event) -> None:
     """Prune a record that exists, and log what was deleted; a failure is logged, and the next process tries again."""
-    if not record_exists(state_db):
+    if not record_exists(location):
         return
     try:
-        with open_store(state_db) as store:
+        with open_store(location) as store:
             count = store.scheduled_prune.prune_when_due(
                 settings.retention_days,
                 interval_hours=settings.min_interval_hours,

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import SessionError
+from memoranda.sessions.message_roles import require_message
 from memoranda.support.suggestions import did_you_mean
-
-ROLES = ("user", "assistant", "tool", "system", "developer")
 
 
 def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
@@ -48,13 +47,8 @@ def require_question(content: Any) -> None:
 def require_messages(messages: Any) -> None:
     """Raise SessionError unless every message has a known role, and every result of a tool names its call."""
     for message in messages:
-        if not isinstance(message, Mapping):
-            raise SessionError(f"A message is a dict with a role and content, not {_describe(message)}.")
-        role = message.get("role")
-        if role not in ROLES:
-            suggestion = did_you_mean(role, ROLES) if isinstance(role, str) else ""
-            raise SessionError(f"The role of a message is one of {', '.join(ROLES)}, not {role!r}.{suggestion}")
-        if role == "tool" and not message.get("tool_call_id"):
+        require_message(message)
+        if message["role"] == "tool" and not message.get("tool_call_id"):
             raise SessionError(
                 "The result of a tool needs the tool_call_id of the call that it answers: "
                 'record("tool", result, tool_call_id=call["id"], tool_name=...).'

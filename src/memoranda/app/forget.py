@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from memoranda.app.services import HomeServices
 from memoranda.curated.settings import TARGETS
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import SessionError
 from memoranda.forgetting.eraser import Eraser
+from memoranda.forgetting.home_stores import open_record_of
 from memoranda.forgetting.report import ForgetReport, Subject
 from memoranda.forgetting.subject import ForgetSubject
 from memoranda.session_db import SessionDB
@@ -26,7 +28,7 @@ def forget(
         services.home,
         user if subject.user is None else subject.user,
         all_users=all_users,
-        open_sessions=lambda home: _open_sessions(services, home),
+        open_sessions=partial(_open_sessions, services),
     )
     if subject.session is not None:
         ids = [subject.session]
@@ -64,10 +66,10 @@ def entry_texts(store: MemoryStore, name: str) -> list[str]:
 
 
 @contextmanager
-def _open_sessions(services: HomeServices, home: Home) -> Iterator[SessionDB]:
-    """The sessions of the open home, with whatever follows them; another profile is opened for this."""
-    if home == services.home:
+def _open_sessions(services: HomeServices, home: Home, server_url: str) -> Iterator[SessionDB]:
+    """The sessions of the open home, with whatever follows them; another profile or store is opened for this."""
+    if home == services.home and server_url in ("", services.record_location):
         yield services.sessions_for(None).scoped(Scope.everyone())
         return
-    with SessionDB(home.state_db) as db:
+    with open_record_of(home, server_url) as db:
         yield db

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memoranda.agent.events import Event
     from memoranda.agent.loop import Agent
     from memoranda.app.agents import Agents
+    from memoranda.app.items import MemoryItems
+    from memoranda.app.prompt_preview import PromptPreview
+    from memoranda.app.recall import RecallResult
     from memoranda.compression.context_engine import ContextEngine
     from memoranda.forgetting.report import ForgetReport
     from memoranda.llm.model import ChatModel, OnText
@@ -43,12 +46,21 @@ class Memory:
     """An opened home, for one user of it or for the home itself."""
 
     def __init__(
-        self, home: Home, settings: config.Config, user: str | None = None, *, summarize: "Summarize | None" = None
+        self,
+        home: Home,
+        settings: config.Config,
+        user: str | None = None,
+        *,
+        summarize: "Summarize | None" = None,
+        services: HomeServices | None = None,
     ) -> None:
+        """`services` are those of another `Memory` of the same home, which closes them."""
         self.home = home
         self.config = settings
         self.user = user
-        self.services = HomeServices(home, settings, summarize=summarize)
+        self._home_services = services or HomeServices(home, settings, summarize=summarize)
+        self._owns_services = services is None
+        self.services = self._home_services.for_user(user)
         self.curated = self.services.curated_for(user)
         self.curated.load_from_disk()
         self.curated.written = lambda receipt, origin: self.services.queue_memory_write(
@@ -57,6 +69,11 @@ class Memory:
         self._memory_tool = MemoryTool(self.curated, Origin("agent"))
         self._agents_lock = Lock()
         self._agents: Agents | None = None
+
+    def for_user(self, user: str | None) -> "Memory":
+        """The same home for another user, over the same open stores; closing this object closes those."""
+        self.services.require_open()
+        return Memory(self.home, self.config, user, services=self._home_services)
 
     def session(
         self,
@@ -86,21 +103,22 @@ class Memory:
         self.services.require_open()
         user = choose_user(user, facts)
         options = SessionOptions(
-            source=source,
+            source=self.services.stored_name(source),
             user=self.user if user is None else user,
             model=model,
             directory=Path(directory).absolute() if directory is not None else None,
             instructions=instructions,
-            parent=parent,
+            parent=parent and self.services.stored_name(parent),
             relation="delegation" if parent else None,
             platform=facts.get("platform", ""),
             external=parent is None,
             facts=clean_facts(facts),
             context_engine=context_engine,
         )
+        services = self._home_services.for_user(options.user)
         if session_id is None:
-            return Session(self.services, new_session_id(), options, is_new=True)
-        return Session(self.services, self.services.latest_session(session_id, options.user), options, is_new=False)
+            return Session(services, new_session_id(), options, is_new=True)
+        return Session(services, services.latest_session(session_id, options.user), options, is_new=False)
 
     def agent(
         self,
@@ -133,6 +151,13 @@ class Memory:
     def sessions(self) -> "SessionDB":
         """The conversations of this user: everything that was recorded, and search over it."""
         return self.services.sessions_for(self.user)
+
+    @property
+    def items(self) -> "MemoryItems":
+        """The items of this user: values under a namespace and a key, with a history, found by their words."""
+        from memoranda.app.items import MemoryItems
+
+        return MemoryItems(lambda: self.sessions)
 
     @overload
     def search(
@@ -182,22 +207,49 @@ class Memory:
             raise SessionError(answer["error"])
         return cast("SearchAnswer | ConversationAnswer", answer)
 
+    def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 3,
+        project: str | None = None,
+        source: str = "library",
+        session_id: str = "",
+    ) -> "RecallResult":
+        """Ask every part of memory at once: entries, external memory, conversations. `block()` is for a prompt.
+
+        The recall log shows what was found; `source` and `session_id` say there who asked, and in which conversation.
+        """
+        from memoranda.app.recall import recall
+
+        self.services.require_open()
+        return recall(self, question, limit=limit, project=project, source=source, session_id=session_id)
+
     @property
     def tools(self) -> tuple[Tool, ...]:
         search = self.services.search_tool(self.user)
         return screen_tools((*self._memory_tool.definitions(), *search.definitions()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Call a tool as a model would, outside any session: a dict in, a dict out."""
+        """Call a tool as a model would, outside any session: a dict in, a dict out; a refusal after `close`."""
         self._memory_tool.begin_turn()
-        return call_tool(self.tools, name, arguments)
+        return call_tool(self.tools, name, arguments, self.services.require_open)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
+        self.services.require_open()
         return self.curated.entries(target)
+
+    def preview_prompt(self, source: str = "library") -> "PromptPreview":
+        """The prompt that a new session would get, section by section with its tokens; starts no session."""
+        from memoranda.app.prompt_preview import preview_prompt
+
+        self.services.require_open()
+        return preview_prompt(self.services, self.user, source)
 
     def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
+        self.services.require_open()
         return remember(self.curated, text, target, "")
 
     def forget(
@@ -228,7 +280,8 @@ class Memory:
         """Close everything that was opened; every write was durable when it was answered."""
         if self._agents is not None:
             self._agents.close()
-        self.services.close()
+        if self._owns_services:
+            self._home_services.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from memoranda.skills import change_history as skill_history
 from memoranda.skills.journal import SkillChange
 from memoranda.skills.store import SkillStore
 from memoranda.skills.write_result import SkillReceipt
-from memoranda.support.journal_file import undone_numbers
+from memoranda.support.journal import undone_numbers
 
 _AGENT = "agent"
 _UNDOABLE_SKILL_ACTIONS = ("create", "patch", "edit", "delete", "write_file", "remove_file")

@@ -40,15 +40,15 @@ def open_search_extras(home: Home, loaded: "config.Config") -> "Iterator[SearchE
     """Search by meaning for the hook of a prompt, which opens no whole home and asks no chat model."""
     from memoranda.spending.ledger import Ledger
 
-    ledger = Ledger(home.root, loaded.budget)
+    ledger = Ledger(home.root, loaded.budget, server_url=config.server_url(home, loaded))
     only_meaning = replace(loaded, recall=replace(loaded.recall, rerank="", expand=False))
     semantic = SearchExtras(home, only_meaning, lambda: ledger)
     with ExitStack() as stack:
         stack.callback(ledger.close)
         if loaded.recall.semantic_index:
-            engine = open_record(home.state_db)
+            engine = open_record(config.record_location(home, loaded))
             stack.callback(engine.close)
-            semantic.read_record(home.state_db, Feed(engine, Scope.everyone(), None))
+            semantic.read_record(Feed(engine, Scope.everyone(), None))
         stack.callback(semantic.close)
         yield semantic
 
@@ -66,19 +66,20 @@ class SearchExtras:
         self._models: dict[str, ChatModel] = {}
         self._clients: list[RemoteClient] = []
         self._indexes: dict[str, VectorIndex] = {}
-        self._record: tuple[Path, Feed] | None = None
+        self._base = config.vectors_base(home, loaded)
+        self._feed: Feed | None = None
 
     def attach(self, db: "SessionDB", *, follow: bool = True) -> None:
         """Use them in the searches of a store, and keep its vectors up to date if the settings ask for that."""
         db.rescore_with(self.rescorers)
-        self.read_record(db.path, Feed(db.engine, Scope.everyone(), None))
+        self.read_record(Feed(db.engine, Scope.everyone(), None))
         follows = follow and self._settings.semantic and self._settings.semantic_index
         for number in range(len(self._settings.semantic_model) if follows else 0):
             db.follow_with(Follower(partial(self.index_of, number)), partial(self._forget_deleted, number))
 
-    def read_record(self, db_path: Path, feed: Feed) -> None:
-        """Where the index of vectors is, and what it follows: all users. Without this call, none is used."""
-        self._record = (db_path, feed)
+    def read_record(self, feed: Feed) -> None:
+        """What the index of vectors follows: all users. Without this call, none is used."""
+        self._feed = feed
 
     def rescorers(self) -> "Sequence[Rescorer]":
         """The rescorers of a search, in their order: more candidates, their meaning, then the first of them again."""
@@ -114,9 +115,8 @@ class SearchExtras:
         """The indexes of vectors of all embedders, without those of others; raises EmbedderError."""
         from memoranda.support.vector_paths import remove_vectors
 
-        assert self._record is not None
         opened = [self._open_index(embedder) for embedder in self.embedders()]
-        remove_vectors(self._record[0], keep=[index.path for index in opened])
+        remove_vectors(self._base, keep=[index.path for index in opened])
         return opened
 
     def close(self) -> None:
@@ -133,20 +133,19 @@ class SearchExtras:
             self.index_of(number).forget_deleted()
         except MemorandaError as error:
             _log.warning("All vectors were deleted with those of the deleted messages: %s", error)
-            assert self._record is not None
-            remove_vectors(self._record[0])
+            remove_vectors(self._base)
 
     def _index_for(self, embedder: "Embedder") -> "VectorIndex | None":
-        return self._open_index(embedder) if self._settings.semantic_index and self._record else None
+        return self._open_index(embedder) if self._settings.semantic_index and self._feed else None
 
     def _open_index(self, embedder: "Embedder") -> "VectorIndex":
         from memoranda.recall.semantic.vector_index import VectorIndex
         from memoranda.support.vector_paths import vectors_path
 
-        assert self._record is not None
-        path, feed = self._record
+        assert self._feed is not None
         if embedder.name not in self._indexes:
-            self._indexes[embedder.name] = VectorIndex(vectors_path(path, embedder.name), feed, lambda: embedder)
+            path = vectors_path(self._base, embedder.name)
+            self._indexes[embedder.name] = VectorIndex(path, self._feed, lambda: embedder)
         return self._indexes[embedder.name]
 
     def _make_expansion(self) -> "Rescorer":

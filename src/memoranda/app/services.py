@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda import config
+from memoranda.app.server_refusals import refuse_what_needs_files
+from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import HomeError, StorageError
-from memoranda.memory_store import MemoryStore
+from memoranda.memory_store import CuratedMemories
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
@@ -27,11 +29,16 @@ from memoranda.support.projects import project_of
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.app.search_extras import SearchExtras
+    from memoranda.app.store_services import StoreServices
+    from memoranda.checkpoints.store import CheckpointStore
+    from memoranda.db.home_database import HomeDatabase
     from memoranda.llm.model import ChatModel, Usage
+    from memoranda.recall.recall_log import RecallLog
     from memoranda.recall.summaries import Summarize
     from memoranda.recall.summary_writer import SummaryWriter
     from memoranda.recall.tool import SessionSearchTool
     from memoranda.session_db import SessionDB
+    from memoranda.spending.budget import BackgroundSpending
     from memoranda.spending.ledger import Ledger
     from memoranda.support.text_matcher import TextMatcher
 
@@ -40,13 +47,14 @@ _log = logging.getLogger(__name__)
 
 # How many users' opened stores stay cached for the next call.
 _MAX_VIEWS = 100
-_VECTOR_FILES = "state.vectors.*.db"
+_VECTOR_FILES = "*.vectors.*.db"
 
 
 class HomeServices:
     """Opens the stores of one home when they are first used, and closes them together."""
 
     def __init__(self, home: Home, settings: config.Config, *, summarize: "Summarize | None" = None) -> None:
+        refuse_what_needs_files(settings)
         self.home = home
         self.config = settings
         self._summarize = summarize
@@ -54,10 +62,38 @@ class HomeServices:
         self._external: set[ExternalMemory] = set()
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
+        self._memories = CuratedMemories(home, settings)
         self._ledger: Ledger | None = None
+        self._checkpoints: HomeDatabase | None = None
         self.search_extras: SearchExtras | None = None
         self._redactor: Redactor | None = None
+        self._stores: StoreServices[HomeServices] | None = None
+        self._root = self
+        self._notify_of_others: Callable[[], object] | None = None
         self._closed = False
+
+    def for_user(self, user: str | None) -> "HomeServices":
+        """The services of the store that has a user now: these, unless users are distributed over several stores."""
+        root = self._root
+        if not root.config.store.servers:
+            return self
+        root.require_open()
+        with root._opening:
+            if root._stores is None:
+                from memoranda.app.store_services import StoreServices
+
+                root._stores = StoreServices(root.home, root.config, root._for_store)
+        return root._stores.of_user(user)
+
+    def refresh_users(self) -> None:
+        """Find users again in the stores of a fleet, after one has moved."""
+        if self._root._stores is not None:
+            self._root._stores.refresh()
+
+    def _for_store(self, settings: config.Config) -> "HomeServices":
+        services = HomeServices(self.home, settings, summarize=self._summarize)
+        services._root = self
+        return services
 
     def require_open(self) -> None:
         """Raise HomeError after `close`, which would otherwise be undone by the next use."""
@@ -65,8 +101,25 @@ class HomeServices:
             raise HomeError(f"The memory at {self.home.root} is closed. memoranda.open() opens it again.")
 
     def curated_for(self, user: str | None) -> MemoryStore:
-        """The curated memory of one user; None is the home itself."""
-        return MemoryStore(self.home.memories(user), self.config.curated)
+        """The curated memory of one user; None is the home itself.
+
+        Raises HomeError for a new user whose id contains a credential, because the id becomes the name of a directory.
+        """
+        store = self._memories.open(user)
+        if user is not None and self.stored_name(user) != user and not store.storage.exists():
+            raise HomeError(f"A user id must not contain a credential ({self.stored_name(user)}). Choose another.")
+        return store
+
+    def checkpoints_for(self, user: str | None) -> "CheckpointStore":
+        """The checkpoints that agent frameworks keep for one user; None is the home itself."""
+        from memoranda.checkpoints.database import open_checkpoints
+        from memoranda.checkpoints.store import CheckpointStore
+
+        with self._opening:
+            self.require_open()
+            if self._checkpoints is None:
+                self._checkpoints = open_checkpoints(self.home.root, self.record_location)
+            return CheckpointStore(self._checkpoints, user)
 
     def skills_for(self, user: str | None) -> SkillStore:
         """The skills of one user, who can also read those of the home."""
@@ -75,8 +128,18 @@ class HomeServices:
 
     @property
     def has_record(self) -> bool:
-        """Whether the home has a session store; asking does not create one."""
-        return record_exists(self.home.state_db)
+        """Whether the home has a session store; asking does not create one. A server always has one."""
+        return bool(self.config.store.url) or record_exists(self.home.state_db)
+
+    @property
+    def record_location(self) -> Path | str:
+        """The path of the record, or the URL of its server, with the password."""
+        return config.record_location(self.home, self.config)
+
+    @property
+    def server_url(self) -> str:
+        """The URL of the server that has the record, with the password; "" if the home has it in files."""
+        return config.server_url(self.home, self.config)
 
     def open_existing_record(self) -> None:
         """Open the session store if the home has one; raises StoreMismatchError and the like if it cannot be used."""
@@ -92,16 +155,31 @@ class HomeServices:
             view = self._views.get(user)
             if view is None:
                 if self._db is None:
-                    self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
+                    self._db = SessionDB(
+                        self.record_location,
+                        redactor=self._get_redactor(),
+                        index_directory=self.home.root,
+                        user_index_mb=self.config.recall.user_index_mb,
+                    )
                     self._add_search_extras(self._db)
                     self._db.forget_texts_with(self._forget_waiting)
+                    if self._root._notify_of_others is not None:
+                        self._db.follow_others(self._root._notify_of_others)
                 if len(self._views) >= _MAX_VIEWS:
                     self._views.clear()
                 view = self._views[user] = self._db.scoped(Scope.of(user))
             return view
 
+    def follow_others(self, notify: Callable[[], object]) -> None:
+        """For a process that runs long: call `notify`, in a thread, when another node may have recorded something."""
+        with self._opening:
+            self._root._notify_of_others = notify
+            if self._db is not None:
+                self._db.follow_others(notify)
+
     def latest_session(self, session_id: str, user: str | None) -> str:
         """The session that continues a conversation now; an id without a row stays as it is."""
+        session_id = self.stored_name(session_id)
         if not self.has_record:
             return session_id
         return self.sessions_for(user).get_compression_tip(session_id) or session_id
@@ -122,7 +200,7 @@ class HomeServices:
         return SessionSearchTool(
             lambda: self.sessions_for(user),
             self.config.recall,
-            current_session_id=current_session_id,
+            current_session_id=current_session_id and self.stored_name(current_session_id),
             current_project=lambda: project_of(directory) if directory else None,
             summarize=self._summarize or self._configured_summarizer(user, current_session_id or "", chat_model),
         )
@@ -153,6 +231,11 @@ class HomeServices:
         redactor = self._get_redactor()
         return text if redactor is None else redactor.text(text)[0]
 
+    def stored_name(self, name: str) -> str:
+        """How the home stores an id, a source or a project: unchanged, unless it contains a credential."""
+        redactor = self._get_redactor()
+        return name if redactor is None else redactor.name(name)
+
     def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> ExternalMemory:
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
         if not self.config.providers:
@@ -168,6 +251,7 @@ class HomeServices:
             toolsets=self.config.toolsets.get(facts["platform"]),
             facts=facts,
             embedder=configured_embedder(self.config.recall),
+            server_url=self.server_url,
         )
         external = attach_providers(self.home.root, self.config.providers, self.config.external, start)
         self._external.add(external)
@@ -187,6 +271,7 @@ class HomeServices:
                 origin,
                 lambda text: store.visible_text(receipt.target, text),
                 user or "",
+                self.server_url,
             )
 
     def metered(
@@ -203,6 +288,15 @@ class HomeServices:
             model, purpose, session_id=session_id, user_id=user or "", background=background
         )
 
+    @property
+    def ledger(self) -> "Ledger":
+        """The spend ledger of the home: what models cost."""
+        return self._get_ledger()
+
+    def spending_today(self) -> "BackgroundSpending":
+        """What background work has used of today's budget."""
+        return self._get_ledger().today()
+
     def count_usage(self, user: str | None, session_id: str, usage: "Usage", *, model: str, provider: str) -> None:
         """Add what a call used to its session; a failure is logged and does not fail the call."""
         try:
@@ -218,10 +312,15 @@ class HomeServices:
             self._ledger.close()
         for external in list(self._external):
             external.close()
+        if self._stores is not None:
+            self._stores.close()
         with self._opening:
             self._closed = True
             if self.search_extras is not None:
                 self.search_extras.close()
+            self._memories.close()
+            if self._checkpoints is not None:
+                self._checkpoints.close()
             if self._db is not None:
                 self._db.close()
                 self._db = None
@@ -246,7 +345,7 @@ class HomeServices:
 
             try:
                 # Nothing would remove deleted messages from them.
-                remove_vectors(self.home.state_db)
+                remove_vectors(config.vectors_base(self.home, self.config))
             except OSError as error:
                 _log.warning("Vectors that are no longer used could not be deleted: %s", error)
 
@@ -254,9 +353,15 @@ class HomeServices:
         """Remove the text of a redacted message from deliveries that wait for external memories."""
         from memoranda.providers.queued_passages import QueuedPassages
 
-        queue = QueuedPassages(self.home.root, None if scope.all else scope.user or "")
+        queue = QueuedPassages(self.home.root, None if scope.all else scope.user or "", self.server_url)
         queue.forget(matcher)
         queue.erase_removed()
+
+    def recall_log(self, user: str | None) -> "RecallLog":
+        """Where the recalls of programs for a user are logged."""
+        from memoranda.recall.recall_log import RecallLog
+
+        return RecallLog(self.home.root, user, self.redact)
 
     def _configured_summarizer(
         self, user: str | None, session_id: str, chat_model: "ChatModel | None"
@@ -271,9 +376,12 @@ class HomeServices:
     def _get_ledger(self) -> "Ledger":
         from memoranda.spending.ledger import Ledger
 
+        if self._root is not self:
+            # The stores of a fleet share one budget.
+            return self._root._get_ledger()
         with self._opening:
             if self._ledger is None:
-                self._ledger = Ledger(self.home.root, self.config.budget)
+                self._ledger = Ledger(self.home.root, self.config.budget, server_url=self.server_url)
             return self._ledger
 
 

@@ -14,7 +14,7 @@ from memoranda.app.session_todos import SessionTodos
 from memoranda.app.tool_calls import call_tool, remember
 from memoranda.app.turn import Turn
 from memoranda.curated.settings import Target
-from memoranda.errors import SessionBusy, StorageError
+from memoranda.errors import SessionBusyError, StorageError
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.tools import JsonObject, Tool
 
@@ -70,6 +70,14 @@ class Session:
         """The system prompt, byte-identical until the conversation is compressed."""
         return self._state.prompt
 
+    def freeze_prompt(self) -> str:
+        """Store the prompt with the session now, instead of with its first message, and return it.
+
+        For a service that sends the prompt to a program which records the messages later.
+        """
+        self._state.freeze()
+        return self.prompt
+
     @property
     def notices(self) -> tuple[str, ...]:
         """What was left out of the prompt, and why, for a person."""
@@ -85,12 +93,13 @@ class Session:
         """The external memory of this session; without a provider it does nothing."""
         return self._state.external
 
-    def turn(self, text: Any, *, wait: float | None = None) -> Turn:
+    def turn(self, text: Any, *, wait: float | None = None, external_id: str | None = None) -> Turn:
         """Begin a turn: the user's message (text or structured content) is durable when this returns.
 
         A conversation has one turn at a time, over all threads and processes. While another one is in progress, this
-        waits for up to `wait` seconds (the setting sessions.turn_wait), then raises SessionBusy. A turn after `end`
-        resumes the session: a late message of the user is never lost. Raises SessionError for an empty message.
+        waits for up to `wait` seconds (the setting sessions.turn_wait), then raises SessionBusyError. A turn after
+        `end` resumes the session: a late message of the user is never lost. Raises SessionError for an empty message.
+        `external_id` is your id of the message: a second turn with it, after a crash, continues the first one.
         """
         require_question(text)
         lock = self._lock_turn(wait)
@@ -100,7 +109,7 @@ class Session:
             if self._ended:
                 self._state.restart_external()
                 self._ended = False
-            turn = Turn(self._state, text, lock=lock, record=self.record_all)
+            turn = Turn(self._state, text, lock=lock, record=self.record_all, external_id=external_id)
         except BaseException:
             lock.release()
             raise
@@ -137,11 +146,12 @@ class Session:
         return cast("list[ChatMessage]", self._state.conversation())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Call a tool as the model would; the answer is always a JSON object."""
-        return call_tool(self.tools, name, arguments)
+        """Call a tool as the model would; the answer is always a JSON object, a refusal when the home was closed."""
+        return call_tool(self.tools, name, arguments, self._services.require_open)
 
     def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
-        """Save a fact that the user asked to keep; the answer is a receipt."""
+        """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home."""
+        self._services.require_open()
         return remember(self._state.store, text, target, self.id)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
@@ -191,17 +201,18 @@ class Session:
         self._state.open_record().set_session_title(self.id, title or None)
         return self.title
 
-    def undo(self) -> "UndoneTurn | None":
+    def undo(self, *, wait: float | None = None) -> "UndoneTurn | None":
         """Undo the last turn, the user's message and everything after it; None when there is none.
 
         What the turn saved in memory and skills is listed in the result, and stays: `revert` reverts it.
+        Raises SessionBusyError when a turn is in progress for more than `wait` seconds.
         """
         from memoranda.agent.session_views import UndoneTurn
         from memoranda.sessions.message_rows import text_of
 
         if not self._state.record.exists:
             return None
-        lock = self._lock_turn(None)
+        lock = self._lock_turn(wait)
         try:
             self._state.follow_continuation()
             question = self._state.record.last_undoable()
@@ -304,10 +315,10 @@ class Session:
         self._state.record.end(reason)
 
     def _lock_turn(self, wait: float | None) -> "HeldLock":
-        """Wait for the turn of the conversation that is in progress, if any; raises SessionBusy."""
+        """Wait for the turn of the conversation that is in progress, if any; raises SessionBusyError."""
         turn = self._latest_turn and self._latest_turn()
         if turn and turn.is_open_in_this_thread:
-            raise SessionBusy(
+            raise SessionBusyError(
                 f"A turn of session {self.id!r} is open. Finish it with done(), or leave it with close() or the end of "
                 "its 'with' block, before the next one begins. Nothing was recorded."
             )

@@ -15,6 +15,8 @@ from memoranda.app.untrusted_text import UntrustedText
 from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ContinuedError
 from memoranda.providers.external_memory import ExternalMemory, guarded
+from memoranda.recall.recall_log import GIVEN, NOTHING, TURN, PromptPlace
+from memoranda.safety.fence import fenced_text
 from memoranda.support.projects import project_of
 from memoranda.tools import Tool
 
@@ -80,6 +82,11 @@ class SessionState:
             self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
         return self._compressor
 
+    @property
+    def keeps_interrupted(self) -> bool:
+        """Whether the part of an interrupted answer that was shown is recorded."""
+        return self.services.config.agent.keep_interrupted
+
     def conversation(self) -> list[dict[str, Any]]:
         """The recorded messages in the form that chat APIs accept."""
         return self.record.db.get_messages_as_conversation(self.id)
@@ -97,6 +104,25 @@ class SessionState:
         """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
         names = self.services.config.providers if recalled else ()
         self.untrusted.recalled = tuple(f"provider {name}" for name in names)
+
+    def log_recall(self, message_id: int, prompt: str, note: str, recalled: str, began: float) -> None:
+        """Log what the prompt of a turn received: that there was a note of changes, and what the providers recalled.
+
+        The note itself is not logged: it may quote an entry that was forgotten meanwhile.
+        """
+        reasons = [
+            "what changed in memory since the conversation began" if note else "",
+            "what the external memory recalled" if recalled else "",
+            self.external.recall_reason(),
+        ]
+        self.services.recall_log(self.options.user).add(
+            PromptPlace(TURN, self.options.source, self.id, message_id),
+            prompt,
+            GIVEN if note or recalled else NOTHING,
+            "; ".join(filter(None, reasons)) or "nothing was recalled",
+            began=began,
+            text=fenced_text(recalled),
+        )
 
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
@@ -121,6 +147,15 @@ class SessionState:
                 self.record.db.set_extra_fields(self.id, **{GATEWAY: facts})
             self._facts_stored = True
         return self.record.db
+
+    def freeze(self) -> None:
+        """Store the prompt with the session now, unless another process stored one first, which then counts."""
+        row = self.record.load()
+        if row is None or not row.get("system_prompt"):
+            self.record.db.create_session(
+                self.id, self.options.source, system_prompt=self.prompt or None, **self.frozen.as_columns()
+            )
+        self.frozen = self._restore_prompt() or self.frozen
 
     def append(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Record messages in one commit, without recalled memory that the model repeats in them."""

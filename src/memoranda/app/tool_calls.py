@@ -1,20 +1,27 @@
 """Calls a tool by its name, and saves a fact for a person, inside a session or outside any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import Origin
+from memoranda.errors import HomeError
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
 if TYPE_CHECKING:
     from memoranda.types import MemoryAnswer
 
 
-def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
-    """Call one of the tools; an unknown name returns a refusal and raises nothing."""
+def call_tool(
+    tools: Sequence[Tool], name: str, arguments: Mapping[str, Any], require_open: Callable[[], None]
+) -> JsonObject:
+    """Call one of the tools; an unknown name, or a home that was closed, returns a refusal and raises nothing."""
+    try:
+        require_open()
+    except HomeError as error:
+        return tool_refusal("unavailable", str(error))
     for tool in tools:
         if tool.name == name:
             return tool.call(arguments)

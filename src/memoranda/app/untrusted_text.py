@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from memoranda.app.session_record import SessionRecord
     from memoranda.sessions.rotation import LiveMessage
 
-# Tools that only return what the session itself or a person has written.
-_OWN_TOOLS = frozenset({"memory", "todo", "scratch", "skills_list", "skill_view", "skill_manage"})
-# How much of what was written must occur in an older result to have come from it.
+# Tools that only say what they have done.
+_OWN_TOOLS = frozenset({"memory", "skill_manage"})
+# Tools that return what the agent may have written itself, perhaps after it read untrusted text: a source only of what
+# repeats them.
+_AGENT_TEXTS = frozenset({"todo", "scratch", "skills_list", "skill_view"})
+# How much of what was written must occur in such a result, or in an older one, to have come from it.
 _MIN_SHARE = 0.6
 _MAX_OLDER_RESULTS = 200
 _MAX_RESULT_CHARS = 50_000
@@ -32,15 +35,16 @@ class UntrustedText:
     def sources_of(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Where texts that the agent wants to remember may come from; empty if the user's own words support them.
 
-        The results that were read since the user's last message count, and older ones that have most words of a text.
+        The results that were read since the user's last message count, and older ones, and texts that the agent may
+        have written itself, if they have most words of a text.
         """
         context = self._record.context()
         questions = [index for index, message in enumerate(context) if _is_question(message)]
         last = questions[-1] if questions else 0
         results = list(self._results(context))
-        read = [name for index, name, _ in results if index > last]
-        older = [(name, content) for index, name, content in results if index <= last][-_MAX_OLDER_RESULTS:]
-        sources = dict.fromkeys((*read, *self.recalled, *_that_contain(texts, older)))
+        read = [name for index, name, _ in results if index > last and name not in _AGENT_TEXTS]
+        others = [(name, content) for index, name, content in results if index <= last or name in _AGENT_TEXTS]
+        sources = dict.fromkeys((*read, *self.recalled, *_that_contain(texts, others[-_MAX_OLDER_RESULTS:])))
         if not sources:
             return ()
         user_texts = [_text_of(context[index].message.get("content")) for index in questions]

@@ -1,8 +1,9 @@
-"""Maintains the record while a long-running command runs: old messages get checksums, old sessions are pruned."""
+"""Maintains the record while a long-running command runs: completes an older one, removes expired items, prunes."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from memoranda.config import load, record_location
 from memoranda.sessions.settings import RetentionSettings
 from memoranda.support.home import Home
 
@@ -10,12 +11,15 @@ from memoranda.support.home import Home
 @contextmanager
 def maintain_while_open(home: Home, settings: RetentionSettings) -> Iterator[None]:
     """Works in threads that start after some seconds; sessions are pruned only if the settings ask for it."""
-    from memoranda.app.missing_checksums import fill_checksums_in_background  # noqa: PLC0415
+    from memoranda.app.expired_items import remove_expired_in_background  # noqa: PLC0415
+    from memoranda.app.record_upgrade import upgrade_record_in_background  # noqa: PLC0415
 
+    location = record_location(home, load(home))
     with ExitStack() as tasks:
-        tasks.enter_context(fill_checksums_in_background(home.state_db))
+        tasks.enter_context(upgrade_record_in_background(location))
+        tasks.enter_context(remove_expired_in_background(location))
         if settings.auto_prune:
             from memoranda.app.automatic_prune import prune_in_background  # noqa: PLC0415
 
-            tasks.enter_context(prune_in_background(home.state_db, settings))
+            tasks.enter_context(prune_in_background(location, settings))
         yield

@@ -29,7 +29,7 @@ def list_settings() -> None:
     invocation = Invocation.current()
     loaded = config.load(invocation.locate_home())
     warn_of_unknown_keys(loaded)
-    rows = [(key, config.value_of(loaded, key)) for key in config.KEYS]
+    rows = [(key, config.shown_value(config.value_of(loaded, key))) for key in config.KEYS]
     text = "\n".join(f"{key.name} = {_format_value(value)}\n    {key.meaning} ({key.variable})" for key, value in rows)
     invocation.respond(text, {key.name: value for key, value in rows})
 
@@ -43,7 +43,7 @@ def get(name: str) -> None:
     key = config.find_key(name)
     loaded = config.load(invocation.locate_home())
     warn_of_unknown_keys(loaded)
-    value = config.value_of(loaded, key)
+    value = config.shown_value(config.value_of(loaded, key))
     invocation.respond(_format_value(value), {name: value})
 
 
@@ -55,7 +55,7 @@ def set_setting(name: str, value: str) -> None:
     """Change one setting in config.yaml; comments and other keys do not change."""
     invocation = Invocation.current()
     home = invocation.locate_home()
-    stored = config.set_value(home, name, value)
+    stored = config.shown_value(config.set_value(home, name, value))
     warn_of_unknown_keys(config.load(home))
     invocation.respond(f"{name} = {_format_value(stored)}  ({home.config_file})", {"success": True, name: stored})
 
@@ -68,7 +68,7 @@ def unset(name: str) -> None:
     invocation = Invocation.current()
     home = invocation.locate_home()
     removed = config.unset_value(home, name)
-    value = config.value_of(config.load(home), config.find_key(name))
+    value = config.shown_value(config.value_of(config.load(home), config.find_key(name)))
     text = f"{name} = {_format_value(value)}" if removed else f"{name} is not set in {home.config_file}."
     invocation.respond(text, {"success": True, "removed": removed, name: value})
 

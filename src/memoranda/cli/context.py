@@ -8,30 +8,52 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from functools import wraps
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
-from memoranda.config import locate_home
+from memoranda.config import locate_home, service_url
 from memoranda.support.home import Home
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 EXIT_REFUSED, EXIT_UNUSABLE = 1, 2
 _KEY = "memoranda."
+# Under this name the program itself provides the function that runs a command at a service: no command knows others.
+REMOTE_RUNNER = f"{_KEY}run_remotely"
 
 
 def common_options(command: Command) -> Command:
-    """Adds --home, --profile and --json to a command; `Invocation.current` returns their values."""
+    """Adds --home, --profile, --url and --json to a command; `Invocation.current` returns their values.
+
+    With a URL, the command of the same name for a service runs instead, if there is one.
+    """
+    command = _or_remotely(command)
     options = (
         click.option("--home", help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
         click.option("--profile", help="A profile below the home (MEMORANDA_PROFILE)."),
+        click.option("--url", help="Use a service instead of a home (MEMORANDA_URL, with its MEMORANDA_API_KEY)."),
         click.option("--json", "as_json", is_flag=True, default=None, help="Print the answer as JSON."),
     )
     # The decorator that is applied last is listed first in the help.
     for option in reversed(options):
         command = _store_in_context(option)(command)
     return command
+
+
+def _or_remotely(command: Command) -> Command:
+    """Runs a command at the service that its options or the environment name, unless it is only a group of others."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        context = click.get_current_context()
+        invocation = Invocation.of(context)
+        if invocation.url is None or isinstance(context.command, click.Group):
+            return command(*args, **options)
+        return context.meta[REMOTE_RUNNER](invocation, context, lambda: command(*args, **options), options)
+
+    return cast(Command, run)
 
 
 def memory_options(command: Command) -> Command:
@@ -68,6 +90,10 @@ class Invocation:
     profile: str | None
     user: str | None
     as_json: bool
+    url: str | None = None
+    """The service that the command uses instead of a home."""
+    url_is_option: bool = False
+    """Whether --url names it, and not only the environment."""
 
     @classmethod
     def current(cls) -> "Invocation":
@@ -81,6 +107,8 @@ class Invocation:
             meta.get(f"{_KEY}profile"),
             meta.get(f"{_KEY}user"),
             bool(meta.get(f"{_KEY}as_json")),
+            meta.get(f"{_KEY}url") or service_url(),
+            f"{_KEY}url" in meta,
         )
 
     def locate_home(self) -> Home:

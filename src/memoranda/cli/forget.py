@@ -12,17 +12,15 @@ from memoranda.cli.completers import complete_session
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option
-from memoranda.cli.open_home import open_home
+from memoranda.cli.open_home import open_home, sessions_of_everyone
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.curated.entry_format import digest_prefix
-from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import SessionError
 from memoranda.forgetting.report import ForgetPlace, ForgetReport
 from memoranda.forgetting.scope import known_users
 from memoranda.forgetting.subject import ForgetSubject
-from memoranda.sessions.scope import Scope
 
 _MAX_PLACES_SHOWN = 40
 _EPILOG = """\b
@@ -90,7 +88,7 @@ def _classify(invocation: Invocation, memory: Memory, what: tuple[str, ...]) -> 
     name = " ".join(what)
     if digest_prefix(name):
         return ForgetSubject(entry=name)
-    has_record = database_exists(memory.home.state_db)
+    has_record = memory.services.has_record
     if has_record and memory.sessions.get_session(name):
         return ForgetSubject(session=name)
     if has_record and memory.sessions.deleted_sessions([name]):
@@ -111,9 +109,9 @@ def _with_session_id(
     """The subject with the id of its session; one that an interrupted run has deleted is found by its id."""
     if subject.session is None:
         return subject
-    if not database_exists(memory.home.state_db):
+    if not memory.services.has_record:
         invocation.fail("This home has no sessions.")
-    db = memory.sessions.scoped(Scope.everyone()) if options.all_users else memory.sessions
+    db = sessions_of_everyone(invocation, memory) if options.all_users else memory.sessions
     if db.deleted_sessions([subject.session]):
         return subject
     return replace(subject, session=find_session(invocation, db, subject.session, exactly=options.yes))

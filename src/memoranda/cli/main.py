@@ -3,12 +3,12 @@
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memoranda import __version__
-from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memory_options
+from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, memory_options
 from memoranda.cli.usage_errors import with_suggestion
 from memoranda.config import colour_choice
 from memoranda.errors import MemorandaError
@@ -23,19 +23,28 @@ _COMMANDS = {
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "forget": ("memoranda.cli.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
+    "browse": ("memoranda.cli.browse", "Find, read and resume a past conversation in the terminal."),
     "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
+    "view": ("memoranda.cli.view", "See your memory in the browser."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
     "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
     "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
     "uninstall": ("memoranda.cli.hosts.uninstall", "Remove memory from one of these programs."),
     "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
+    "serve": ("memoranda.cli.serve", "Serve the home over HTTP to programs on any machine."),
+    "key": ("memoranda.cli.key", "Create, list and revoke the API keys of the HTTP service."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "semantic": ("memoranda.cli.semantic", "Search by meaning as well: see what it uses, build its index."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
     "eval": ("memoranda.cli.evaluation", "Measure models on your own conversations."),
     "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
     "doctor": ("memoranda.cli.doctor", "Check the home and fix what is wrong."),
+    "shards": ("memoranda.cli.shards", "See which server has which users of a fleet, and move them."),
+    "backup": ("memoranda.cli.backup.write", "Write the whole home into one verified file."),
+    "restore": ("memoranda.cli.backup.restore", "Restore a home from a backup."),
+    "sync": ("memoranda.cli.sync", "Keep several machines the same through a shared folder."),
+    "migrate": ("memoranda.cli.migrate", "Copy a home to a PostgreSQL server, or back."),
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Store API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),
@@ -101,7 +110,15 @@ class _LazyGroup(click.Group):
 @memory_options
 def command() -> None:
     """A memory for AI agents: small files that the agent curates, and every conversation, recorded and searchable."""
-    click.get_current_context().color = colour_choice()
+    context = click.get_current_context()
+    context.color = colour_choice()
+    context.meta[REMOTE_RUNNER] = _run_remotely
+
+
+def _run_remotely(*arguments: Any) -> Any:
+    from memoranda.cli.remote.commands import run_remotely  # noqa: PLC0415
+
+    return run_remotely(*arguments)
 
 
 def main() -> None:

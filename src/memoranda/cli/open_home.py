@@ -12,7 +12,6 @@ from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation
 from memoranda.config import Config, describe_unknown_key
 from memoranda.curated.store import MemoryStore
-from memoranda.db.orphaned_wal import record_exists
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 
@@ -38,7 +37,7 @@ def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memor
     """Opens the command's home. Without `create`, a home that has no sessions yet is not changed by reading it."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         warn_of_unknown_keys(memory.config)
-        if create or record_exists(memory.home.state_db):
+        if create or memory.services.has_record:
             yield memory
             return
         with (
@@ -52,4 +51,14 @@ def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memor
 def open_sessions(invocation: Invocation, *, everyone: bool = False, create: bool = False) -> "Iterator[SessionDB]":
     """Opens the sessions of the command's home, profile and user, or of all users."""
     with open_home(invocation, create=create) as memory:
-        yield memory.sessions.scoped(Scope.everyone()) if everyone else memory.sessions
+        yield sessions_of_everyone(invocation, memory) if everyone else memory.sessions
+
+
+def sessions_of_everyone(invocation: Invocation, memory: Memory) -> "SessionDB":
+    """The sessions of all users of a home; fails on a fleet, where one store has only a part of them."""
+    if stores := len(memory.config.store.servers):
+        invocation.fail(
+            f"The users of this home are distributed over {stores + 1} stores (store.servers), and this command covers "
+            "one store. Nothing was done. Name a user with --user; 'memoranda shards list' shows the stores."
+        )
+    return memory.sessions.scoped(Scope.everyone())

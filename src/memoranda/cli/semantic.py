@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from memoranda import config
 from memoranda.app import Memory
 from memoranda.app.search_extras import SearchExtras
 from memoranda.cli.context import Invocation, common_options
@@ -81,9 +82,9 @@ def remove() -> None:
     """Delete the index of vectors and the words that models suggested; both are made again when they are needed."""
     invocation = Invocation.current()
     with open_home(invocation) as memory:
-        home = memory.home
-    files = len(vector_files(home.state_db))
-    remove_vectors(home.state_db)
+        home, base = memory.home, config.vectors_base(memory.home, memory.config)
+    files = len(vector_files(base))
+    remove_vectors(base)
     had_words = ExpansionCache(home.root).remove()
     removed = [f"{files} {'file' if files == 1 else 'files'} with vectors"] if files else []
     removed += ["the suggested words"] if had_words else []

@@ -60,7 +60,8 @@ def command(by: Grouping, since: float | None, until: float | None) -> None:
 
 def _open_ledger(home: Home) -> Ledger:
     home.refuse_if_foreign()
-    return Ledger(home.root, config.load(home).budget)
+    settings = config.load(home)
+    return Ledger(home.root, settings.budget, server_url=config.server_url(home, settings))
 
 
 def _as_json(total: Total) -> dict[str, Any]:

@@ -13,48 +13,31 @@ Every writer has a separate engine and delays its commits, so that transactions 
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
 
-from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine, HeldLock
 from memoranda.db.position import START
-from memoranda.errors import SessionBusy, SessionError
+from memoranda.errors import ItemConflictError, SessionBusyError, SessionError
 from memoranda.sessions.rotation import Lease
+from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
+from memoranda.testing.delayed_commits import MAX_DELAY, PausedCommits, SlowCommits
 
 Connect = Callable[[], Engine]
 
 WRITERS = 8
 _MESSAGES = 12
-_MAX_DELAY = 0.012
 _POLL = 0.002
 _LONG = 60.0
-
-
-class SlowCommits:
-    """An engine that keeps write transactions open for a random short time before they commit."""
-
-    def __init__(self, engine: Engine, seed: int) -> None:
-        self._engine = engine
-        self._random = random.Random(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        with self._engine.writing() as connection:
-            yield connection
-            time.sleep(self._random.uniform(0, _MAX_DELAY))
+_MAX_OVERTAKING = 0.5
 
 
 def _writer(connect: Connect, number: int) -> SessionStore:
-    return SessionStore(SlowCommits(connect(), number))
+    return SessionStore(SlowCommits(connect(), random.Random(number)))
 
 
 def _run_together(connect: Connect, task: Callable[[SessionStore, int], Any]) -> list[Any]:
@@ -108,6 +91,27 @@ class ConcurrencyContract:
         assert not missed, f"the follower missed {len(missed)} of {WRITERS * _MESSAGES} messages"
         assert len(found) == len(set(found))
 
+    def test_a_follower_misses_no_message_that_is_committed_late(self, connect: Connect) -> None:
+        """A message that was inserted before another and committed after it is read, too."""
+        follower, paused, resume = SessionStore(connect()), threading.Event(), threading.Event()
+        for session_id in ("late", "early"):
+            follower.sessions.create_session(session_id, "cli")
+        late, early = SessionStore(PausedCommits(connect(), paused, resume)), SessionStore(connect())
+        with ThreadPoolExecutor(2) as threads:
+            try:
+                appends = [threads.submit(late.messages.append_message, "late", "user", "inserted first")]
+                assert paused.wait(_LONG)
+                appends.append(threads.submit(early.messages.append_message, "early", "user", "committed first"))
+                # An engine with one writer at a time does not commit it before the other.
+                wait(appends[1:], timeout=_MAX_OVERTAKING)
+                batch = follower.feed.messages_after(START, 10)
+            finally:
+                resume.set()
+            written = [append.result() for append in appends]
+        found = [message.id for message in batch.messages]
+        found += [message.id for message in follower.feed.messages_after(batch.position, 10).messages]
+        assert sorted(found) == sorted(written), f"the follower missed {set(written) - set(found)}"
+
     def test_a_follower_misses_no_change(self, connect: Connect) -> None:
         """The same is true of changes to sessions."""
         follower = SessionStore(connect())
@@ -160,7 +164,7 @@ class ConcurrencyContract:
             inside.append("s")
             count = len(inside)
             store.sessions.lock_turn(f"other {number}", 0).release()
-            time.sleep(_MAX_DELAY)
+            time.sleep(MAX_DELAY)
             inside.remove("s")
             lock.release()
             return count
@@ -173,12 +177,12 @@ class ConcurrencyContract:
         lock: HeldLock | None = first.sessions.lock_turn("s", 0)
         second.sessions.create_session("s", "cli")
         second.messages.append_message("s", "user", "hello")
-        with pytest.raises(SessionBusy):
+        with pytest.raises(SessionBusyError):
             second.sessions.lock_turn("s", 2 * _POLL)
         assert lock is not None
         lock.release()
         lock = second.sessions.lock_turn("s", 0)
-        with pytest.raises(SessionBusy):
+        with pytest.raises(SessionBusyError):
             first.sessions.lock_turn("s", 0)
         del lock
         first.sessions.lock_turn("s", _LONG).release()
@@ -248,7 +252,7 @@ class ConcurrencyContract:
 
         def append_or_rewind(store: SessionStore, number: int) -> list[int]:
             if number == 0:
-                time.sleep(_MAX_DELAY)
+                time.sleep(MAX_DELAY)
                 store.edits.rewind_to_message("s", target)
                 return []
             return [store.messages.append_message("s", "assistant", f"{number} {index}") for index in range(4)]
@@ -273,3 +277,81 @@ class ConcurrencyContract:
         )
         assert len(set(ids)) == 1
         assert len(store.messages.get_messages("s")) == 1
+
+    def test_a_replacement_and_concurrent_appends_agree(self, connect: Connect) -> None:
+        """No append is lost: each is in the context or was replaced, and the counters agree with the messages."""
+        store = SessionStore(connect())
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "first")
+
+        def append_or_replace(store: SessionStore, number: int) -> list[int]:
+            if number < 2:
+                new = [{"role": "user", "content": f"new {number} {index}"} for index in range(3)]
+                return [message_id for _ in range(2) for message_id in store.replacement.replace_messages("s", new)]
+            return [store.messages.append_message("s", "assistant", f"{number} {index}") for index in range(4)]
+
+        written = {message_id for ids in _run_together(connect, append_or_replace) for message_id in ids}
+        live = [row["id"] for row in store.messages.get_messages("s")]
+        assert set(live) <= written
+        with store.engine.reading() as connection:
+            rows = dict(connection.execute("SELECT id, rewound FROM messages").fetchall())
+        assert written <= set(rows)
+        assert {message_id for message_id, rewound in rows.items() if rewound is None} == set(live)
+        assert store.maintenance.miscounted_sessions() == []
+
+    def test_conditional_writes_of_an_item_lose_no_update(self, connect: Connect) -> None:
+        """Writers that add one to a number and retry after a conflict add up, and each version exists once."""
+        rounds = 4
+
+        def count_up(store: SessionStore, number: int) -> int:
+            items, conflicts = store.scoped(Scope.of("ana")).items, 0
+            for _ in range(rounds):
+                while True:
+                    item = items.get(("counters",), "k")
+                    try:
+                        items.put(
+                            ("counters",), "k", item.value + 1 if item else 1, version=item.version if item else 0
+                        )
+                        break
+                    except ItemConflictError:
+                        conflicts += 1
+            return conflicts
+
+        _run_together(connect, count_up)
+        items = SessionStore(connect(), Scope.of("ana")).items
+        item = items.get(("counters",), "k")
+        assert item is not None
+        assert (item.value, item.version) == (WRITERS * rounds, WRITERS * rounds)
+        assert [each.value for each in items.history(("counters",), "k")] == list(range(1, WRITERS * rounds + 1))
+
+    def test_a_follower_misses_no_item(self, connect: Connect) -> None:
+        """It reads while transactions overlap, and ends with every new item exactly once."""
+        follower, done = SessionStore(connect()), threading.Event()
+
+        def follow() -> list[str]:
+            found, position = [], START
+            while True:
+                last_round = done.is_set()
+                batch = follower.item_feed.messages_after(position, 5)
+                found += [str(message.content) for message in batch.messages]
+                position = batch.position
+                if last_round and not batch.messages:
+                    return found
+                time.sleep(_POLL)
+
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(follow)
+            try:
+                _run_together(
+                    connect,
+                    lambda store, number: [
+                        store.scoped(Scope.of(f"u{number}")).items.put(("n",), f"{number}-{index}", index, index=False)
+                        and store.scoped(Scope.of(f"u{number}")).items.put(("n",), f"x{number}-{index}", "text")
+                        for index in range(4)
+                    ],
+                )
+            finally:
+                done.set()
+            found = following.result()
+        names = [text.partition("\n")[0] for text in found if text]
+        assert sorted(names) == sorted(f"x{number}-{index}" for number in range(WRITERS) for index in range(4))

@@ -57,6 +57,13 @@ class ToolHost:
         if self._session_lock.acquire(timeout=_START_TIMEOUT):
             self._session_lock.release()
 
+    def close(self) -> None:
+        """Ends the session behind the tools, if it was started; a later call starts another one."""
+        with self._session_lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.end()
+
     @property
     def may_gain_tools(self) -> bool:
         """Whether tools may appear later: a provider is configured, and it may still be starting."""

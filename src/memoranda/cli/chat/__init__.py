@@ -19,7 +19,6 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.config import known_secrets
-from memoranda.db.orphaned_wal import record_exists
 from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
@@ -95,7 +94,7 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
 
 
 def _find_session_to_resume(memory: Memory, name: str, output: ChatOutput) -> str:
-    if not record_exists(memory.home.state_db):
+    if not memory.services.has_record:
         text = "There is no conversation to resume yet. 'memoranda chat' starts one."
         exit_with_error(output, text, "not_found", EXIT_REFUSED)
     if name != _LATEST:

@@ -11,8 +11,7 @@ from memoranda.app import Memory, Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import ChatStatus, build_status
-from memoranda.db.orphaned_wal import record_exists
-from memoranda.errors import MemorandaError, SessionBusy
+from memoranda.errors import MemorandaError, SessionBusyError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
 from memoranda.sessions.message_rows import text_of
@@ -73,7 +72,7 @@ class Chat:
     @property
     def is_recorded(self) -> bool:
         """Whether the current session is in the record yet; asking does not create a database in an empty home."""
-        if not record_exists(self.memory.home.state_db):
+        if not self.memory.services.has_record:
             return False
         return self.memory.sessions.get_session(self.session.id) is not None
 
@@ -109,13 +108,13 @@ class Chat:
         self.output.show_waiting()
         try:
             answer = self.agent.turn(text)
-        except (SessionBusy, KeyboardInterrupt) as error:
+        except (SessionBusyError, KeyboardInterrupt) as error:
             if self.agent.turns_begun > begun:
                 raise
             # The user may want to send it again.
             self.suggestion = text
             if isinstance(error, KeyboardInterrupt):
-                raise SessionBusy(_NOT_BEGUN) from error
+                raise SessionBusyError(_NOT_BEGUN) from error
             raise
         self.output.show_answer(answer, self.status)
 

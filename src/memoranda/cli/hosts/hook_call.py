@@ -178,7 +178,7 @@ class HookCall:
             log = HookLog(self._locate_home().root, self._started_at)
         except (MemorandaError, OSError):
             return
-        log.begin(self._options.host, payload.event, payload.session_id, payload.prompt)
+        log.begin(self._options.host, payload.event, payload.session_id, payload.prompt, self._options.user)
         log.end(outcome, reason)
 
     def _log_error(self, text: str, error: Exception | None = None) -> None:
@@ -199,7 +199,7 @@ def answer_and_log(config: "HomeConfig", options: HookOptions, payload: HookPayl
     from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
 
     with log_to_home(config.home.root):
-        log.begin(options.host, payload.event, payload.session_id, payload.prompt)
+        log.begin(options.host, payload.event, payload.session_id, payload.prompt, options.user)
         answer = answer_event(config, options.user, payload, options.host)
         log.end(answer.outcome, answer.reason, answer.details)
     return answer.text

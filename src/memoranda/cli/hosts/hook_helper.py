@@ -31,6 +31,7 @@ from memoranda.cli.hosts.hook_error_log import log_error
 from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.loaded_files import LoadedFiles
 from memoranda.cli.resource_log import log_resources
+from memoranda.config import load, record_location
 from memoranda.config.environment import locate_home
 from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import LockTimeoutError, MemorandaError
@@ -152,8 +153,11 @@ class HookHelper:
         self._index_is_behind = False
         signal.alarm(_MAX_SECONDS_PER_ANSWER)
         try:
-            if record_exists(self._home.state_db):
-                with PromptStore(self._home.state_db, Scope.everyone()) as store:
+            loaded = load(self._home)
+            location = record_location(self._home, loaded)
+            # The index of a single user is complete after a search.
+            if record_exists(location) and not loaded.recall.user_index_mb:
+                with PromptStore(location, Scope.everyone(), index_directory=self._home.root) as store:
                     progress = store.index.catch_up(limit=_INDEX_STEP)
                 self._index_is_behind = progress.problem is None and not progress.complete
         except (MemorandaError, OSError, sqlite3.Error) as error:

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.hook_log import ERROR, LATE, RUNNING, STOPPED, log_path, read_calls
+from memoranda.adapters.hosts.hook_log import read_calls
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.hosts.helper_files import running_helpers
 from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.config import known_secrets
+from memoranda.recall.recall_log import ERROR, LATE, RUNNING, STOPPED, hook_calls_path
 from memoranda.safety.redaction import Redactor
 
 _EPILOG = """\b
@@ -61,7 +62,7 @@ def status(limit: int, why: str | None) -> None:
     data = {
         "calls": shown,
         "counts": dict(counts),
-        "log": str(log_path(home.root)),
+        "log": str(hook_calls_path(home.root)),
         "helpers": [helper_as_json(helper) for helper in helpers],
     }
     lines = [_format_list(shown, counts), *(describe_helpers(home, helpers) if shown or helpers else [])]

@@ -20,11 +20,13 @@ Examples:
   memoranda import --all --yes
   memoranda import jsonl --source messages.jsonl
   memoranda import claude-code --yes --follow
+  memoranda import undo                   # earlier imports, and how to undo one
 """
-# Programs with more to import than conversations have their own commands.
+# Programs with more to import than conversations have their own commands, and so has the way back.
 _OWN_COMMANDS: dict[str, str] = {
     "hermes": "memoranda.cli.imports.hermes",
     "openclaw": "memoranda.cli.imports.openclaw",
+    "undo": "memoranda.cli.imports.undo",
 }
 
 
@@ -86,7 +88,7 @@ def _command(name: str) -> click.Command:
         "path",
         type=click.Path(exists=True, path_type=Path),
         help="A file or directory, instead of the program's own.",
-        required=name == "jsonl",
+        required=source.needs_path,
     )
     @import_options
     @memory_options

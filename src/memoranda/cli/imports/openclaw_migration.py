@@ -1,6 +1,7 @@
 """Runs a migration from OpenClaw: shows what would happen, asks, backs the home up, migrates, and reports."""
 
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from memoranda.importers.openclaw.migration.runner import (
 from memoranda.importers.openclaw.migration.settings import is_openclaw, model_of
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationTarget
 from memoranda.importers.reader_protocol import ImportItem
-from memoranda.importers.summary import ImportSummary
+from memoranda.importers.summary import ImportSummary, report_path
 
 _VARIABLE = "OPENCLAW_STATE_DIR"
 _RUNNING = (
@@ -120,7 +121,7 @@ class OpenClawMigration:
                 bar.clear()
 
     def _apply(self, installation: Installation, items: list[ImportItem], running: list[int]) -> None:
-        with self._open_memory() as memory, hold_import_lock(self.invocation, memory.home.root):
+        with self._open_memory() as memory, hold_import_lock(self.invocation, memory):
             root = memory.home.root
             backup = back_up(root) if self.backup else None
             with migration_lock(root):
@@ -149,7 +150,8 @@ class OpenClawMigration:
         if not items:
             return None
         bar = ProgressBar("Importing", visible=not self.invocation.as_json)
-        importer = Importer(memory.home.root, memory.sessions, progress=bar)
+        import_id = report_path(memory.home.root, time.time(), shared=bool(memory.services.server_url)).stem
+        importer = Importer(memory.home.root, memory.sessions, progress=bar, import_id=import_id)
         try:
             summary = importer.apply(OpenClaw(), items)
             if summary.messages:

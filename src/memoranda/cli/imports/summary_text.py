@@ -34,10 +34,24 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
         f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged{deleted}",
         f"  messages: {summary.messages:,} {added}; {summary.messages_known:,} are here already",
     ]
+    lines += _proposal_lines(summary, done=done)
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
     lines += _exception_lines(summary)
     return lines
+
+
+def _proposal_lines(summary: ImportSummary, *, done: bool) -> list[str]:
+    """Describe what is proposed for curated memory, and what stays a note only."""
+    if not summary.proposals.total():
+        return []
+    new, known = summary.proposals["new"], summary.proposals["known"]
+    await_approval = "await your approval ('memoranda memory pending')" if done else "would await your approval"
+    lines = [f"  proposals for memory: {new:,} {await_approval}; {known:,} known from before"]
+    return lines + [
+        f"    {terminal_line(origin)}: not proposed, because {terminal_line(reason)}"
+        for origin, reason in list(summary.refused_proposals.items())[:_MAX_PROBLEMS]
+    ]
 
 
 def _skipped_for_people(skipped: Mapping[str, int]) -> str:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
@@ -112,14 +111,20 @@ def _plan(
 ) -> PlannedChange:
     bar = ProgressBar("Reading", visible=not invocation.as_json)
     with open_home(invocation) as memory:
-        importer = Importer(invocation.locate_home().root, memory.sessions, progress=bar, rescan=options.rescan)
+        importer = Importer(
+            invocation.locate_home().root,
+            memory.sessions,
+            progress=bar,
+            rescan=options.rescan,
+            curated=memory.curated,
+        )
         try:
             summaries = [importer.plan(source.reader, source.items) for source in sources]
         finally:
             importer.close()
             bar.clear()
     step = companion.plan(invocation) if companion else StepReport()
-    new = sum(summary.messages for summary in summaries) + step.new
+    new = sum(summary.messages + summary.proposals["new"] for summary in summaries) + step.new
     return PlannedChange(
         _report_text(sources, summaries, step, done=False),
         {
@@ -140,13 +145,20 @@ def _apply(
     bar = ProgressBar("Importing", visible=not invocation.as_json)
     started_at = time.time()
     with open_home(invocation, create=True) as memory:
-        importer = Importer(memory.home.root, memory.sessions, progress=bar, rescan=options.rescan)
-        path = report_path(memory.home.root, started_at)
+        path = report_path(memory.home.root, started_at, shared=bool(memory.services.server_url))
+        importer = Importer(
+            memory.home.root,
+            memory.sessions,
+            progress=bar,
+            rescan=options.rescan,
+            import_id=path.stem,
+            curated=memory.curated,
+        )
         try:
-            with hold_import_lock(invocation, memory.home.root):
+            with hold_import_lock(invocation, memory):
                 summaries = _import_once(importer, memory.sessions, sources, bar)
                 step = companion.apply(invocation) if companion else StepReport()
-                data = {**build_report(summaries, started_at, time.time()), **step.data}
+                data = {"import": path.stem, **build_report(summaries, started_at, time.time()), **step.data}
                 write_report(path, data)
             answer = {"success": not _is_unreadable(summaries), "applied": True, **data, "report": str(path)}
             _respond(invocation, _report_text(sources, summaries, step, done=True), answer, options)
@@ -154,7 +166,9 @@ def _apply(
                 sys.exit(EXIT_REFUSED)
             if options.follow:
                 _follow(invocation, importer, memory, sources, summaries, bar)
-                write_report(path, {**build_report(summaries, started_at, time.time()), **step.data})
+                write_report(
+                    path, {"import": path.stem, **build_report(summaries, started_at, time.time()), **step.data}
+                )
         finally:
             importer.close()
 
@@ -166,12 +180,14 @@ def import_without_asking(
     bar = ProgressBar("Importing", visible=not invocation.as_json)
     started_at = time.time()
     with open_home(invocation, create=True) as memory:
-        importer = Importer(memory.home.root, memory.sessions, progress=bar)
-        path = report_path(memory.home.root, started_at)
+        path = report_path(memory.home.root, started_at, shared=bool(memory.services.server_url))
+        importer = Importer(
+            memory.home.root, memory.sessions, progress=bar, import_id=path.stem, curated=memory.curated
+        )
         try:
-            with hold_import_lock(invocation, memory.home.root):
+            with hold_import_lock(invocation, memory):
                 summaries = _import_once(importer, memory.sessions, sources, bar)
-                data = build_report(summaries, started_at, time.time())
+                data = {"import": path.stem, **build_report(summaries, started_at, time.time())}
                 write_report(path, data)
         finally:
             importer.close()
@@ -211,7 +227,7 @@ def _follow(
             # Usually no file has changed; now and then all are compared with the record, whatever their times say.
             if [source.items for source in found] == imported and passes % _PASSES_UNTIL_COMPARED:
                 continue
-            with import_lock(memory.home.root, 0.0) as holder:
+            with import_lock(memory.home.root, 0.0, store=memory.sessions) as holder:
                 if holder:
                     continue
                 new = _import_once(importer, memory.sessions, found, bar)
@@ -230,7 +246,9 @@ def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: I
         # One line per pass, so that a program can read each one at once.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
-        invocation.respond(f"{text}\nReport: {data['report']}", data)
+        is_undoable = any(source["messages"] or source["proposals"] for source in data["sources"])
+        undo = f"\nUndo: memoranda import undo {data['import']}" if is_undoable else ""
+        invocation.respond(f"{text}\nReport: {data['report']}{undo}", data)
 
 
 def _is_unreadable(summaries: Sequence[ImportSummary]) -> bool:
@@ -247,9 +265,11 @@ def _report_text(
 
 
 @contextmanager
-def hold_import_lock(invocation: Invocation, root: Path) -> Iterator[None]:
+def hold_import_lock(invocation: Invocation, memory: Memory) -> Iterator[None]:
     """Hold the import lock of a home; fails with the holder's name when another import holds it."""
-    with import_lock(root, _LOCK_TIMEOUT, _say_waiting) as holder:
+    # Asking for the record of a home creates it, and a migration may import no conversation.
+    store = memory.sessions if memory.services.server_url else None
+    with import_lock(memory.home.root, _LOCK_TIMEOUT, _say_waiting, store=store) as holder:
         if holder:
             invocation.fail(
                 f"Another import into this home is running: {holder}. Nothing was imported; try again when it is done, "

@@ -23,7 +23,8 @@ def pending() -> None:
     """List the proposals that await a decision.
 
     The agent proposes everything with memory.write_approval: propose. Otherwise it proposes what untrusted text may
-    have suggested and would change what the agent does (memory.untrusted_writes).
+    have suggested and would change what the agent does (memory.untrusted_writes). An import proposes what another
+    program showed to its agent in every prompt.
     """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
@@ -31,10 +32,11 @@ def log(target: Target | None, limit: int) -> None:
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     changes = [_as_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
-    invocation.respond("\n".join(map(_format_change_and_edits, changes)) or "No changes yet.", changes)
+    invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
 
 
-def _format_change_and_edits(change: Mapping[str, Any]) -> str:
+def format_change_and_edits(change: Mapping[str, Any]) -> str:
+    """Formats one change with each entry before and after it."""
     lines = [format_change(change, FILE_NAMES[change["target"]])]
     sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
@@ -107,8 +109,9 @@ def purge(through: int | None, yes: bool) -> None:
     if not yes:
         click.confirm("Delete the history for good? This cannot be undone.", abort=True, err=True)
     store = open_curated_memory(invocation)
+    home = invocation.locate_home()
     with stdout_to_stderr():
-        history = purge_memory(ForgetScope(invocation.locate_home(), invocation.user), store, through)
+        history = purge_memory(ForgetScope(home, invocation.user, config.server_url(home)), store, through)
     purged, services = history.purged, history.services
     lines = [f"Deleted {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."]
     if history.dropped_deliveries:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memoranda import config
 from memoranda.cli.completers import complete_provider
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
@@ -65,7 +66,7 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
     with closing(_sent_record(home, name, user)) as record:
         items = record.of_sessions(session_ids or None)
         others = [_user_of(scope) for scope in record.scopes() if scope != record.scope]
-    with closing(Outbox(home.root)) as outbox:
+    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
         waiting = outbox.count(name, user, session_ids or None)
     counts = Counter(item.kind for item in items)
     of_whom = f"user {user}" if user else "the owner of the home"
@@ -113,7 +114,7 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
 
 
 def _drop_waiting(home: Home, name: str, user: str, session_ids: list[str] | None) -> int:
-    with closing(Outbox(home.root)) as outbox:
+    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
         return outbox.drop(name, user, session_ids)
 
 
@@ -130,7 +131,7 @@ def _user_of(scope: str) -> str:
 
 
 def _sent_record(home: Home, name: str, user: str) -> SentRecord:
-    return SentRecord(home.root, name, VendorScope(home.root, home.profile, user))
+    return SentRecord(home.root, name, VendorScope(home.root, home.profile, user, server_url=config.server_url(home)))
 
 
 COMMANDS = (forget,)

@@ -214,7 +214,7 @@ def _with_test_call(
 
 def _retry_parked(home: Home, name: str) -> int:
     """Retry deliveries that the provider refused, because the new settings may make them succeed."""
-    with closing(Outbox(home.root)) as outbox:
+    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
         try:
             return outbox.retry_parked(name)
         except StorageError as error:

@@ -170,7 +170,7 @@ def _variables(home: Home, fields: list[ConfigField], saved: Mapping[str, Any]) 
 
 def _count_waiting(home: Home, name: str) -> dict[str, Any]:
     """Count the undelivered jobs of this provider and of others."""
-    outbox = Outbox(home.root)
+    outbox = Outbox(home.root, server_url=config.server_url(home))
     try:
         own, total = outbox.backlog(name), outbox.backlog()
     except StorageError as error:

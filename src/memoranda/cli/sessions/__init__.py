@@ -3,13 +3,14 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import archive, list_and_show, prune, rename_and_delete, transfer
+from memoranda.cli.sessions import archive, export, list_and_show, prune, rename_and_delete, transfer
 
 _EPILOG = """\b
 Examples:
   memoranda sessions list
   memoranda sessions show "Fix the build"
   memoranda sessions export --output past.jsonl
+  memoranda sessions export "Fix the build" --format html --output build.html
   memoranda sessions prune --older-than 90d
 """
 
@@ -30,7 +31,7 @@ for _subcommand in (
     rename_and_delete.delete_command,
     prune.prune,
     prune.vacuum,
-    transfer.export,
+    export.export,
     transfer.import_file,
 ):
     command.add_command(_subcommand)

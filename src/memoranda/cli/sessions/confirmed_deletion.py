@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memoranda import config
 from memoranda.cli.context import Invocation
 from memoranda.cli.sessions.external_copies import describe_copies
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
@@ -42,10 +43,13 @@ def confirm_and_delete(
     if export_to is not None:
         write_sessions(invocation, db, [row["id"] for row in rows], export_to)
     ids = [row["id"] for row in rows]
-    deleted = delete_sessions(db, db.path.parent, ids, delete)
+    # The path of a record on a server is no file of the home.
+    root = db.path.parent if db.path.is_absolute() else invocation.locate_home().root
+    server_url = "" if db.path.is_absolute() else config.server_url(invocation.locate_home())
+    deleted = delete_sessions(db, root, ids, delete, server_url=server_url)
     dropped = deleted.dropped_deliveries
     notes = [f"Dropped {_count(dropped, 'notification')} that waited for an external memory."] if dropped else []
-    notes += deleted.problems + describe_copies(db.path.parent, ids)
+    notes += deleted.problems + describe_copies(root, ids, server_url)
     text = "\n".join([f"Deleted {_count(deleted.count, 'session')}.{_saved_in(export_to)}", *notes])
     text += "" if deleted.overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
     if deleted.free_bytes >= _MUCH_SPACE:

@@ -17,7 +17,7 @@ from memoranda.cli.filter_options import (
     until_option,
     without_none,
 )
-from memoranda.cli.open_home import open_home, open_sessions
+from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
 from memoranda.db.orphaned_wal import record_exists
@@ -76,7 +76,7 @@ def list_sessions(
     """List conversations, the latest first. A compressed conversation is one entry."""
     invocation = Invocation.current()
     with open_home(invocation) as memory:
-        db = memory.sessions.scoped(Scope.everyone()) if all_users else memory.sessions
+        db = sessions_of_everyone(invocation, memory) if all_users else memory.sessions
         hidden = () if everything or source else memory.config.recall.hidden_sources
         projects = None if project is None else resolve_projects(invocation, db, project)
         filters = {"source": source or None, "projects": projects, "since": since, "until": until, **options}
@@ -153,16 +153,17 @@ def show(session: str, tools: bool, all_users: bool) -> None:
     if invocation.as_json:
         invocation.respond("", [*sessions[:-1], last | {"resume": command} if command else last])
         return
-    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_format_facts(first, last))]
+    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(format_facts(first, last))]
     lines += [f"resume: {terminal_line(command)}", ""] if command else [""]
     for exported in sessions:
         for message in exported["messages"]:
             if message["copy_of"] is None and not message["is_summary"]:
-                lines += _format_message(message, tools)
+                lines += format_message(message, tools)
     print_paged("\n".join(lines))
 
 
-def _format_facts(first: dict[str, Any], last: dict[str, Any]) -> str:
+def format_facts(first: dict[str, Any], last: dict[str, Any]) -> str:
+    """Formats what is known about a conversation, given its first and its last session."""
     ended = f"ended {local_time(last['ended_at'])} ({last['end_reason']})" if last["ended_at"] else "open"
     started = f"started {local_time(first['started_at'])}"
     parent = f"{first['relation']} of {first['parent_session_id']}" if first["parent_session_id"] else None
@@ -170,7 +171,8 @@ def _format_facts(first: dict[str, Any], last: dict[str, Any]) -> str:
     return " · ".join(terminal_line(part) for part in parts if part)
 
 
-def _format_message(message: dict[str, Any], tools: bool) -> list[str]:
+def format_message(message: dict[str, Any], tools: bool) -> list[str]:
+    """Formats one message of a conversation; the output of tools in full with `tools`."""
     text = text_of(message["content"])
     if message["role"] == "tool" and not tools:
         text = shorten_end(text, _MAX_TOOL_CHARS, f"… ({len(text):,} characters; --tools shows them)")

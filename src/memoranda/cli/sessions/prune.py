@@ -9,7 +9,8 @@ from click.core import ParameterSource
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option, parse_time_option, session_filter_options, without_none
-from memoranda.cli.open_home import open_home, open_sessions
+from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
+from memoranda.cli.server_refusals import VACUUM, refused_on_server
 from memoranda.cli.sessions.confirmed_deletion import (
     confirm_and_delete,
     describe_sessions,
@@ -19,7 +20,6 @@ from memoranda.cli.sessions.confirmed_deletion import (
 from memoranda.cli.terminal_text import local_time
 from memoranda.errors import StorageError
 from memoranda.session_db import SessionDB
-from memoranda.sessions.scope import Scope
 from memoranda.sessions.settings import RetentionSettings
 
 _DAY = 86_400
@@ -58,7 +58,7 @@ def prune(
         _refuse_other_options()
     with open_home(invocation) as memory:
         settings = memory.config.retention
-        db = memory.sessions.scoped(Scope.everyone()) if all_users or automatic else memory.sessions
+        db = sessions_of_everyone(invocation, memory) if all_users or automatic else memory.sessions
         days = settings.retention_days if automatic else (time.time() - older_than) / _DAY
         filters = {"archived": False} if automatic else without_none(options)
         rows = db.list_prune_candidates(days, source, **filters)
@@ -109,6 +109,7 @@ def _describe_state(state: dict[str, Any]) -> str:
 
 @click.command()
 @memory_options
+@refused_on_server(VACUUM)
 def vacuum() -> None:
     """Shrink state.db by the space of deleted conversations, and rebuild the search index without their words.
 

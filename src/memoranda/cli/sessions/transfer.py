@@ -1,4 +1,4 @@
-"""`memoranda sessions export` and `import`: sessions as JSON lines, one session per line."""
+"""Sessions as JSON lines, one session per line: `memoranda sessions import`, and what `export` writes."""
 
 import codecs
 import json
@@ -10,14 +10,13 @@ from typing import Any, BinaryIO
 
 import click
 
-from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.progress_line import ProgressLine
-from memoranda.cli.sessions.lookup import find_session
 from memoranda.errors import StorageError
 from memoranda.session_db import SessionDB
+from memoranda.sessions.item_transfer import take_items
 from memoranda.support.durable_files import write_private_parts
 
 _PART_SIZE = 100_000
@@ -42,32 +41,6 @@ class NewFile(click.Path):
         return path
 
 
-@click.command()
-@click.argument("session", required=False, shell_complete=complete_session)
-@click.option("--output", type=NewFile(), help="Write to this file, not to the terminal.")
-@click.option("--source", help="Only sessions from this source.")
-@all_users_option
-@memory_options
-def export(session: str | None, output: Path | None, source: str | None, all_users: bool) -> None:
-    """Export one conversation or all of them as JSON lines, one session per line."""
-    invocation = Invocation.current()
-    with open_sessions(invocation, everyone=all_users) as db:
-        if session is None:
-            members = db.transfer.exported_ids(source)
-        else:
-            members = db.get_compression_lineage(find_session(invocation, db, session))
-        if output is None:
-            for part in read_lines(db, members):
-                # As bytes, because text output would replace lone surrogates.
-                click.echo(part, nl=False)
-            return
-        write_sessions(invocation, db, members, output)
-    invocation.respond(
-        f"Exported {len(members):,} sessions to {output}.",
-        {"success": True, "sessions": len(members), "path": str(output)},
-    )
-
-
 def read_lines(db: SessionDB, session_ids: Sequence[str], progress: ProgressLine | None = None) -> Iterator[bytes]:
     """Reads sessions as lines of JSON, in parts of some thousand bytes, so that no session must fit into memory."""
     parts: list[str] = []
@@ -85,15 +58,36 @@ def read_lines(db: SessionDB, session_ids: Sequence[str], progress: ProgressLine
         yield "".join(parts).encode("utf-8", "surrogatepass")
 
 
-def write_sessions(invocation: Invocation, db: SessionDB, session_ids: Sequence[str], path: Path) -> None:
-    """Writes sessions to a private file; when that fails or is interrupted, there is no file."""
+def read_items(db: SessionDB) -> Iterator[bytes]:
+    """Reads the items as lines of JSON."""
+    for line in db.item_transfer.export_lines():
+        yield line.encode("utf-8", "surrogatepass")
+
+
+def write_sessions(
+    invocation: Invocation, db: SessionDB, session_ids: Sequence[str], path: Path, *, with_items: bool = False
+) -> int:
+    """Writes sessions, and items if asked, to a private file; when that fails or is interrupted, there is no file.
+
+    Returns how many items there are.
+    """
     progress = ProgressLine(visible=not invocation.as_json)
+    items = 0
+
+    def read_counted() -> Iterator[bytes]:
+        nonlocal items
+        yield from read_lines(db, session_ids, progress)
+        for line in read_items(db) if with_items else ():
+            items += 1
+            yield line
+
     try:
-        write_private_parts(path, read_lines(db, session_ids, progress))
+        write_private_parts(path, read_counted())
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
         progress.clear()
+    return items
 
 
 @click.command("import")
@@ -119,8 +113,12 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
             progress.show(f"{count:,} sessions read")
 
     with open_sessions(invocation, everyone=all_users, create=True) as db:
-        report = db.import_sessions(read_sessions(file, broken), progress=show)
+        items: list[Any] = []
+        report = db.import_sessions(take_items(read_sessions(file, broken), items), progress=show)
+        added = db.item_transfer.import_items(items)
         db.index.catch_up()
+        if items:
+            db.item_index.catch_up()
     progress.clear()
     data: dict[str, Any] = {
         "imported": report.imported,
@@ -130,12 +128,15 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
         "renamed": report.renamed,
         "undated": report.undated,
         "messages": report.messages,
-        "errors": [*broken, *report.errors],
+        "items": {"imported": added.imported, "updated": added.updated, "skipped": added.skipped},
+        "errors": [*broken, *report.errors, *added.errors],
     }
     text = (
         f"Imported {len(report.imported):,} sessions, updated {len(report.updated):,}, left "
         f"{len(report.skipped):,} unchanged; {report.messages:,} messages are new."
     )
+    if items:
+        text += f"\nImported {added.imported:,} items, updated {added.updated:,}, left {added.skipped:,} unchanged."
     for session_id, title in report.renamed.items():
         text += f"\n{session_id} is called {title!r} here, because its title was taken."
     for session_id in report.detached:
@@ -149,7 +150,9 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
 
 
 def _location(error: dict[str, Any]) -> str:
-    return f"line {error['line']}" if "line" in error else f"session {error['session_id'] or error['index']}"
+    if "line" in error:
+        return f"line {error['line']}"
+    return f"session {error['session_id'] or error['index']}" if "session_id" in error else f"item {error['index']}"
 
 
 def read_sessions(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:

@@ -15,9 +15,12 @@ from memoranda.testing.store_contract.conversations import ConversationContract
 from memoranda.testing.store_contract.deletion import DeletionContract
 from memoranda.testing.store_contract.external_ids import ExternalIdContract
 from memoranda.testing.store_contract.feed import FeedContract
+from memoranda.testing.store_contract.items import ItemContract
 from memoranda.testing.store_contract.lineage import LineageContract
 from memoranda.testing.store_contract.messages import MessageContract
 from memoranda.testing.store_contract.projects import ProjectContract
+from memoranda.testing.store_contract.prompts import PromptContract
+from memoranda.testing.store_contract.replacement import ReplacementContract
 from memoranda.testing.store_contract.rewind import RewindContract
 from memoranda.testing.store_contract.rotation import RotationContract
 from memoranda.testing.store_contract.scopes import ScopeContract
@@ -44,5 +47,8 @@ class StoreContract(
     TodoContract,
     ScopeContract,
     FeedContract,
+    ItemContract,
+    ReplacementContract,
+    PromptContract,
 ):
     """All parts of the contract."""

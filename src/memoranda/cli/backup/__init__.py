@@ -1,0 +1,1 @@
+"""`memoranda backup` and `memoranda restore`."""

@@ -1,0 +1,1 @@
+"""Commands that use a service on another machine instead of a home."""

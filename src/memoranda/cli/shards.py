@@ -1,0 +1,125 @@
+"""`memoranda shards`: which server of a fleet has which users, and moving them."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.progress_line import ProgressLine
+from memoranda.config import load, store_urls
+from memoranda.home_tables import component_schemas
+
+if TYPE_CHECKING:
+    # Needs psycopg, which only a fleet has.
+    from memoranda.shards.directory import Directory
+    from memoranda.shards.move import MoveProgress
+
+
+_EPILOG = """\b
+Examples:
+  memoranda shards list
+  memoranda shards move 32 33 34 35 --to 1
+"""
+
+
+@click.group(epilog=_EPILOG)
+@common_options
+def command() -> None:
+    """See which server has which users of a fleet, and move them.
+
+    Every user belongs to one of 64 shards, by a hash of the user's id. All shards start in the store of store.url; the
+    URLs in store.servers are stores 1, 2 and so on.
+    """
+
+
+@command.command("list")
+@common_options
+def list_shards() -> None:
+    """List the stores, and which shards each of them has."""
+    invocation = Invocation.current()
+    with _opened(invocation) as directory:
+        placements = directory.placements()
+        stores = [
+            {
+                "store": number,
+                "location": engine.location,
+                "shards": [each.shard for each in placements if each.store == number],
+                "arriving": [each.shard for each in placements if each.moving_to == number],
+            }
+            for number, engine in enumerate(directory.engines)
+        ]
+    lines = [
+        f"{store['store']}  {store['location']}  {_shorten(store['shards'])}"
+        + (f"  arriving: {_shorten(store['arriving'])}" if store["arriving"] else "")
+        for store in stores
+    ]
+    invocation.respond("\n".join(lines), {"stores": stores})
+
+
+@command.command("move")
+@click.argument("shards", type=click.IntRange(0, 63), nargs=-1, required=True)
+@click.option("--to", "target", type=click.IntRange(0), required=True, help="The number of the store.")
+@common_options
+def move_shards(shards: tuple[int, ...], target: int) -> None:
+    """Move SHARDS to another store while their users work.
+
+    Each user waits for the moment in which the rows are copied. An interrupted move continues when the command is
+    given again.
+    """
+    from memoranda.shards.move import ShardMove  # noqa: PLC0415
+
+    invocation = Invocation.current()
+    moved = Counter[str]()
+    line = ProgressLine(visible=not invocation.as_json)
+    started = time.monotonic()
+    with _opened(invocation) as directory:
+        if target >= len(directory.engines):
+            invocation.fail(f"There is no store {target}: the settings name {len(directory.engines)} stores, from 0.")
+        for shard in shards:
+
+            def show(progress: "MoveProgress", shard: int = shard) -> None:
+                if line.is_due():
+                    line.show(f"Shard {shard}: {progress.users:,} users, {progress.rows:,} rows")
+
+            try:
+                done = ShardMove(directory, shard, target, report=show).run()
+            finally:
+                line.clear()
+            moved.update(users=done.users, rows=done.rows)
+    data = {"success": True, "shards": list(shards), "store": target, "users": moved["users"], "rows": moved["rows"]}
+    data["seconds"] = round(time.monotonic() - started, 3)
+    text = f"Moved {len(shards)} shards with {moved['users']:,} users and {moved['rows']:,} rows to store {target}."
+    invocation.respond(text, data)
+
+
+@contextmanager
+def _opened(invocation: Invocation) -> "Iterator[Directory]":
+    home = invocation.locate_home()
+    settings = load(home)
+    if not settings.store.servers:
+        invocation.fail(
+            "This home has one store. To distribute users, set store.url, and store.servers to the URLs of others."
+        )
+    from memoranda.shards.directory import Directory  # noqa: PLC0415
+
+    directory = Directory(store_urls(home, settings), component_schemas())
+    try:
+        yield directory
+    finally:
+        directory.close()
+
+
+def _shorten(shards: object) -> str:
+    """The numbers of shards as ranges: 0-31, 40."""
+    assert isinstance(shards, list)
+    ranges: list[list[int]] = []
+    for shard in sorted(shards):
+        if ranges and shard == ranges[-1][-1] + 1:
+            ranges[-1] = [ranges[-1][0], shard]
+        else:
+            ranges.append([shard])
+    return ", ".join("-".join(map(str, each)) for each in ranges) or "no shards"
