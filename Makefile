@@ -5,12 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_READY := $(VENV)/.ready-to-run
 READY := $(VENV)/.ready
+FRAMEWORKS := .venv-frameworks
+FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all torture lint reference docs lock bench vendors clean
+.PHONY: run test test-all test-frameworks torture lint reference docs lock bench vendors clean
 
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
@@ -26,9 +28,17 @@ test: $(READY)
 test-all: $(READY)
 	$(PYTEST) --full --durations=25
 
-# 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies: a quarter of an hour. Needs strace.
+# The adapters in their frameworks, and the pages about them; there is no reason to skip one here.
+test-frameworks: $(FRAMEWORKS_READY)
+	$(FRAMEWORKS)/bin/python -m pytest -n 4 --dist loadfile --max-worker-restart 0 --full -p tests.no_skips \
+		tests/adapters/sdk tests/docs/test_framework_pages.py
+
+# 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies; and with the record on a server, 1,000
+# killed clients, 50 crashes, 200 ended connections and 200 lost answers: half an hour. Needs strace.
+# Then the tests that kill, with their full numbers: `make test-all` gives them a quarter.
 torture: $(READY)
 	$(BIN)/python -m tests.torture
+	$(BIN)/python -m pytest --torture --full
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -59,6 +69,16 @@ $(READY): $(RUN_READY) requirements/dev.lock
 	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
+# Agent frameworks in an environment of their own: 1 GB.
+$(FRAMEWORKS_READY): requirements/frameworks.lock pyproject.toml
+	@echo "Installing the agent frameworks into $(FRAMEWORKS): $$(grep -c == requirements/frameworks.lock) packages."
+	@$(PYTHON) -m venv $(FRAMEWORKS)
+	@$(FRAMEWORKS)/bin/python -m pip --quiet --disable-pip-version-check install \
+		--no-deps --no-compile --require-hashes -r requirements/frameworks.lock
+	@PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/python -m pip --quiet --disable-pip-version-check install \
+		--no-deps --no-build-isolation --editable .
+	@touch $@
+
 # The locks name versions and hashes only; no address of a package registry belongs in the repository.
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
@@ -68,7 +88,14 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		pyproject.toml --extra models -o requirements/models.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		pyproject.toml --extra models --extra zstd --extra onnx --group dev -o requirements/dev.lock
+		pyproject.toml --extra server --extra postgres -o requirements/server.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		pyproject.toml --extra models --extra zstd --extra encryption --extra onnx --extra postgres --extra server --extra client --extra telemetry --group dev -o requirements/dev.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		pyproject.toml --extra models --extra postgres --extra server --extra client \
+		--extra claude-agent --extra openai-agents --extra langgraph --extra langchain --extra pydantic-ai \
+		--extra google-adk --extra agent-framework --extra llama-index --extra strands \
+		--group frameworks -o requirements/frameworks.lock
 
 bench: $(READY)
 	$(BIN)/python benchmarks/curated.py
@@ -79,4 +106,4 @@ vendors: $(READY)
 	$(BIN)/python -m benchmarks.vendors.run $(VENDORS)
 
 clean:
-	rm -rf $(VENV) .hermes-venv dist site .cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FRAMEWORKS) .hermes-venv dist site .cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -22,11 +22,23 @@ from tests.cpu_limit import (
     pytest_runtest_call,
     pytest_runtest_logreport,
     pytest_sessionfinish,
-    pytest_terminal_summary,
+    show_offenders,
 )
 from tests.examples import examples, use_all_examples
+from tests.postgres import oldest_postgres_server, own_postgres_server, postgres_server, postgres_url, server_url
+from tests.strikes import print_strikes, select_strikes, strikes
 
-__all__ = ["pytest_runtest_call", "pytest_runtest_logreport", "pytest_sessionfinish", "pytest_terminal_summary"]
+__all__ = [
+    "oldest_postgres_server",
+    "own_postgres_server",
+    "postgres_server",
+    "postgres_url",
+    "pytest_runtest_call",
+    "pytest_runtest_logreport",
+    "pytest_sessionfinish",
+    "server_url",
+    "strikes",
+]
 
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
@@ -34,6 +46,7 @@ OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_man
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Let every property try all of its examples.")
+    parser.addoption("--torture", action="store_true", help="Run the tests that strike, each with its full number.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -141,10 +154,17 @@ def unprivileged() -> Iterator[Path]:
             os.seteuid(0)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests first and the longest before all, so that no worker is left with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
+    select_strikes(config, items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the run says besides passed and failed."""
+    show_offenders(terminalreporter)
+    print_strikes(terminalreporter)
 
 
 def pytest_collection_finish() -> None:

@@ -56,8 +56,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def show_offenders(terminal: pytest.TerminalReporter) -> None:
     """Name the offenders and say what to do."""
-    if _offenders and not terminalreporter.config.getoption("--full"):
-        terminalreporter.section(f"over {MAX_CPU_SECONDS:.0f} s of CPU: mark these slow, or make them faster")
-        terminalreporter.write_line("\n".join(sorted(_offenders)))
+    if _offenders and not terminal.config.getoption("--full"):
+        terminal.section(f"over {MAX_CPU_SECONDS:.0f} s of CPU: mark these slow, or make them faster")
+        terminal.write_line("\n".join(sorted(_offenders)))

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,12 @@ from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.adapters.mcp.hosts import ask, server_for
 from tests.conftest import OWN_TOOLS
+from tests.forked import Forked, Say, forking
 from tests.providers.diary import DIARY, diary_home, told
 from tests.providers.plugins import add_plugin
 from tests.providers.samples import Scripted
-from tests.timing import GIVE_UP
+from tests.strikes import Strikes
+from tests.timing import GIVE_UP, wait_until
 
 
 def test_recall_is_fenced_into_a_copy_and_never_into_the_record(tmp_path: Path) -> None:
@@ -155,9 +158,7 @@ def test_what_was_not_delivered_is_delivered_by_the_next_session(tmp_path: Path)
     source = home / "plugins" / "diary" / "__init__.py"
     source.write_text(source.read_text().replace("raise RuntimeError('down')", "pass"))
     with memoranda.open(home) as memory, memory.session():
-        end = time.monotonic() + GIVE_UP
-        while not told(home) and time.monotonic() < end:
-            time.sleep(0.1)
+        wait_until(lambda: told(home))
     assert ["turn", "first", "one"] in told(home)
 
 
@@ -240,13 +241,8 @@ def test_many_sessions_at_once_all_have_the_provider(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    heard = {line[1] for line in told(home) if line[0] == "turn"}
     with memoranda.open(home) as memory, memory.session():
-        end = time.monotonic() + GIVE_UP
-        while len(heard) < 4 and time.monotonic() < end:
-            time.sleep(0.1)
-            heard = {line[1] for line in told(home) if line[0] == "turn"}
-    assert heard == {f"turn {number}" for number in range(4)}
+        wait_until(lambda: {line[1] for line in told(home) if line[0] == "turn"} == {f"turn {n}" for n in range(4)})
 
 
 def test_the_facts_of_one_user_are_not_recalled_for_another(tmp_path: Path) -> None:
@@ -364,11 +360,14 @@ def test_a_resumed_session_keeps_its_tools_when_a_provider_is_added_or_removed(t
 
 
 @pytest.mark.parametrize("turns", [15, pytest.param(1_000, marks=pytest.mark.slow)])
-def test_an_outage_of_one_provider_is_made_up_for_and_the_other_notices_nothing(tmp_path: Path, turns: int) -> None:
+def test_an_outage_of_one_provider_is_made_up_for_and_the_other_notices_nothing(
+    tmp_path: Path, strikes: Strikes, turns: int
+) -> None:
     """The other has every turn at once; the first gets every turn afterwards, once, in order, across processes."""
     home = two_homes(tmp_path)
     (home / "one.down").touch()
     config.set_value(Home.at(home), "provider.shutdown_seconds", "20")
+    turns = max(15, strikes(turns))
     expected = [["turn", f"q{number}", f"a{number}"] for number in range(turns)]
     slowest = 0.0
     with memoranda.open(home) as memory, memory.session(session_id="long") as session:
@@ -396,14 +395,24 @@ _TALK = """
 import memoranda, sys
 with memoranda.open(sys.argv[1]) as memory:
     session = memory.session(session_id=sys.argv[2])
-    for number in range(10_000):
+    for number in range(25):
         with session.turn(f"{sys.argv[2]}-{number}") as turn:
             turn.done("a")
         print(number, flush=True)
 """
 
 
+def _talk(home: Path, name: str, say: Say) -> None:
+    with memoranda.open(home) as memory:
+        session = memory.session(session_id=name)
+        for number in count():
+            with session.turn(f"{name}-{number}") as turn:
+                turn.done("a")
+            say(b".")
+
+
 @pytest.mark.slow
+@forking
 def test_killed_processes_lose_no_turn_of_any_provider(tmp_path: Path) -> None:
     """Killed while one provider is down and one hangs: in the end each has every acknowledged turn, in order."""
     home = two_homes(tmp_path)
@@ -411,13 +420,12 @@ def test_killed_processes_lose_no_turn_of_any_provider(tmp_path: Path) -> None:
     for number in range(8):
         name = f"s{number}"
         (home / "one.down").touch() if number % 2 else (home / "one.down").unlink(missing_ok=True)
-        command = [sys.executable, "-c", _TALK, str(home), name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            said = [process.stdout.readline() for _ in range(3 + number)]
-            process.kill()
-            said += process.stdout.read().splitlines()
-        acknowledged[name] = len([line for line in said if line.strip()])
+        process, said = Forked(partial(_talk, home, name)), 0
+        while said < 3 + number:
+            more = len(process.heard())
+            assert more, f"The conversation has ended after {said} turns."
+            said += more
+        acknowledged[name] = said + len(process.kill())
     (home / "one.down").unlink(missing_ok=True)
     config.set_value(Home.at(home), "provider.begin_seconds", "60")
     with memoranda.open(home) as memory, memory.session() as session:
@@ -425,10 +433,10 @@ def test_killed_processes_lose_no_turn_of_any_provider(tmp_path: Path) -> None:
         assert group is not None and all(manager.drain(GIVE_UP) for manager in group.managers)
     for provider in ("one", "two"):
         turns = [str(line[1]) for line in noted(home, provider) if line[0] == "turn"]
-        for name, count in acknowledged.items():
+        for name, heard in acknowledged.items():
             own = [turn for turn in dict.fromkeys(turns) if turn.startswith(f"{name}-")]
             assert own == [f"{name}-{number}" for number in range(len(own))]
-            assert count <= len(own) <= count + 1
+            assert heard <= len(own) <= heard + 1
 
 
 @pytest.mark.slow
@@ -437,10 +445,9 @@ def test_processes_that_share_a_home_deliver_to_every_provider_once(tmp_path: Pa
     home = two_homes(tmp_path)
     (home / "one.down").touch()
     config.set_value(Home.at(home), "provider.shutdown_seconds", "60")
-    talk = _TALK.replace("10_000", "25")
     names = [f"s{number}" for number in range(3)]
     processes = [
-        subprocess.Popen([sys.executable, "-c", talk, str(home), name], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", _TALK, str(home), name], stdout=subprocess.PIPE, text=True)
         for name in names
     ]
     for process in processes:

@@ -102,10 +102,10 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     # A host goes on, whatever happens in a hook.
     seams.append("memoranda/cli/hosts/hook_call.py")
     # A thread that hands whatever happened in it to the one who waits for it.
-    threads = ["memoranda/llm/model_call.py", "memoranda/review/background.py"]
+    threads = ["llm/model_call.py", "review/background.py", "adapters/http/thread_pool.py"]
     parts = ("agent/tool_dispatch", "agent/tool_functions", "curated/tool", "recall/tool", "skills/tool")
     tools = [f"memoranda/{part}.py" for part in parts]
-    assert set(broad) == {*threads, *seams, *tools}
+    assert set(broad) == {*(f"memoranda/{path}" for path in threads), *seams, *tools}
 
 
 def test_only_the_configuration_reads_the_environment() -> None:

@@ -1,10 +1,9 @@
-"""Two hundred turns over real HTTP, killed two hundred times: nothing acknowledged is lost, and the prefix holds."""
+"""Two hundred turns over real HTTP, killed again and again: nothing acknowledged is lost, and the prefix holds."""
 
 import json
 import re
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +20,14 @@ from memoranda.llm.model import Message
 from memoranda.testing.scripted.steps import ReceivedRequest
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import digest
+from tests.strikes import Strikes
+from tests.timing import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
 
 ROOT = Path(__file__).parent.parent
-KILLS = 200
 SEED = 7
 _SUMMARY = re.compile(re.escape(HEADER.partition("{")[0]) + r"(\d+ to \d+)")
-# Longer than the lease of a delivery whose process was killed.
-_DELIVERED_SECONDS = 60.0
 _FENCE = "<memory-context>"
 
 
@@ -38,6 +36,7 @@ class FinishedRun:
     """A home with the whole conversation, and everything that the server received."""
 
     home: Path
+    kills: int
     killed: Counter[str]
     requests: list[ReceivedRequest]
 
@@ -46,15 +45,15 @@ class FinishedRun:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def run(tmp_path_factory: pytest.TempPathFactory, strikes: Strikes) -> FinishedRun:
     """The conversation, run once for all tests here."""
-    home = tmp_path_factory.mktemp("long") / "home"
+    home, kills = tmp_path_factory.mktemp("long") / "home", strikes(200)
     conversation_process.make_home(home)
     with _server(home / "requests.jsonl") as address:
-        killing = [sys.executable, "-m", "tests.long_conversation.killer", str(home), address, str(KILLS), str(SEED)]
+        killing = [sys.executable, "-m", "tests.long_conversation.killer", str(home), address, str(kills), str(SEED)]
         done = subprocess.run(killing, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-4_000:]
-    return FinishedRun(home, Counter(json.loads(done.stdout)), _received(home / "requests.jsonl"))
+    return FinishedRun(home, kills, Counter(json.loads(done.stdout)), _received(home / "requests.jsonl"))
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +89,11 @@ def _received(log: Path) -> list[ReceivedRequest]:
 
 def test_it_was_killed_everywhere_and_reached_its_end(run: FinishedRun, memory: Memory) -> None:
     """While it opened, between steps and in compression; and still every turn was answered, through compressions."""
-    assert run.killed.total() == KILLS
+    assert run.killed.total() == run.kills
     assert min(run.killed[where] for where in ("opening", "recorded", "compressing")) > 3
     turns = conversation_process.turns(memory.sessions)
     assert [turn for (turn, _), done in turns if done] == list(range(story.TURNS))
-    assert len([turn for turn, done in turns if not done]) > KILLS // 4
+    assert len([turn for turn, done in turns if not done]) > run.kills // 4
     assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > 3
     with memory.sessions.engine.reading() as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
@@ -112,7 +111,7 @@ def test_every_acknowledged_event_is_there(run: FinishedRun, memory: Memory) -> 
     assert set(saved) <= set(memory.entries())
     assert set(memory.entries()) == set(story.ENTRIES)
     # A message whose writer was killed before it could say so may be there too; no other process wrote any.
-    assert len(messages) - sum(line["kind"] == "message" for line in acknowledged) <= KILLS
+    assert len(messages) - sum(line["kind"] == "message" for line in acknowledged) <= run.kills
 
 
 def test_only_compression_changes_what_stands_before_the_users_message(run: FinishedRun, memory: Memory) -> None:
@@ -162,10 +161,8 @@ def test_planted_facts_are_found_again(memory: Memory) -> None:
 def test_completed_turns_reached_the_provider_once_and_others_never(run: FinishedRun, memory: Memory) -> None:
     """By key: one for each turn that was answered, whatever was delivered again, and none for an interrupted one."""
     completed = [story.numbered(*number) for number, done in conversation_process.turns(memory.sessions) if done]
-    end = time.monotonic() + _DELIVERED_SECONDS
     with conversation_process.take_up(memory):
-        while len({key for key, _, _ in run.lines("told.jsonl")}) < len(completed) and time.monotonic() < end:
-            time.sleep(0.1)
+        wait_until(lambda: len({key for key, _, _ in run.lines("told.jsonl")}) >= len(completed), every=0.1)
     delivered = {key: (asked, answered) for key, asked, answered in run.lines("told.jsonl")}
     assert Counter(asked for asked, _ in delivered.values()) == Counter(completed)
     for key, asked, answered in run.lines("told.jsonl"):

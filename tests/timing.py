@@ -5,14 +5,26 @@ seconds: a machine under heavy load stays well below, and code that waits goes b
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
 
 GIVE_UP = 100.0
 """Seconds after which a test stops waiting for something that must happen."""
 
 HANG = 200.0
 """Seconds for which a peer hangs that nothing may wait for."""
+
+
+def wait_until(condition: Callable[[], _Value], seconds: float = GIVE_UP, *, every: float = 0.01) -> _Value:
+    """Return what a condition gives as soon as that is true; fail when it never is, so that no test hangs."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"This did not happen within {seconds:.0f} seconds."
+        time.sleep(every)
+    return value
 
 
 @contextmanager

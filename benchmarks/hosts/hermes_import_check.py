@@ -37,6 +37,10 @@ def write_home(python: Path, root: Path) -> None:
 def differences(theirs: Path, ours: Path) -> Iterator[str]:
     """Yield every difference between two databases that is not documented."""
     sessions, imported = _rows(theirs, "sessions"), {row["id"]: row for row in _rows(ours, "sessions")}
+    prompts = {row["id"]: row["text"] for row in _rows(ours, "system_prompts")}
+    for row in imported.values():
+        # Equal prompts are stored once.
+        row["system_prompt"] = row["system_prompt"] or prompts.get(row["system_prompt_id"])
     users = {row["id"]: row["user_id"] for row in sessions}
     messages: dict[str, list[Row]] = {}
     for row in _rows(theirs, "messages"):
@@ -92,7 +96,7 @@ def _meaning(column: str, value: Any, content_format: str | None = None) -> Any:
 
 def _rows(database: Path, table: str) -> list[Row]:
     with closing(sqlite3.connect(database)) as connection:
-        cursor = connection.execute(f"SELECT * FROM {table} ORDER BY {'id' if table == 'messages' else 'started_at'}")
+        cursor = connection.execute(f"SELECT * FROM {table} ORDER BY {'started_at' if table == 'sessions' else 'id'}")
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor]
 

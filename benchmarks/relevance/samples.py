@@ -114,7 +114,7 @@ class _Measuring:
         found = self._db.find(query, Filters(self._db.scope, titles=False), limit=_MAX_HITS)
         if not found.hits:
             return ()
-        rater = HitRater(self._db, found)
+        rater = HitRater(self._db.conversations, found)
         return self._hits([measured for hit in found.hits[:_MEASURED] if (measured := rater.measure(hit)) is not None])
 
     def _hits(self, measured: Sequence[Relevance]) -> tuple[MeasuredHit, ...]:

@@ -13,8 +13,7 @@ from memoranda import SessionDB
 from memoranda.app import automatic_prune
 from memoranda.app.automatic_prune import prune_if_due, prune_in_background
 from memoranda.sessions.settings import RetentionSettings
-from tests.providers.samples import eventually
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 ON = RetentionSettings(auto_prune=True, retention_days=30)
 DAY = 86_400.0
@@ -54,7 +53,7 @@ def test_a_long_running_process_deletes_what_is_old_once(
     monkeypatch.setattr(automatic_prune, "START_DELAY_SECONDS", 0.0)
     caplog.set_level(logging.INFO, "memoranda.app.automatic_prune")
     with prune_in_background(state_db, ON):
-        eventually(lambda: "Deleted 2 sessions" in caplog.text)
+        wait_until(lambda: "Deleted 2 sessions" in caplog.text)
     assert "without a message for 30 days" in caplog.text
     assert names(state_db) == {"open", "archived", "new"}
     prune_if_due(state_db, RetentionSettings(auto_prune=True, retention_days=10), threading.Event())
@@ -94,7 +93,7 @@ def test_the_mcp_server_prunes(state_db: Path) -> None:
         [sys.executable, "-c", PROGRAM, "--home", str(home), "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
         log = home / "logs" / "mcp.log"
-        eventually(lambda: log.exists() and "Deleted 2 sessions" in log.read_text())
+        wait_until(lambda: log.exists() and "Deleted 2 sessions" in log.read_text())
         output, _ = server.communicate(timeout=GIVE_UP)
     assert output == b""
     assert names(state_db) == {"open", "archived", "new"}

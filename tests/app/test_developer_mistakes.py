@@ -91,6 +91,23 @@ def test_a_message_that_no_chat_api_accepts_is_refused(memory: Any, mistake: str
     assert [recorded["role"] for recorded in session.conversation()] == ["user", "assistant"]
 
 
+@pytest.mark.parametrize("role", ["asistant", "session_meta", "", None, 5])
+def test_the_store_refuses_an_unknown_role(memory: Any, role: Any) -> None:
+    """As a turn does, in every method that records; nothing is stored or replaced."""
+    db = memory.sessions
+    db.create_session("s", "cli")
+    db.append_message("s", "developer", "kept")
+    records: list[Callable[[], object]] = [
+        lambda: db.append_message("s", role, "x"),
+        lambda: db.append_messages("s", [{"role": "user", "content": "x"}, {"role": role, "content": "x"}]),
+        lambda: db.replace_messages("s", iter([{"role": role, "content": "x"}])),
+    ]
+    for record in records:
+        with pytest.raises(SessionError, match="The role of a message is one of"):
+            record()
+    assert [message["content"] for message in db.get_messages("s")] == ["kept"]
+
+
 @pytest.mark.parametrize("reply", [None, 3, [], {}, ["text"], [{"role": "robot", "content": "x"}]])
 def test_a_turn_is_not_done_without_an_answer(memory: Any, reply: Any) -> None:
     """It can still be answered."""
@@ -114,7 +131,7 @@ def test_a_turn_after_the_end_resumes_the_session(memory: Any) -> None:
 
 
 def test_a_closed_memory_stays_closed(tmp_path: Path) -> None:
-    """Whatever would open the record again raises; what a model calls answers."""
+    """Whatever would read or write it again raises; what a model calls answers, and changes nothing."""
     memory: Any = memoranda.open(tmp_path)
     session = memory.session()
     session.turn("Hello").done("Hi")
@@ -122,12 +139,29 @@ def test_a_closed_memory_stays_closed(tmp_path: Path) -> None:
     memory.close()
     uses: list[Callable[[], object]] = [
         memory.session, lambda: memory.search("x"), lambda: memory.sessions, lambda: session.turn("More"),
-        lambda: session.record("user", "x"), session.conversation,
+        lambda: session.record("user", "x"), session.conversation, memory.entries, lambda: memory.remember("x"),
+        lambda: session.remember("x"), lambda: memory.items.get(("n",), "k"), lambda: memory.recall("x"),
     ]  # fmt: skip
     for use in uses:
         with pytest.raises(HomeError, match=r"is closed. memoranda.open\(\) opens it again"):
             use()
     assert not memory.call("session_search", {"query": "x"})["success"]
+    for owner in (memory, session):
+        assert not owner.call("memory", {"action": "add", "content": "x"})["success"]
+    assert not (tmp_path / "memories" / "MEMORY.md").exists()
+
+
+def test_nothing_is_added_to_a_turn_that_has_ended(memory: Any) -> None:
+    """Neither after its answer nor after it was left: the next turn may have begun."""
+    session = memory.session()
+    with session.turn("First") as done:
+        done.done("One")
+    with session.turn("Second") as left:
+        left.record("assistant", "Thinking.")
+    for turn in (done, left):
+        with pytest.raises(SessionError, match="This turn has ended"):
+            turn.record("assistant", "Late.")
+    assert len(session.conversation()) == 4
 
 
 def test_a_directory_with_other_files_is_not_opened(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from memoranda.app import Memory, Session, open_memory
-from memoranda.errors import SessionBusy, SessionError
+from memoranda.errors import SessionBusyError, SessionError
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.timing import GIVE_UP, without_waiting
@@ -99,7 +99,7 @@ def test_a_process_that_hangs_in_a_turn_makes_the_session_busy_until_it_is_kille
             [sys.executable, "-c", _HANG_IN_A_TURN, str(tmp_path)], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None and process.stdout.readline() == "begun\n"
-            with pytest.raises(SessionBusy, match="'s1' is in progress"):
+            with pytest.raises(SessionBusyError, match="'s1' is in progress"):
                 session.turn("And now?", wait=0.05)
             process.kill()
         with session.turn("And now?", wait=GIVE_UP) as turn:
@@ -112,9 +112,9 @@ def test_a_turn_inside_another_is_a_clear_error_at_once(tmp_path: Path) -> None:
     """Nothing of it is recorded, and the first turn can still be finished; so is undoing an open turn."""
     with open_memory(tmp_path) as memory, memory.session() as session:
         with session.turn("a") as turn:
-            with without_waiting(), pytest.raises(SessionBusy, match=r"done\(\)"):
+            with without_waiting(), pytest.raises(SessionBusyError, match=r"done\(\)"):
                 session.turn("b", wait=2 * GIVE_UP)
-            with pytest.raises(SessionBusy):
+            with pytest.raises(SessionBusyError):
                 session.undo()
             turn.done("A.")
             with session.turn("b") as second:
@@ -147,7 +147,7 @@ def test_another_object_waits_as_long_as_it_is_configured_to(tmp_path: Path) -> 
     with open_memory(tmp_path) as memory:
         first, second = memory.session(session_id=_ID), memory.session(session_id=_ID)
         with first.turn("a"):
-            with pytest.raises(SessionBusy, match=r"within 0\.01 s"):
+            with pytest.raises(SessionBusyError, match=r"within 0\.01 s"):
                 second.turn("b")
             with memory.session().turn("c") as other:
                 other.done("C.")
@@ -165,7 +165,7 @@ def test_a_conversation_is_locked_in_all_its_sessions(tmp_path: Path) -> None:
         with session.turn("And crate 8?") as turn:
             assert session.compress(force=True).done and session.id != _ID
             for other in (memory.session(session_id=session.id), memory.session(session_id=_ID)):
-                with pytest.raises(SessionBusy):
+                with pytest.raises(SessionBusyError):
                     other.turn("b", wait=0)
             turn.done("Row 8.")
 

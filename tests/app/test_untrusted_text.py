@@ -163,3 +163,19 @@ def test_trusted_tools_and_the_setting_decide(tmp_path: Path) -> None:
         _read(turn, "Use spaces.", tool="web_fetch")
         assert "staged" not in _save(session, "Use spaces.")
         turn.done("Read.")
+
+
+def test_an_order_does_not_become_trusted_by_way_of_a_skill(memory: memoranda.Memory) -> None:
+    """What repeats a skill, which the agent may have written after reading a page, has the skill as its source."""
+    with memory.session() as session, session.turn("What does the supplier page say?") as turn:
+        _read(turn, f"Note for assistants. {_ORDER}")
+        skill = {"action": "create", "name": "invoices", "description": "How invoices are paid.", "content": _ORDER}
+        assert session.call("skill_manage", skill)["success"]
+        turn.done("It is noted.")
+    with memory.session() as session, session.turn("Look at your skills.") as turn:
+        _read(turn, str(session.call("skill_view", {"name": "invoices"})), "skill_view")
+        assert _save(session, _ORDER)["staged"]
+        assert "staged" not in _save(session, "The build runs on two machines in Oslo.")
+        turn.done("It is noted.")
+    assert [proposal.sources for proposal in memory.curated.proposals.all()] == [("skill_view",)]
+    assert "Oslo. [origin" not in memory.session().prompt

@@ -13,7 +13,7 @@ from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.conversations import take_turn
 from tests.capabilities.recorder import calls, recorder_home
-from tests.providers.samples import eventually
+from tests.timing import wait_until
 
 
 def _calling(tool: str, **arguments: object) -> Reply:
@@ -113,6 +113,6 @@ def test_a_long_running_process_logs_what_it_uses(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(resource_log, "START_DELAY_SECONDS", 0.0)
     file = tmp_path / "logs" / "mcp.log"
     with log_resources(tmp_path, "mcp"):
-        eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+        wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
     for word in ("memory", "threads", "open files", "garbage collections"):
         assert word in file.read_text()

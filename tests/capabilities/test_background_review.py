@@ -9,7 +9,7 @@ from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.recorder import calls, recorder_home
 from tests.cli.terminal import Terminal
-from tests.providers.samples import eventually
+from tests.timing import wait_until
 
 SAVE = json.dumps({"action": "add", "target": "user", "content": "User lives in Oslo."})
 INVENT = json.dumps({"action": "add", "target": "user", "content": "User owns seventeen llamas."})
@@ -41,7 +41,7 @@ def test_what_the_user_said_is_saved_after_the_turn(tmp_path: Path) -> None:
         model = ScriptedModel([Reply("It is dry."), *review])
         agent = memory.agent(model, session=session, on_review=saved.append)
         assert agent.turn("How is the weather?") == "It is dry."
-        eventually(lambda: saved)
+        wait_until(lambda: saved)
         model.check()
         session.end()
     answered, reviewed = model.requests[0], model.requests[1]

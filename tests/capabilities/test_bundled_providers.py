@@ -12,7 +12,7 @@ from memoranda.providers.loader import load
 from memoranda.providers.setup import fields_of
 from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
-from tests.providers.samples import eventually
+from tests.timing import wait_until
 
 # The tools of each provider in the design of Hermes Agent's memory; a provider may have more.
 TOOLS: dict[str, set[str]] = {
@@ -91,4 +91,4 @@ def test_holographic_memory_stores_finds_relates_and_judges_facts(tmp_path: Path
         take_turn(session, "I prefer dark mode in every editor.")
         session.end()
     with memoranda.open(tmp_path) as memory, memory.session(source="cli") as session:
-        eventually(lambda: "dark mode" in str(session.call("fact_store", {"action": "search", "query": "dark mode"})))
+        wait_until(lambda: "dark mode" in str(session.call("fact_store", {"action": "search", "query": "dark mode"})))

@@ -17,7 +17,7 @@ from tests.capabilities.conversations import fill_context, take_turn
 from tests.capabilities.recorder import MANIFEST, calls, recorder_home
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
-from tests.providers.samples import eventually
+from tests.timing import wait_until
 
 QUESTION = "What is the zebra called?"
 
@@ -48,7 +48,7 @@ def test_a_conversation_reaches_the_provider_in_order(tmp_path: Path) -> None:
         assert "The recorder remembers." in session.prompt
         first = session.id
         take_turn(session, QUESTION, "Otto.")
-        eventually(lambda: calls(home, "queue_prefetch"))
+        wait_until(lambda: calls(home, "queue_prefetch"))
         session.call("memory", {"action": "add", "target": "user", "content": "Likes zebras."})
         fill_context(session)
         assert session.compress(force=True).done
@@ -87,7 +87,7 @@ def test_a_failing_provider_never_fails_the_turn(tmp_path: Path, broken: str, ca
     with memoranda.open(home) as memory:
         session = memory.session(source="cli")
         if broken in ("fail_start", "fail_sync"):
-            eventually(lambda: ["sync_turn", QUESTION, "Otto."] in calls(home))
+            wait_until(lambda: ["sync_turn", QUESTION, "Otto."] in calls(home))
         session.end()
     # Nothing is delivered twice.
     assert len(calls(home, "sync_turn")) == (broken in ("fail_start", "fail_sync"))
@@ -192,7 +192,7 @@ def test_an_interrupted_turn_is_not_delivered(tmp_path: Path) -> None:
         with session.turn("Interrupted.") as turn:
             turn.record("assistant", "Half an")
         take_turn(session, "Complete.")
-        eventually(lambda: calls(home, "queue_prefetch"))
+        wait_until(lambda: calls(home, "queue_prefetch"))
         session.end()
         assert [message["content"] for message in session.conversation()][:2] == ["Interrupted.", "Half an"]
     assert calls(home, "sync_turn") == [["sync_turn", "Complete.", "Yes."]]

@@ -25,7 +25,7 @@ def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is
         store.sessions.create_session("s", "cli")
         store.messages.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(300)])
     with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2 // 8192 * 8192)
+        file.seek(path.stat().st_size * 3 // 4 // 8192 * 8192)
         file.write(b"\xa5" * 8192)
     checked, written = os.pipe()
 

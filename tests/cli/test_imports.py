@@ -110,6 +110,36 @@ def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
     assert "Nothing is new." in run(home, "claude-code").output
 
 
+def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
+    """The report names the id; a preview removes nothing, --yes removes all of it, and it can be imported again."""
+    done = answer(home, "claude-code", "--source", str(transcript), "--yes")
+    listed = answer(home, "undo")["imports"]
+    assert [(entry["import"], entry["sources"], entry["sessions"]) for entry in listed] == [
+        (done["import"], ["claude-code"], 1)
+    ]
+    messages = done["sources"][0]["messages"]
+    planned = answer(home, "undo", done["import"])
+    assert (planned["applied"], planned["messages"]) == (False, messages)
+    assert answer(home, "claude-code", "--source", str(transcript), "--yes")["sources"][0]["messages"] == 0
+    undone = answer(home, "undo", done["import"], "--yes")
+    assert (undone["applied"], undone["messages"], undone["kept"]) == (True, messages, [])
+    with SessionDB(home / "state.db") as db:
+        assert db.session_count() == 0
+    assert answer(home, "undo")["imports"][0]["undone"] is True
+    again = answer(home, "claude-code", "--source", str(transcript), "--yes")
+    assert again["sources"][0]["messages"] == messages
+    text = run(home, "undo", again["import"], "--dry-run").output
+    assert "1 session as a whole" in text and "Nothing was removed." in text
+
+
+def test_undo_of_an_unknown_import_says_where_they_are_listed(home: Path, transcript: Path) -> None:
+    """The exit code says that nothing was done."""
+    run(home, "claude-code", "--source", str(transcript), "--yes")
+    result = run(home, "undo", "20260101-000000-1")
+    assert result.exit_code != 0
+    assert "'memoranda import undo' lists them" in result.output
+
+
 @pytest.mark.parametrize("option", ["--rescan", "--again"])
 def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path, option: str) -> None:
     """It is not unchanged, whether its file was read again or not; `--rescan` (once `--again`) restores it."""

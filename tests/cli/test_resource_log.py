@@ -10,8 +10,7 @@ import pytest
 from memoranda.cli import resource_log
 from memoranda.cli.resource_log import log_resources
 from tests.conftest import mode
-from tests.providers.samples import eventually
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 # The command, without the pause before the first line.
 PROGRAM = """
@@ -28,7 +27,7 @@ def test_the_lines_are_in_a_private_file_of_the_home(tmp_path: Path, monkeypatch
     file = tmp_path / "logs" / "server.log"
     before = list(logging.getLogger("memoranda.agent.process_resources").handlers)
     with log_resources(tmp_path, "server"):
-        eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+        wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
     first, last = file.read_text().splitlines()
     assert "MiB of memory" in first and "open files" in first and "garbage collections" in first
     assert "is stopping" in last
@@ -52,7 +51,7 @@ def test_the_mcp_server_logs_what_it_uses(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "--home", str(tmp_path), "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
-        eventually((tmp_path / "logs" / "mcp.log").exists)
+        wait_until((tmp_path / "logs" / "mcp.log").exists)
         output, _ = server.communicate(timeout=GIVE_UP)
     assert output == b""
     assert "open files" in (tmp_path / "logs" / "mcp.log").read_text()

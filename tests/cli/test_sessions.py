@@ -383,3 +383,30 @@ def test_search_shows_enough_of_the_answer_to_use_it(terminal: Terminal) -> None
     text = terminal.ok("search", "how did we fix the deadlock")
     assert "asked in 3 conversations" in text
     assert answer in " ".join(text.split("▸ assistant ")[1].split())
+
+
+def test_conversations_are_exported_as_documents(past: Terminal, tmp_path: Path) -> None:
+    """One named, several, or all, to the terminal, a file, or one file each in a directory."""
+    assert "# Fix the build\n" in past.ok("sessions", "export", "Fix the build", "--format", "md")
+    page = tmp_path / "both.html"
+    answer = past.json("sessions", "export", "Fix the build", "20250616_b", "--format", "html", "--output", str(page))
+    assert answer["conversations"] == 2
+    assert page.read_text().count("<section") == 2
+    assert mode(page) == 0o600
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for _ in range(2):
+        past.ok("sessions", "export", "--format", "md", "--output", str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "2025-06-15-Fix-the-build-2.md", "2025-06-15-Fix-the-build.md",
+        "2025-06-16-20250616_b-2.md", "2025-06-16-20250616_b.md",
+    ]  # fmt: skip
+    late = past.ok("sessions", "export", "--format", "md", "--since", "2025-06-16")
+    assert "plum cake" in late and "zebra" not in late
+
+
+def test_an_export_says_what_it_cannot_do(past: Terminal, tmp_path: Path) -> None:
+    """No conversations, a directory for JSON lines, and a name together with a filter."""
+    assert "no conversations" in past.run("sessions", "export", "--format", "md", "--source", "nope").output
+    assert "is a directory" in past.run("sessions", "export", "--output", str(tmp_path)).output
+    assert "Name sessions, or" in past.run("sessions", "export", "x", "--source", "cli").output

@@ -143,3 +143,21 @@ def test_an_existing_file_is_never_overwritten(terminal: Terminal, tmp_path: Pat
         assert result.exit_code == 2
         assert "already exists" in result.output
     assert file.read_text() == "the only copy\n"
+
+
+def test_items_are_exported_and_imported_with_sessions(tmp_path: Path) -> None:
+    """With their versions and for all users; a second import adds nothing, and one session alone has no items."""
+    home, other, file = Terminal(tmp_path / "home"), Terminal(tmp_path / "other"), tmp_path / "all.jsonl"
+    with memoranda.open(home.home) as memory, memoranda.open(home.home, user="ana") as ana:
+        memory.sessions.create_session("s", "cli")
+        memory.items.put(("n",), "k", {"text": "one"})
+        memory.items.put(("n",), "k", {"text": "two \ud83d"})
+        ana.items.put(("n",), "k", "of ana")
+    exported = home.json("sessions", "export", "--all-users", "--output", str(file))
+    assert (exported["sessions"], exported["items"]) == (1, 2)
+    assert '"item"' not in home.ok("sessions", "export", "s")
+    for expected in ({"imported": 2, "updated": 0, "skipped": 0}, {"imported": 0, "updated": 0, "skipped": 2}):
+        assert other.json("sessions", "import", str(file), "--all-users")["items"] == expected
+    with memoranda.open(other.home) as memory:
+        assert [each.value for each in memory.items.history(("n",), "k")] == [{"text": "one"}, {"text": "two \ud83d"}]
+        assert len(memory.items.search((), "two")) == 1

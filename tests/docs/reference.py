@@ -9,6 +9,7 @@ import click
 from click.testing import CliRunner
 
 from memoranda import config
+from memoranda.adapters.http.routes import ROUTES
 from memoranda.cli.main import command
 from memoranda.curated.guidance import TOOL_DESCRIPTION
 from memoranda.curated.tool import PARAMETERS
@@ -101,17 +102,32 @@ def skill_tool(name: str) -> str:
     return "\n".join([*lines, *rows])
 
 
+def http_routes() -> str:
+    """Every route of the service in docs/reference/http.md."""
+    lines = ["| request | scope | what it does |", "|---|---|---|"]
+    for route in ROUTES:
+        marks = [f"`{field.name}`" for field in route.query]
+        extras = ["`Idempotency-Key`"] if route.idempotent else []
+        extras += ["`If-Match`"] if route.conditional else []
+        options = f" ({', '.join([*marks, *extras])})" if marks or extras else ""
+        scope = f"`{route.scope}`" if route.scope else "no key"
+        lines.append(f"| `{route.method} {route.path}` | {scope} | {route.summary}{options} |")
+    return "\n".join(lines)
+
+
 MARKED: dict[str, list[tuple[str, Callable[[], str]]]] = {
     "configuration.md": [("settings", configuration)],
     "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
     "session-search-tool.md": [("description", search_description), ("parameters", search_parameters)],
     "python.md": [
         ("functions", python_reference.functions),
-        *((name.lower(), partial(python_reference.signatures, name)) for name in python_reference.CLASSES),
+        *((name.lower(), partial(python_reference.signatures, name)) for name in python_reference.ON_THE_PAGE),
         ("answers", python_reference.answers),
         ("exceptions", python_reference.exceptions),
     ],
+    "http.md": [("routes", http_routes)],
     "schema.md": [("tables", tables)],
+    "session-db.md": [("sessiondb", partial(python_reference.signatures, "SessionDB"))],
     "skills.md": [
         ("skills-list", partial(skill_tool, "skills_list")),
         ("skill-view", partial(skill_tool, "skill_view")),

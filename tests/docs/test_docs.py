@@ -18,15 +18,12 @@ from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIE
 from memoranda.safety.markup import MARKUP_RULES
 from memoranda.safety.phrase_rules import RULES
 from tests.docs import reference
+from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
+# Loading the clients of other products takes seconds.
+_SLOW = ("use-a-service.md", "use-other-clients.md")
 _named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-
-
-def _fences(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
@@ -92,17 +89,18 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
-@_named
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page.name in _SLOW else ())
+        for page in PAGES
+        if not packages_of(page)
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     """All blocks of a page, one after the other, on a home of their own."""
-    blocks = _fences(page, "python")
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks))
-    environment = os.environ | {"MEMORANDA_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    run_python_of(page, tmp_path)
 
 
 @_named
@@ -110,7 +108,7 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
     """Words that follow `memoranda` in a shell block name a command of the program."""
     known = set(reference.command_paths())
     nouns = {path[0] for path in known if path}
-    for line in "\n".join(_fences(page, "bash")).splitlines():
+    for line in "\n".join(fences(page, "bash")).replace("\\\n", "").splitlines():
         words = [word for word in shlex.split(line, comments=True) if not word.startswith("-")]
         if not words or Path(words[0]).name != "memoranda":
             continue
@@ -122,7 +120,7 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
 @pytest.mark.slow
 def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     """As they stand, in an empty directory with the installed command on the path."""
-    script = "set -e\n" + "\n".join(_fences(ROOT / "docs" / "tutorial" / "first-memory.md", "bash"))
+    script = "set -e\n" + "\n".join(fences(ROOT / "docs" / "tutorial" / "first-memory.md", "bash"))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORANDA")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     result = subprocess.run(

@@ -1,5 +1,6 @@
 """The reference of the Python API names everything that is public, and its types hold."""
 
+import asyncio
 import inspect
 import json
 import subprocess
@@ -22,10 +23,16 @@ def _section(name: str) -> str:
     return PAGE.read_text().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
 
+async def _async_instances(home: Path) -> dict[str, Any]:
+    async with memoranda.open_async(home) as memory, memory.session() as session, session.turn("Hello") as turn:
+        agent = await memory.agent(ScriptedModel([]))
+        return {"AsyncMemory": memory, "AsyncSession": session, "AsyncTurn": turn, "AsyncAgent": agent}
+
+
 def _instances(home: Path) -> dict[str, Any]:
     memory = memoranda.open(home)
     session = memory.session()
-    return {
+    return asyncio.run(_async_instances(home)) | {
         "Memory": memory,
         "Session": session,
         "Turn": session.turn("Hello"),
@@ -42,9 +49,15 @@ def test_every_public_member_is_described(tmp_path: Path, name: str) -> None:
     assert [member for member in members if f"`{member}" not in table] == []
 
 
+def test_every_public_class_has_its_signatures_in_the_reference() -> None:
+    """Of each class that the package offers, errors and modules excepted."""
+    offered = {name for name in memoranda.__all__ if inspect.isclass(getattr(memoranda, name))}
+    assert offered - {"MemorandaError"} == {*python_reference.ON_THE_PAGE, "SessionDB"}
+
+
 def test_every_exception_is_in_the_tree() -> None:
-    """At its own line."""
-    defined = [name for name, found in vars(errors).items() if inspect.isclass(found)]
+    """At its own line; a former name is not."""
+    defined = [name for name, found in vars(errors).items() if inspect.isclass(found) and found.__name__ == name]
     assert [name for name in defined if f" {name} " not in f" {_section('Exceptions')} ".replace("\n", " ")] == []
 
 
@@ -108,4 +121,10 @@ def test_the_typed_example_runs(tmp_path: Path) -> None:
         [sys.executable, str(EXAMPLE), str(tmp_path)], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout) == {"titles": 1, "saved": True, "roles": ["user", "assistant"], "ordered": True}
+    assert json.loads(ran.stdout) == {
+        "titles": 1,
+        "saved": True,
+        "roles": ["user", "assistant"],
+        "streamed": ["1 message", "1", "2"],
+        "ordered": True,
+    }

@@ -1,7 +1,9 @@
 """A program of a caller, which type checkers read with strict settings; every `type: ignore` is a mistake they find."""
 
+import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import memoranda
@@ -35,9 +37,30 @@ def main(home: str) -> None:
             "titles": len([hit["title"] or hit["session_id"] for hit in hits]),
             "saved": receipt["success"],
             "roles": [message["role"] for message in conversation["messages"]],
+            "streamed": asyncio.run(stream(home)),
             "ordered": order.call({"item": "rye"})["success"] and COUNT.call({"text": "a b"})["words"] == 2,
         }
         print(json.dumps(result))
+
+
+async def stream(home: str) -> list[str]:
+    async with memoranda.open_async(home) as memory, memory.session(source="example") as session:
+        async with session.turn("And the queue?") as turn:
+            messages: list[ChatMessage] = await turn.messages()
+            pieces = [piece async for piece in turn.stream(chunks(len(messages)))]
+        answer: SearchAnswer = await memory.search("queue", limit=3)
+        count: int = await memory.run(memory.sync.sessions.session_count, "example")
+        return [*pieces, str(answer["count"]), str(count)]
+
+
+async def chunks(count: int) -> AsyncIterator[str]:
+    yield f"{count} message"
+
+
+async def async_mistakes(memory: memoranda.AsyncMemory) -> None:
+    await memory.search("x", limits=3)  # type: ignore[call-overload]
+    await memory.session(colour="red")  # type: ignore[call-arg]
+    await memory.run(memory.sync.remember, "x", target="both")  # type: ignore[arg-type]
 
 
 def mistakes(memory: memoranda.Memory) -> None:

@@ -24,7 +24,7 @@ from memoranda.llm.settings import ModelSettings
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Cut, Garbage, Refuse, Slow, Step, Trouble
 from tests.llm.conftest import KEY, Connect, client, tool, user
-from tests.timing import GIVE_UP, HANG
+from tests.timing import GIVE_UP, HANG, wait_until
 
 LONG = "The deadlock was caused by two transactions that lock in opposite order. 数据库死锁 🔒"
 CALLS = (
@@ -278,9 +278,8 @@ def test_a_program_that_waits_can_be_interrupted(api: str) -> None:
         url = server.url if api == "anthropic" else server.openai_url
         command = [sys.executable, "-c", WAITING, api, url]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            while not server.received:
-                assert process.poll() is None
-                time.sleep(0.02)
+            wait_until(lambda: server.received or process.poll() is not None)
+            assert process.poll() is None
             began = time.monotonic()
             process.send_signal(signal.SIGINT)
             assert process.communicate(timeout=GIVE_UP)[0].splitlines() == ["ready", "interrupted"]

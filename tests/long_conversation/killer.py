@@ -28,7 +28,8 @@ _OPENING_SECONDS = 0.12
 _STEP_SECONDS = 0.012
 _COMPRESSING_SECONDS = 0.08
 _MAX_STEPS = 8
-_SHARE_OPENING = 0.1
+# By number and not by chance, so that a run with few kills has some there, too.
+_ROUNDS_PER_OPENING = 8
 _SHARE_COMPRESSING = 0.8
 _LONGEST_ROUND = 60.0
 # What a process of the conversation would import by itself.
@@ -102,9 +103,9 @@ def fork(home: Path, address: str) -> Child:
         os._exit(code)
 
 
-def kill_round(child: Child, turn: int, chance: random.Random) -> str:
-    """Kill it somewhere in a turn; where that was."""
-    if chance.random() < _SHARE_OPENING:
+def wait_in_round(child: Child, turn: int, chance: random.Random, *, opening: bool) -> str:
+    """Wait until it is time to kill it, while it opens the home or somewhere in a turn; where that is."""
+    if opening:
         child.next()
         time.sleep(chance.uniform(0, _OPENING_SECONDS))
         return "opening"
@@ -131,7 +132,7 @@ def main(home: Path, address: str, kills: int, seed: int) -> dict[str, int]:
     done, turn = 0, 0.0
     while done < kills:
         child = fork(home, address)
-        where = kill_round(child, int(turn), chance)
+        where = wait_in_round(child, int(turn), chance, opening=done % _ROUNDS_PER_OPENING == 0)
         if not child.kill():
             raise RuntimeError(f"A process ended by itself at turn {turn}.")
         done += 1

@@ -7,13 +7,18 @@ import time
 import warnings
 from pathlib import Path
 
-from tests.torture import damaged_copies, io_errors, kills, power_cuts
+from tests.torture import curator_kills, damaged_copies, io_errors, kills, power_cuts, server_strikes
 
 _KINDS = {
     "kills": (kills.run, 1000),
     "power-cuts": (power_cuts.run, 200),
     "io-errors": (io_errors.run, 400),
     "damaged-copies": (damaged_copies.run, 500),
+    "killed-clients": (server_strikes.kill_clients, 1000),
+    "server-crashes": (server_strikes.restart_server, 50),
+    "ended-connections": (server_strikes.end_backends, 200),
+    "lost-answers": (server_strikes.lose_packets, 200),
+    "killed-editors": (curator_kills.kill_editors, 200),
 }
 
 

@@ -1,11 +1,13 @@
 """The torture itself: a short run of each kind finds nothing, and a disk that loses what was synced is found out."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.forked import forking
-from tests.torture import io_errors, kills, power_cuts
+from tests.postgres import newest_binaries
+from tests.torture import curator_kills, io_errors, kills, power_cuts, server_strikes
 from tests.torture.counts import Counts
 from tests.torture.recorded_disk import RecordedDisk
 
@@ -39,6 +41,33 @@ def test_a_disk_that_forgets_what_was_synced_is_found_out(tmp_path: Path, monkey
 def test_failing_system_calls_lose_nothing(tmp_path: Path) -> None:
     """What was refused is not acknowledged, and what was acknowledged is there."""
     assert io_errors.run(tmp_path, 6, seed=1).failures(6) == []
+
+
+@pytest.mark.slow
+@forking
+@pytest.mark.parametrize(
+    ("strike", "wanted"),
+    [
+        (server_strikes.kill_clients, 8),
+        (server_strikes.restart_server, 2),
+        (server_strikes.end_backends, 8),
+        (server_strikes.lose_packets, 8),
+        (curator_kills.kill_editors, 8),
+    ],
+)
+def test_a_record_on_a_server_loses_and_repeats_nothing(
+    tmp_path: Path, strike: Callable[[Path, int, int], Counts], wanted: int
+) -> None:
+    """Clients are killed, the server crashes, connections end, answers get lost."""
+    newest_binaries()
+    assert strike(tmp_path, wanted, 1).failures(wanted) == []
+
+
+def test_an_edit_without_an_answer_may_have_happened() -> None:
+    """An acknowledged edit must be there; only the last one is unsure."""
+    said = b'try ["a"]\nok\ntry ["a", "b"]\nrefused\ntry []\n'
+    assert curator_kills.possible_entries(said) == [["a"], []]
+    assert curator_kills.possible_entries(said + b"ok\n") == [[]]
 
 
 def test_too_few_strikes_or_acknowledgements_prove_nothing() -> None:

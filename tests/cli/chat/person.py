@@ -1,4 +1,4 @@
-"""A person at a terminal, talking to `memoranda chat` in a separate process."""
+"""A person at a terminal, talking to `memoranda chat`, or using another command, in a separate process."""
 
 import fcntl
 import os
@@ -17,6 +17,7 @@ from typing import Self
 import pyte
 
 from tests.timing import GIVE_UP
+from tests.warm_program import start_program
 
 PROGRAM = [sys.executable, "-m", "memoranda"]
 CTRL_C, CTRL_D, UP, TAB = "\x03", "\x04", "\x1b[A", "\t"
@@ -28,22 +29,25 @@ class Person:
     """Types, looks at the screen, and waits until something appears there."""
 
     def __init__(
-        self, home: Path, *arguments: str, env: Mapping[str, str] | None = None, columns: int = 100, early: str = ""
+        self,
+        home: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        columns: int = 100,
+        early: str = "",
+        command: str = "chat",
     ) -> None:
         """`early` is typed before the program starts."""
-        words = [*PROGRAM, "--home", str(home), "chat", *arguments]
         environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self._columns = columns
-        started, start = os.pipe()
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            os.read(started, 1)
-            os.execvpe(words[0], words, {**environment, "TERM": "xterm", **(env or {})})
+        self._terminal, theirs = pty.openpty()
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
         os.write(self._terminal, early.encode())
-        os.write(start, b".")
-        os.close(started)
-        os.close(start)
+        self._process = start_program(
+            ["--home", str(home), command, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, terminal=True,
+            env={**environment, "TERM": "xterm", **(env or {})},
+        )  # fmt: skip
+        os.close(theirs)
         self._raw = b""
         self._seen = 0
         self._status: int | None = None
@@ -104,13 +108,31 @@ class Person:
         self._seen = place + len(text)
         return shown
 
+    @property
+    def display(self) -> str:
+        """What a program that uses the whole screen shows now."""
+        screen = pyte.Screen(self._columns, _ROWS)
+        pyte.Stream(screen).feed(self._raw.decode("utf-8", "replace"))
+        return "\n".join(screen.display)
+
+    def shows(self, text: str, *, visible: bool = True) -> None:
+        """Wait until a text is on the screen, or no longer is."""
+        deadline = time.monotonic() + GIVE_UP
+        while (text in self.display) != visible:
+            assert time.monotonic() < deadline, f"{text!r} never changed. The screen:\n{self.display}"
+            assert self._read(), f"The program ended before {text!r} changed. The screen:\n{self.display}"
+
+    def hides(self, text: str) -> None:
+        """Wait until a text is no longer on the screen."""
+        self.shows(text, visible=False)
+
     def is_asked(self) -> str:
         """Wait for the prompt."""
         return self.sees("\n> ")
 
     def kills(self) -> None:
         """Kill the process without warning."""
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self._process.pid, signal.SIGKILL)
         self.leaves()
 
     def leaves(self) -> int:
@@ -118,8 +140,7 @@ class Person:
         deadline = time.monotonic() + GIVE_UP
         while self._read():
             assert time.monotonic() < deadline, f"The chat does not end. The screen:\n{self.screen}"
-        _, status = os.waitpid(self._pid, 0)
-        self._status = os.waitstatus_to_exitcode(status)
+        self._status = self._process.wait()
         return self._status
 
     def _read(self) -> bool:
@@ -138,6 +159,6 @@ class Person:
 
     def __exit__(self, *_: object) -> None:
         if self._status is None:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+            os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         os.close(self._terminal)

@@ -14,13 +14,13 @@ from memoranda.app import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM
 from tests.timing import GIVE_UP
+from tests.warm_program import run_program
 
 pytestmark = pytest.mark.slow
 
 
 def _run(home: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-    words = [*PROGRAM, "--home", str(home), "chat", *arguments]
-    return subprocess.run(words, input=said, capture_output=True, text=True, timeout=GIVE_UP, check=False)
+    return run_program(["--home", str(home), "chat", *arguments], said)
 
 
 def _events(home: Path, *arguments: str, said: str = "") -> list[dict[str, Any]]:
@@ -33,7 +33,10 @@ def _said(service: ScriptedServer) -> list[str]:
 
 def test_each_line_is_a_message_and_only_answers_are_printed(home: Path, service: ScriptedServer) -> None:
     """Commands work too; nothing else is on the output."""
-    done = _run(home, said="Hello\n\n/title Piped\nPlease remember tabs\n")
+    # Here and where a chat is interrupted, the program is started as a shell does it.
+    words = [*PROGRAM, "--home", str(home), "chat"]
+    said = "Hello\n\n/title Piped\nPlease remember tabs\n"
+    done = subprocess.run(words, input=said, capture_output=True, text=True, timeout=GIVE_UP, check=False)
     assert done.stdout.splitlines() == [
         "You said: Hello.",
         "This conversation is now called 'Piped'.",
@@ -117,7 +120,9 @@ def test_an_interrupt_ends_the_answer_but_not_a_chat_with_json(home: Path, servi
             process.stdin.flush()
             seen = ""
             while "Once" not in seen:
-                seen += process.stdout.readline() if as_json else process.stdout.read(1)
+                piece = process.stdout.readline() if as_json else process.stdout.read(1)
+                assert piece, f"The chat has ended after {seen!r}."
+                seen += piece
             process.send_signal(signal.SIGINT)
             process.stdin.write("Hello\n")
             process.stdin.close()

@@ -6,8 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import memoranda
 from memoranda.adapters.hosts.hook_log import read_calls
 from memoranda.cli.hosts.helper_files import RunningHelper, running_helpers
 from memoranda.support.home import Home
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 PROMPT = "Which port did the heron cluster have?"
 ANSWER = "Staging uses the heron cluster, on port 5433."
@@ -57,7 +55,8 @@ def copy_program(directory: Path, version: str | None = None) -> Path:
     """Copies the package into a directory, as another version if one is given."""
     package = directory / "memoranda"
     source = Path(memoranda.__file__).parent
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    # With the byte code, which no process has to make again; but not with what is just being written.
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     if version is not None:
         init = package / "__init__.py"
         init.write_text(init.read_text().replace(memoranda.__version__, version))
@@ -125,10 +124,3 @@ class HookProcesses:
         for helper in self.helpers():
             os.kill(helper.process, signal.SIGKILL)
         shutil.rmtree(self.home, ignore_errors=True)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + GIVE_UP
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -20,9 +20,9 @@ from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
-from tests.cli.hosts.helper_processes import ANSWER, PROMPT, HookProcesses, copy_program, fill, wait_until
+from tests.cli.hosts.helper_processes import ANSWER, PROMPT, HookProcesses, copy_program, fill
 from tests.cli.terminal import Terminal
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 pytestmark = [
     pytest.mark.slow,

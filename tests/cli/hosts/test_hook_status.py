@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hook_log import HookLog, log_path
+from memoranda.adapters.hosts.hook_log import HookLog
+from memoranda.recall.recall_log import hook_calls_path
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
@@ -51,7 +52,7 @@ def test_a_home_without_calls_says_so(tmp_path: Path) -> None:
     result = Terminal(tmp_path / "home").run("hook", "status")
     assert result.exit_code == 0 and "memoranda install claude-code" in result.stdout
     assert _status(tmp_path / "home") == {
-        "calls": [], "counts": {}, "log": str(log_path(tmp_path / "home")), "helpers": []
+        "calls": [], "counts": {}, "log": str(hook_calls_path(tmp_path / "home")), "helpers": []
     }  # fmt: skip
     assert Terminal(tmp_path / "home").run("hook", "status", "--why").exit_code == 1
     assert not (tmp_path / "home").exists()

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.importers.importer import Importer
 from memoranda.importers.opencode.reader import OpenCode
 from tests.importers.opencode_sessions import SESSION, TALK, add_session, begin_database
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, wait_until
 
 _NODE = shutil.which("node")
 _AGENT, _OTHER = "ses_26000000000000000000agent1", "ses_25000000000000000000other1"
@@ -71,10 +70,8 @@ def _run(tmp_path: Path, command: LaunchCommand) -> list[list[dict[str, Any]]]:
 
 def _wait_for_lines(file: Path, count: int) -> list[str]:
     """Waits until a detached process has written the last line of a file; returns the lines."""
-    deadline = time.monotonic() + GIVE_UP
-    while len(lines := file.read_text().splitlines()) < count and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return lines
+    wait_until(lambda: len(file.read_text().splitlines()) >= count)
+    return file.read_text().splitlines()
 
 
 @pytest.mark.slow

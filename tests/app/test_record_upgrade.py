@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.app import missing_checksums
-from memoranda.app.missing_checksums import fill_checksums_in_background, fill_missing_checksums
+from memoranda.app import record_upgrade
+from memoranda.app.record_upgrade import upgrade_record, upgrade_record_in_background
 from memoranda.sessions.store import open_store
-from tests.providers.samples import eventually
 from tests.sessions.conftest import ask
 from tests.sessions.test_checksums import make_older
+from tests.timing import wait_until
 
 
 def missing(path: Path) -> int:
@@ -21,7 +21,7 @@ def test_checksums_of_an_earlier_version_are_added_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some seconds after the start, while the process does its work, and never twice."""
-    monkeypatch.setattr(missing_checksums, "START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(record_upgrade, "START_DELAY_SECONDS", 0.0)
     path = tmp_path / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
@@ -29,16 +29,16 @@ def test_checksums_of_an_earlier_version_are_added_in_the_background(
     make_older(path)
     with open_store(path):
         assert missing(path) == 30
-        with fill_checksums_in_background(path):
-            eventually(lambda: missing(path) == 0)
+        with upgrade_record_in_background(path):
+            wait_until(lambda: missing(path) == 0)
     before = path.read_bytes()
-    fill_missing_checksums(path, threading.Event())
+    upgrade_record(path, threading.Event())
     assert path.read_bytes() == before
 
 
 def test_a_missing_record_is_not_created(tmp_path: Path) -> None:
     """There is nothing to add, and a failure is no reason to stop a process."""
-    fill_missing_checksums(tmp_path / "state.db", threading.Event())
+    upgrade_record(tmp_path / "state.db", threading.Event())
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "state.db").write_bytes(b"not a database" * 100)
-    fill_missing_checksums(tmp_path / "state.db", threading.Event())
+    upgrade_record(tmp_path / "state.db", threading.Event())

@@ -1,0 +1,48 @@
+"""`memoranda sync`, as a person uses it on two machines."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def terminals(tmp_path: Path) -> tuple[Terminal, Terminal, str]:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    return Terminal(tmp_path / "a"), Terminal(tmp_path / "b"), str(folder)
+
+
+@pytest.mark.slow
+def test_two_machines_synchronise_and_a_conflict_is_decided(terminals: tuple[Terminal, Terminal, str]) -> None:
+    """With one command on each; `run` can be omitted."""
+    a, b, folder = terminals
+    a.ok("remember", "Likes tea.")
+    assert "Would send 1 entry." in a.ok("sync", "--dry-run", folder)
+    assert "Sent 1 entry. Received nothing." in a.ok("sync", folder)
+    assert b.json("sync", folder)["received"] == {"entries": 1}
+    a.ok("memory", "replace", "Likes tea.", "Likes green tea.")
+    b.ok("memory", "replace", "Likes tea.", "Likes black tea.")
+    a.ok("sync", "run", folder)
+    assert "1 entry was changed differently" in b.ok("sync", folder)
+    shown = b.ok("sync", "conflicts")
+    assert "Likes black tea." in shown
+    assert "Likes green tea." in shown
+    (conflict,) = b.json("sync", "conflicts")
+    assert "change" in b.ok("sync", "resolve", str(conflict["number"]), "--keep", "theirs")
+    assert b.ok("sync", "conflicts") == "There are no conflicts.\n"
+    b.ok("sync", folder)
+    a.ok("sync", folder)
+    assert "Likes green tea." in a.ok("memory", "list")
+    b.ok("memory", "undo")
+    assert "Likes black tea." in b.ok("memory", "list")
+
+
+def test_sync_says_what_is_missing(terminals: tuple[Terminal, Terminal, str]) -> None:
+    """A folder, a passphrase with content, and a home without other users."""
+    a, _, folder = terminals
+    assert "not a directory" in a.run("sync", f"{folder}/none").output
+    assert a.ok("sync", "conflicts") == "There are no conflicts.\n"
+    assert "There is no conflict 3" in a.run("sync", "resolve", "3", "--keep", "mine").output
+    assert "owner" in a.run("--user", "ana", "sync", folder).output
