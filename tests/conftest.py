@@ -164,6 +164,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show what the run says besides passed and failed."""
     show_offenders(terminalreporter)
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed and was tried again: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
     print_strikes(terminalreporter)
 
 
