@@ -3,19 +3,22 @@
 The sets are in `facts/`. `natural` and `blind` have what a person would ask in their own words, `distant` questions in
 words as different from the fact as they can be; `sealed` was written by the person who made the table of related words,
 before it was made; `fresh` and `named` were written by others. The facts of `named` call the user by name, and half of
-its unrelated prompts ask for something about the user that no fact says. Recall was last changed with all in view,
-so their figures flatter; the reference of the providers has those of a set that was counted once.
+its unrelated prompts ask for something about the user that no fact says. Recall was last changed with these in view,
+so their figures flatter. `counted_once` is like `named`; nobody had read it when recall was last changed.
 Each set is stored alone, then with 400 others. `everyday_prompts.txt` and `*_unrelated.txt` should recall nothing.
+`*_calls.jsonl` are the calls, with tags, of a model that had the tool's description but not the questions.
 
     python -m benchmarks.fact_recall
     python -m benchmarks.fact_recall --model onnx:DIRECTORY     # and with a local sentence encoder
     python -m benchmarks.fact_recall --directory DIRECTORY      # only the totals of another set
 
-Such a directory has `facts.txt` (fact | question), `unrelated.txt` (a prompt per line) and `contradictions.txt`
-(contradict or compatible | fact | fact).
+Such a directory has `facts.txt` (fact | question), `unrelated.txt` (a prompt per line), `contradictions.txt`
+(contradict or compatible | fact | fact), and may have `calls.jsonl`.
 """
 
 import argparse
+import json
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -27,17 +30,18 @@ from memoranda.providers.holographic import HolographicProvider
 
 _SETS = Path(__file__).with_name("facts")
 _EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")
-_NAMES = ("paraphrases", "natural", "distant", "blind", "sealed", "fresh", "named")
+_NAMES = ("paraphrases", "natural", "distant", "blind", "sealed", "fresh", "named", "counted_once")
 _UNRELATED = {"paraphrases": "natural"}
 # More than enough, because a benchmark does not measure time.
 _SECONDS = 600.0
 
 
 class FactSet(NamedTuple):
-    """Facts with the questions that they answer, and prompts that no fact answers."""
+    """Facts with the questions that they answer, prompts that no fact answers, and the tags that a model gave."""
 
     pairs: list[tuple[str, str]]
     unrelated: list[str]
+    tags: dict[str, str]
 
 
 class RecallCounts(NamedTuple):
@@ -58,24 +62,27 @@ class RecallCounts(NamedTuple):
         )
 
 
-def read_set(facts: Path, unrelated: Path) -> FactSet:
+def read_set(facts: Path, unrelated: Path, calls: Path) -> FactSet:
     pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in _lines(facts))]
-    return FactSet(pairs, _lines(unrelated))
+    made = [json.loads(line) for line in _lines(calls)] if calls.exists() else []
+    return FactSet(pairs, _lines(unrelated), {call["content"]: call["tags"] for call in made})
 
 
 def find_set(name: str) -> FactSet:
     """A set in `facts/`."""
-    return read_set(_SETS / f"{name}.txt", _SETS / f"{_UNRELATED.get(name, name)}_unrelated.txt")
+    unrelated = _SETS / f"{_UNRELATED.get(name, name)}_unrelated.txt"
+    return read_set(_SETS / f"{name}.txt", unrelated, _SETS / f"{name}_calls.jsonl")
 
 
-def count(chosen: FactSet, others: tuple[str, ...] = (), model: str = "") -> RecallCounts:
-    """Ask the questions of a set while its facts, and others, are stored."""
+def count(chosen: FactSet, others: tuple[str, ...] = (), model: str = "", *, tagged: bool = False) -> RecallCounts:
+    """Ask the questions of a set while its facts, and others, are stored, its own with a model's tags or without."""
     with TemporaryDirectory() as directory:
         provider = HolographicProvider(Path(directory))
         embedder = LocalTextEmbedder(model, _SECONDS) if model else None
         provider.initialize("benchmark", hermes_home=directory, embedder=embedder)
         for fact in (*others, *dict(chosen.pairs)):
-            provider.handle_tool_call("fact_store", {"action": "add", "content": fact})
+            tags = chosen.tags[fact] if tagged and fact not in others else ""
+            provider.handle_tool_call("fact_store", {"action": "add", "content": fact, "tags": tags})
         if model:
             for _ in range(0, len(others) + len(chosen.pairs), 50):
                 # Each recall embeds some of the facts.
@@ -119,13 +126,16 @@ def main() -> None:
     if directory is None:
         sets = {name: find_set(name) for name in _NAMES}
     else:
-        sets = {directory.name: read_set(directory / "facts.txt", directory / "unrelated.txt")}
+        files = (directory / name for name in ("facts.txt", "unrelated.txt", "calls.jsonl"))
+        sets = {directory.name: read_set(*files)}
     others = tuple(fact for fact, _ in generate(1).facts)
     for name, chosen in sets.items():
         for kind, more in (("alone", ()), ("with 400 others", others)):
-            for model in dict.fromkeys(("", options.model)):
-                means = "words and meaning" if model else "words"
-                print(f"{name:12} {kind:16} {means:17} {count(chosen, more, model)}", flush=True)
+            for tagged, model in product(
+                (False, True) if chosen.tags else (False,), dict.fromkeys(("", options.model))
+            ):
+                means = ", ".join(["words", *["tags"] * tagged, *["meaning"] * bool(model)])
+                print(f"{name:12} {kind:16} {means:20} {count(chosen, more, model, tagged=tagged)}", flush=True)
     if directory is not None:
         print(f"contradictions: {count_contradictions(directory / 'contradictions.txt')}")
 

@@ -9,7 +9,8 @@ remove outdated facts. Say with fact_feedback whether a recalled fact helped; th
 
 STORE = """\
 Long-term facts about people, projects and tools, stored on this machine.
-add: store a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin".
+add: store a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin". Give tags \
+too: the words of questions that it will answer ("home, address, city, where from").
 search: facts by the words of query.
 probe: facts about entity; a partial or misspelt name is enough.
 related: what is connected to entity, and the facts that connect them.
@@ -34,7 +35,10 @@ ENTITIES = (
 FACT_ID = "The number of a fact. For update and remove."
 RATED = "The number of the fact."
 CATEGORY = "Kind of fact. For add (default general) and update; elsewhere only facts of this kind are returned."
-TAGS = "Words that the fact should also be found by, separated by commas. For add and update."
+TAGS = (
+    "Words that the fact does not have and that a question for it may have, separated by commas, 8 to 15: what kind of "
+    "thing it is, everyday words for it, what it is used for or matters for. For add and update."
+)
 TRUST_DELTA = "Change of trust, between -1 and 1. For update."
 MIN_TRUST = "Omit facts with less trust (default {default:g}; for list 0)."
 LIMIT = "Maximum number of results (default 10)."

@@ -11,6 +11,9 @@ import math
 import re
 from typing import NamedTuple
 
+from memoranda.providers.holographic.fact import Fact
+from memoranda.providers.holographic.word_index import WordMatch
+
 _QUESTION = re.compile(r"[?？]|吗|呢\s*$|か[。\s]*$")
 # The last clause is what is asked: "I keep getting an error, what does it mean?"
 _CLAUSE_END = re.compile(r"[,;:.!]\s+(?=.*[?？])", re.DOTALL)
@@ -61,23 +64,31 @@ _WITHOUT_EXPECTED = 0.8
 _WITH_TWO_WORDS = 1.25
 _WITH_THE_USER = 1.5
 
-# The smallest weighted share of the words, and the smallest sum of that share and of likeness.
-_ABOUT_THE_USER = (0.25, 0.9)
-_ABOUT_OTHERS = (0.2, 0.8)
-_ADVICE_SOUGHT = (0.38, 1.2)
-_OTHER_QUESTION = (0.38, 1.3)
-_NO_QUESTION = (0.9, math.inf)
+
+class Limits(NamedTuple):
+    """The smallest weighted share of the prompt's words, and the smallest sum of that share and of likeness.
+
+    A fact with tags needs a larger share, because its tags are words that questions may have.
+    """
+
+    words: float
+    words_if_tagged: float
+    words_and_likeness: float
+
+
+_ABOUT_THE_USER = Limits(0.25, 0.4, 0.9)
+_ABOUT_OTHERS = Limits(0.2, 0.32, 0.8)
+_ADVICE_SOUGHT = Limits(0.38, 0.5, 1.2)
+_OTHER_QUESTION = Limits(0.38, 0.5, 1.3)
+_NO_QUESTION = Limits(0.9, 0.9, math.inf)
 # How much likeness counts: an answer has about 0.3 more than any other text, and often shares no word.
 _LIKENESS_WEIGHT = 3.0
 
 
 class RecallDemand(NamedTuple):
-    """What a fact must have to be recalled: a weighted share of the prompt's words, a number of them, and a pattern.
+    """What a fact must have to be recalled: a weighted share of the prompt's words, a number of them, and a pattern."""
 
-    `limits` are the smallest share, and the smallest sum if likeness in meaning is known.
-    """
-
-    limits: tuple[float, float]
+    limits: Limits
     min_words: int = 1
     expected: re.Pattern[str] | None = None
     about_user: bool = False
@@ -85,15 +96,16 @@ class RecallDemand(NamedTuple):
     @property
     def is_question(self) -> bool:
         """Whether the prompt asks something that a fact may answer."""
-        return self.limits[1] < math.inf
+        return self.limits.words_and_likeness < math.inf
 
-    def score(self, content: str, coverage: float, words: int, likeness: float | None) -> float:
+    def score(self, fact: Fact, match: WordMatch, likeness: float | None) -> float:
         """How well a fact meets the demand; 0 if it does not."""
         if likeness is None:
-            score, limit = coverage if words >= self.min_words else 0.0, self.limits[0]
+            score = match.coverage if match.words >= self.min_words else 0.0
+            limit = self.limits.words_if_tagged if fact.tags else self.limits.words
         else:
-            score, limit = coverage + _LIKENESS_WEIGHT * likeness, self.limits[1]
-        score *= self.weigh(content, words)
+            score, limit = match.coverage + _LIKENESS_WEIGHT * likeness, self.limits.words_and_likeness
+        score *= self.weigh(fact.content, match.words)
         return score if score >= limit else 0.0
 
     def weigh(self, content: str, words: int) -> float:

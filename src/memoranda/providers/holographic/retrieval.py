@@ -92,7 +92,7 @@ class Retriever:
         pairs = []
         for fact_id, fact in facts.items():
             match = matched.get(fact_id, WordMatch(fact_id, 0.0, 0))
-            score = demand.score(fact.content, match.coverage, match.words, likeness.get(fact_id))
+            score = demand.score(fact, match, likeness.get(fact_id))
             if score:
                 pairs.append((fact, score))
         return self._rank(pairs, filters)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from memoranda.db.sqlite import Connection
@@ -38,6 +38,8 @@ _WEAK_WORDS = stems("""
 _WEAK_WORD_WEIGHT = 0.3
 # How much more a rare related word may count than the query word, if that is common.
 _MAX_RELATED_WEIGHT = 1.5
+# How much a related word counts for a fact with tags: they say already by which other words it should be found.
+_RELATED_TO_TAGGED = 0.5
 
 
 class WordMatch(NamedTuple):
@@ -72,12 +74,13 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
     words = _query_words(query, stop_words_too)
     names = set(query_words(" ".join(_NAME.findall(query))))
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
+    tagged = {fact_id for (fact_id,) in connection.execute("SELECT fact_id FROM facts WHERE tags <> ''")}
     weights: dict[int, float] = {}
     counts: Counter[int] = Counter()
     total_weight = 0.0
     for word in words:
         is_weak = word[0] in _WEAK_WORDS or word[0].isdigit()
-        weight, strengths = _match_word(connection, word, total, is_weak)
+        weight, strengths = _match_word(connection, word, total, tagged, is_weak)
         weight *= _NAME_FACTOR if word in names else 1
         total_weight += weight
         # A word that matches many facts says little about each.
@@ -90,7 +93,7 @@ def match_words(connection: Connection, query: str, *, stop_words_too: bool = Tr
 
 
 def _match_word(
-    connection: Connection, word: tuple[str, ...], total: int, is_weak: bool
+    connection: Connection, word: tuple[str, ...], total: int, tagged: Container[int], is_weak: bool
 ) -> tuple[float, dict[int, float]]:
     """The weight of a word, and the facts that have it or a related word, each with the strength of the match."""
     found = _facts_with(connection, word)
@@ -102,8 +105,10 @@ def _match_word(
         if related not in _WEAK_WORDS:
             others = _facts_with(connection, (related,))
             rarity = _rarity(total, len(others)) / (weight if found else _rarity(total, 1))
+            strength = closeness * min(_MAX_RELATED_WEIGHT, rarity)
             for fact_id in others:
-                strengths[fact_id] = max(strengths.get(fact_id, 0.0), closeness * min(_MAX_RELATED_WEIGHT, rarity))
+                own = strength * _RELATED_TO_TAGGED if fact_id in tagged else strength
+                strengths[fact_id] = max(strengths.get(fact_id, 0.0), own)
     return weight, strengths | dict.fromkeys(found, 1.0)
 
 
