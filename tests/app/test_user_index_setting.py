@@ -1,5 +1,6 @@
 """`search.index: user` for a whole home: search, forget and backup."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,12 @@ def _home(root: Path, url: str) -> Path:
 
 
 def _bytes(home: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in sorted(home.rglob("*")) if file.is_file())
+    found = b""
+    for file in sorted(home.rglob("*")):
+        # A thread may replace the position that it has followed.
+        with suppress(FileNotFoundError, IsADirectoryError):
+            found += file.read_bytes()
+    return found
 
 
 def _record(memory: memoranda.Memory, *texts: str) -> None:

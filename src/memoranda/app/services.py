@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-
 # How many users' opened stores stay cached for the next call.
 _MAX_VIEWS = 100
 _VECTOR_FILES = "*.vectors.*.db"
@@ -77,13 +76,16 @@ class HomeServices:
         root = self._root
         if not root.config.store.servers:
             return self
-        root.require_open()
-        with root._opening:
-            if root._stores is None:
+        return root._open_stores().of_user(user)
+
+    def _open_stores(self) -> "StoreServices[HomeServices]":
+        self.require_open()
+        with self._opening:
+            if self._stores is None:
                 from memoranda.app.store_services import StoreServices
 
-                root._stores = StoreServices(root.home, root.config, root._for_store)
-        return root._stores.of_user(user)
+                self._stores = StoreServices(self.home, self.config, self._for_store)
+            return self._stores
 
     def refresh_users(self) -> None:
         """Find users again in the stores of a fleet, after one has moved."""
@@ -171,11 +173,19 @@ class HomeServices:
             return view
 
     def follow_others(self, notify: Callable[[], object]) -> None:
-        """For a process that runs long: call `notify`, in a thread, when another node may have recorded something."""
+        """For a process that runs long: follow other nodes, and call `notify`, in a thread, when one has written."""
         with self._opening:
             self._root._notify_of_others = notify
             if self._db is not None:
                 self._db.follow_others(notify)
+        if self.config.store.url:
+            from memoranda.app.indexed_stores import open_indexed_stores
+
+            open_indexed_stores(self.home, self.config, self._open_store)
+
+    def _open_store(self, number: int) -> None:
+        """Open the sessions of a store of the fleet, or those of the only store."""
+        (self._open_stores().of_store(number) if self.config.store.servers else self).sessions_for(None)
 
     def latest_session(self, session_id: str, user: str | None) -> str:
         """The session that continues a conversation now; an id without a row stays as it is."""

@@ -33,7 +33,10 @@ class StoreServices(Generic[_Services]):
 
     def of_user(self, user: str | None) -> _Services:
         """The services of the store that has a user now."""
-        number = self._directory.store_of(user)
+        return self.of_store(self._directory.store_of(user))
+
+    def of_store(self, number: int) -> _Services:
+        """The services of one store."""
         with self._lock:
             services = self._services.get(number)
             if services is None:

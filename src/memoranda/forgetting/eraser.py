@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from memoranda.backup.written_backups import written_backups
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.errors import HomeError
-from memoranda.forgetting.home_stores import SERVER_NOTE, existing_record, open_record_of, uses_server
+from memoranda.forgetting.home_stores import OTHER_NODES_NOTE, SERVER_NOTE, existing_record, open_record_of, uses_server
 from memoranda.forgetting.proof import Proof, prove, prove_deleted
 from memoranda.forgetting.provider_copies import ServiceAnswers
 from memoranda.forgetting.report import ForgetPlace, ForgetReport, Subject
@@ -140,7 +140,7 @@ class Eraser:
             for backup in written_backups(self._home.root)
         ]
         if uses_server(self._home):
-            notes.append(SERVER_NOTE)
+            notes += [SERVER_NOTE, OTHER_NODES_NOTE]
         if (self._home.root / "sync.db").exists():
             notes.append(
                 "This home is synchronised: the next 'memoranda sync' removes it from the bundles of this machine, and "

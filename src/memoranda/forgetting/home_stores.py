@@ -18,6 +18,11 @@ SERVER_NOTE = (
     "The server keeps deleted rows in free space until it vacuums its tables, and in its log (WAL), replicas and "
     "backups as long as its administrator has set: Memoranda cannot read or change those."
 )
+OTHER_NODES_NOTE = (
+    "Other nodes that use this server have search indexes of their own, which this command cannot read. A node whose "
+    "service runs removes the words from them when it reads the change, mostly within seconds; one that is off does so "
+    "after its next start. To be sure, delete the files 'server-*.index.*' of that node: searches build them again."
+)
 
 
 def uses_server(home: Home) -> bool:

@@ -159,6 +159,19 @@ class SearchIndex:
         If another process prevents that, the file is rebuilt, and the old one deleted.
         """
         self.catch_up()
+        self._remove_dead()
+
+    def forget_deleted(self, change: Position) -> bool:
+        """Remove the words of what was deleted up to a change, without indexing new messages; False if they remain."""
+        more = True
+        while more:
+            with self._lock:
+                more = bool(self._use_file(self._follow_changes))
+        self._remove_dead()
+        with self._lock:
+            return bool(self._use_file(lambda file: file.state().change >= change and not file.has_dead()))
+
+    def _remove_dead(self) -> None:
         more: bool | None = True
         while more:
             with self._lock:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from memoranda.db import fork_safety
 from memoranda.db.engine import Engine
+from memoranda.db.position import Position
 from memoranda.errors import StorageError
 from memoranda.index import generations
 from memoranda.index.follower import Follower
@@ -44,9 +45,19 @@ _FILE = re.compile(r"[0-9a-f]{40}\.index\.db\.\d{1,19}(\.building)?(-wal|-shm|-j
 class UserIndexes:
     """The indexes of the users that were searched for on this node."""
 
-    def __init__(self, directory: Path, engine: Engine, max_bytes: int | None = None) -> None:
-        """Without `max_bytes` nothing is evicted, for a process that does not know the limit."""
+    def __init__(
+        self,
+        directory: Path,
+        engine: Engine,
+        max_bytes: int | None = None,
+        on_upkeep: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Without `max_bytes` nothing is evicted, for a process that does not know the limit.
+
+        While users are searched for, `on_upkeep` is called once in a while.
+        """
         self._directory = directory
+        self._on_upkeep = on_upkeep
         self._engine = engine
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
@@ -102,7 +113,42 @@ class UserIndexes:
         """Remove every word of deleted messages from the file of a user, if there is one."""
         if self.exists(user):
             self.open(user).purge()
-        self._sweep()
+        self.sweep()
+
+    def names(self) -> set[str]:
+        """The names under which users have files, see `user_name`."""
+        return {file.name[:40] for file in self._files()}
+
+    def forget_deleted(self, user: str | None, change: Position) -> bool:
+        """Remove the words of what was deleted up to a change from the file of a user; False if they may remain.
+
+        This is no use of the file: it is evicted as if nothing had happened.
+        """
+        path = self._path(user)
+        times = [found.stat() for found in generations.generations(path)[:1]]
+        with self._lock:
+            opened = self._opened.get(user)
+        index = opened or SearchIndex(path, UserFeed(self._engine, user))
+        try:
+            is_done = index.forget_deleted(change)
+        except StorageError as error:
+            _log.warning("Words of deleted messages remain in an index: %s", error)
+            is_done = False
+        finally:
+            if opened is None:
+                index.close()
+        for file, found in zip(index.files, times, strict=False):
+            with suppress(OSError):
+                os.utime(file, ns=(found.st_atime_ns, found.st_mtime_ns))
+        return is_done
+
+    def remove(self, name: str) -> None:
+        """Delete the files of a user; the next search builds a new one."""
+        self._close_named(name)
+        # The database first: without it no process uses the rest.
+        for file in sorted(self._files(), key=lambda file: len(file.name)):
+            if file.name.startswith(name):
+                file.unlink(missing_ok=True)
 
     def remove_all(self) -> None:
         """Delete the files of all users; the next search of a user builds a new one."""
@@ -150,6 +196,19 @@ class UserIndexes:
             removed += 1
         return removed
 
+    def sweep(self) -> None:
+        """Delete logs whose database is gone, which a process that had it open may leave, and abandoned builds."""
+        for file in self._files():
+            match = _FILE.fullmatch(file.name)
+            is_building, companion = match.groups() if match else (None, None)
+            with suppress(FileNotFoundError):
+                if companion:
+                    is_left = not file.with_name(file.name.removesuffix(companion)).exists()
+                else:
+                    is_left = bool(is_building) and time.time() - file.stat().st_mtime > _MAX_BUILD_SECONDS
+                if is_left:
+                    file.unlink()
+
     def hold_for_fork(self) -> bool:
         return self._lock.acquire(timeout=_FORK_TIMEOUT)
 
@@ -169,28 +228,16 @@ class UserIndexes:
         self._evict_at = now + _EVICT_SECONDS
         try:
             self.evict(user, keep_one=True)
-            self._sweep()
+            self.sweep()
         except OSError as error:
             _log.warning("The indexes of users could not be limited to their size: %s", error)
+        self._on_upkeep()
 
     def _close_named(self, name: str) -> None:
         with self._lock:
             index = next((self._opened.pop(user) for user in list(self._opened) if user_name(user) == name), None)
         if index is not None:
             index.close()
-
-    def _sweep(self) -> None:
-        """Delete logs whose database is gone, which a process that had it open may leave, and abandoned builds."""
-        for file in self._files():
-            match = _FILE.fullmatch(file.name)
-            is_building, companion = match.groups() if match else (None, None)
-            with suppress(FileNotFoundError):
-                if companion:
-                    is_left = not file.with_name(file.name.removesuffix(companion)).exists()
-                else:
-                    is_left = bool(is_building) and time.time() - file.stat().st_mtime > _MAX_BUILD_SECONDS
-                if is_left:
-                    file.unlink()
 
     def _files(self) -> list[Path]:
         with suppress(FileNotFoundError):

@@ -24,9 +24,11 @@ from memoranda.support.text_matcher import TextMatcher
 
 if TYPE_CHECKING:
     from memoranda.index.search_index import SearchIndex
+    from memoranda.index.user_index_upkeep import UserIndexUpkeep
     from memoranda.index.user_indexes import UserIndexes, UserNudge
     from memoranda.recall.rescorer import Rescorer
     from memoranda.recall.search import Search, SearchResult
+    from memoranda.sessions.changed_sessions import ChangeHeads
     from memoranda.types import FoundItem
 
 
@@ -42,6 +44,8 @@ class StoreIndex:
         self._users: dict[str, UserIndexes] = {}
         self.follower = Follower(self.open)
         self.item_follower = Follower(self.open_items)
+        self._upkeep: dict[str, UserIndexUpkeep] = {}
+        self._upkeep_follower = Follower(self._open_upkeep)
         self.forgetters: list[Callable[[], None]] = []
         """What else must forget deleted messages at once."""
         self.text_forgetters: list[Callable[[TextMatcher, Scope], None]] = []
@@ -60,9 +64,39 @@ class StoreIndex:
                     self.follower.nudge(hurry=True)
                 for other in self.follower.others:
                     other.nudge()
+                self._follow_deletions()
                 notify()
 
             self.watching = self._engine.watch(wake)
+            if self.watching is not None:
+                # What other nodes have deleted while this one was off.
+                self._follow_deletions()
+
+    def _follow_deletions(self) -> None:
+        """Remove what other nodes have deleted from the indexes that nothing else keeps up to date."""
+        if user_indexes_path(self._path).is_dir() or self._has_files(items_index_path(self._path)):
+            self._upkeep_follower.nudge(hurry=True)
+
+    def _open_upkeep(self) -> "UserIndexUpkeep":
+        known = self._upkeep.get("")
+        if known is not None:
+            return known
+        with fork_safety.gate:
+            from memoranda.index.user_index_upkeep import UserIndexUpkeep
+
+        directory = user_indexes_path(self._path)
+        made = UserIndexUpkeep(directory, self._engine, self.users, self._wake_others)
+        return self._upkeep.setdefault("", made)
+
+    def _wake_others(self, before: "ChangeHeads | None", now: "ChangeHeads") -> None:
+        """Let the indexes of all users follow changes; with an index per user, an append does not wake the first."""
+        if self._user_index_mb and (before is None or before.session != now.session) and self._has_files(self._path):
+            self.follower.nudge(hurry=True)
+        if (before is None or before.item != now.item) and self._has_files(items_index_path(self._path)):
+            self.item_follower.nudge(hurry=True)
+
+    def _has_files(self, path: Path) -> bool:
+        return any(path.parent.glob(f"{path.name}.*"))
 
     def note_append(self, scope: Scope) -> None:
         """Wake the follower after an append, and those of other processes."""
@@ -101,6 +135,7 @@ class StoreIndex:
             user_indexes_path(self._path),
             self._engine,
             self._user_index_mb * 1_000_000 or None,
+            self._upkeep_follower.nudge,
         )
         return self._users.setdefault("", made)
 
@@ -135,7 +170,9 @@ class StoreIndex:
         if self.watching is not None:
             self.watching.close()
             self.watching = None
-        for follower in (self.follower, self.item_follower, *self.follower.others):
+        for upkeep in self._upkeep.values():
+            upkeep.stop()
+        for follower in (self._upkeep_follower, self.follower, self.item_follower, *self.follower.others):
             follower.close()
         for users in self._users.values():
             users.close()

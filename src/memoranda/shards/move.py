@@ -151,6 +151,9 @@ class ShardMove:
                 tables = user_tables(connection)
                 _prepare(connection, user)
                 connection.execute("SET CONSTRAINTS ALL DEFERRED")
+                # The indexes of nodes follow these changes, and remove the words of the user.
+                connection.execute("INSERT INTO changes (session_id) SELECT id FROM sessions")
+                connection.execute("INSERT INTO item_changes (item_id) SELECT DISTINCT item_id FROM memory_items")
                 for table in tables:
                     connection.execute(f"DELETE FROM {table}")
                 connection.execute("DELETE FROM moved_users WHERE user_id = ?", (user,))
