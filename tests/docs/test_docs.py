@@ -22,7 +22,7 @@ from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
 
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
 # Loading the clients of other products takes seconds.
-_SLOW = ("use-a-service.md", "use-other-clients.md")
+_SLOW = ("first-agent.md", "undo-and-forget.md", "use-a-service.md", "use-other-clients.md")
 _named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
