@@ -369,7 +369,8 @@ def test_a_job_of_an_earlier_version_is_delivered_under_its_key(tmp_path: Path) 
     outbox = Outbox(tmp_path)
     outbox.put("a", "turn", "s", {"text": "q"}, {}, key="turn:s:1")
     with sqlite3.connect(tmp_path / "outbox.db") as connection:
-        connection.execute("UPDATE jobs SET key = 'turn:s:1'")
+        payload = '{"args": {"text": "q"}, "facts": {}}'
+        connection.execute("UPDATE jobs SET key = 'turn:s:1', payload = ?", (payload,))
     connection.close()
     job = outbox.claim("a")
     assert job is not None and job.key == "turn:s:1"

@@ -7,7 +7,7 @@ from memoranda.db import fork_safety
 from memoranda.db.engine import Engine
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.db.schema import Schema
-from memoranda.db.sqlite_engine import open_sqlite_engine
+from memoranda.db.sqlite_engine import StoreGuard, open_sqlite_engine
 
 _OPEN_TIMEOUT = 10.0
 
@@ -16,14 +16,25 @@ class LazyDatabase:
     """The tables of one component, in a file or on a server; threads share it, and it can be opened after `close`."""
 
     def __init__(
-        self, path: Path, schema: Schema, application_id: int, *, server_url: str = "", wait: float = 10.0
+        self,
+        path: Path,
+        schema: Schema,
+        application_id: int,
+        *,
+        server_url: str = "",
+        wait: float = 10.0,
+        guard: StoreGuard | None = None,
     ) -> None:
-        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take."""
+        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take.
+
+        A `guard` recognises the file.
+        """
         self.path = path
         self.server_url = server_url
         self._schema = schema
         self._application_id = application_id
         self._wait = wait
+        self._guard = guard
         self._opening = threading.Lock()
         self._engine: Engine | None = None
         fork_safety.watch(self, opens=True)
@@ -57,7 +68,7 @@ class LazyDatabase:
 
     def _open(self) -> Engine:
         if not self.server_url:
-            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait)
+            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait, guard=self._guard)
         # A command that uses files starts without the code for servers.
         from memoranda.db.open_server import open_server_engine  # noqa: PLC0415
 

@@ -2,13 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.forgetting.byte_search import search_home
 from memoranda.forgetting.home_files import COMPANIONS, HomeFiles, is_database, walk
 from memoranda.forgetting.scope import ForgetScope
+from memoranda.providers.job_payload import resealed_jobs
+from memoranda.providers.outbox_schema import FILE_NAME as OUTBOX
 from memoranda.safety.redaction import Redactor
 from memoranda.session_db import SessionDB
 from memoranda.sessions.name_repair import NameRepair
@@ -70,13 +72,14 @@ def _replace_in_database(path: Path, names: Mapping[str, str]) -> None:
     with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete=1")
         connection.execute("BEGIN IMMEDIATE")
-        for table, column in _text_columns(connection):
-            for old, new in names.items():
-                # A row that would repeat another one's key stays, and is reported.
-                connection.execute(
-                    f"UPDATE OR IGNORE {table} SET {column} = replace({column}, ?, ?) WHERE instr({column}, ?) > 0",
-                    (old, new, old),
-                )
+        with resealed_jobs(connection) if path.name == OUTBOX else nullcontext():
+            for table, column in _text_columns(connection):
+                for old, new in names.items():
+                    # A row that would repeat another one's key stays, and is reported.
+                    connection.execute(
+                        f"UPDATE OR IGNORE {table} SET {column} = replace({column}, ?, ?) WHERE instr({column}, ?) > 0",
+                        (old, new, old),
+                    )
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

@@ -1,13 +1,12 @@
 """Jobs of the outbox: as they are queued, stored and delivered."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from memoranda.errors import StorageError
-
 Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegation", "forget"]
+DAMAGED = "it has changed on the disk since it was queued, so it is not sent"
+"""The error of a job that cannot be read, or does not match its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +71,3 @@ class JobRow(NamedTuple):
 def stored_key(provider: str, key: str) -> str:
     """The key of a job in the outbox, where several providers may have a job for the same event."""
     return f"{provider}:{key}"
-
-
-def job_from_row(fields: list[Any], *, orphan: bool) -> Job:
-    """A job from the columns that the outbox reads, without those of the lease."""
-    number, provider, key, kind, session_id, text, created, attempts = fields
-    payload = json.loads(text)
-    # Rows of earlier versions have the key without the provider.
-    key = key.removeprefix(stored_key(provider, ""))
-    return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan, created)
-
-
-def payload_json(payload: object) -> str:
-    """Arguments as JSON; a value that JSON does not know is written as text."""
-    try:
-        return json.dumps(payload, default=str, skipkeys=True)
-    except (ValueError, RecursionError) as error:
-        raise StorageError(f"A notification for a provider cannot be written as JSON: {error}.") from error

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import readable_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class ListedJob:
 
 def list_jobs(connection: Connection, scope: str, limit: int, after: int = 0) -> list[ListedJob]:
     """The jobs of a scope in order, after the one with a number."""
-    rows = connection.execute(
+    rows = readable_rows(
+        connection,
         "SELECT id, provider, kind, session_id, created, attempts, next_try, last_error, state, payload FROM jobs"
         " WHERE scope = ? AND id > ? ORDER BY id LIMIT ?",
         (scope, after, limit),
@@ -40,7 +42,11 @@ def list_jobs(connection: Connection, scope: str, limit: int, after: int = 0) ->
 
 
 def _texts(payload: str) -> tuple[tuple[str, str], ...]:
-    args: Any = json.loads(payload).get("args")
+    try:
+        args: Any = json.loads(payload)["args"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        # A damaged job; the doctor reports it.
+        return ()
     if not isinstance(args, dict):
         return ()
     return tuple((str(name), value) for name, value in args.items() if isinstance(value, str) and value)

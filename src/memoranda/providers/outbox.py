@@ -13,6 +13,7 @@ service is down, and nothing is parked for `park_after_seconds`. A service that 
 nothing from any process until then.
 """
 
+import logging
 import random
 import threading
 import time
@@ -23,21 +24,23 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import first_readable_row
 from memoranda.db.engine import Engine
 from memoranda.db.position import Position
 from memoranda.errors import StorageError
-from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json, stored_key
+from memoranda.providers.job_payload import DamagedJobError, JobIdentity, job_from_row, seal_payload
+from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, stored_key
 from memoranda.providers.listed_jobs import ListedJob, list_jobs
-from memoranda.providers.outbox_queries import FIELDS, FREE, HEADS, INSERT, head_values
+from memoranda.providers.outbox_marker import OutboxGuard
+from memoranda.providers.outbox_queries import FIELDS, FREE, HEADS, INSERT, PARK, conditions, head_values
 from memoranda.providers.outbox_schema import FILE_NAME, outbox_database
 from memoranda.providers.outbox_state import OutboxState
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
 from memoranda.support.processes import has_ended, process_identity
 
+_log = logging.getLogger(__name__)
 _MAX_RETRY_AFTER = 86_400.0
-# SQLite accepts no more than 32,766 values in a statement.
-_MAX_IDS = 10_000
 
 
 class Outbox:
@@ -151,9 +154,18 @@ class Outbox:
             return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
-        """Lease the next job that can be delivered now; None when there is none."""
-        if not self._file.exists():
-            return None
+        """Lease the next job that can be delivered now; None when there is none. Damaged jobs are parked."""
+        while self._file.exists() and (row := self._claim_row(provider, scope)) is not None:
+            try:
+                return job_from_row(row)
+            except DamagedJobError as error:
+                _log.error("Job %d for the memory provider %s is parked: %s", row[0], provider, error)
+                with self._db().writing() as connection:
+                    connection.execute(PARK, (str(error), row[0]))
+        return None
+
+    def _claim_row(self, provider: str, scope: str) -> list[Any] | None:
+        """Lease the next row that is due; returns its fields, and whether a process that has ended had put it here."""
         now = self._clock()
         query = f"SELECT {FIELDS} FROM jobs WHERE {HEADS} AND {FREE} ORDER BY id LIMIT 1"
         too_late = now + 2 * self._settings.max_retry_seconds
@@ -163,29 +175,33 @@ class Outbox:
         with self._db(scope).reading() as connection:
             if self._state.paused_until(connection, provider, now) > now:
                 return None
-            row = connection.execute(query, values).fetchone()
+            row = first_readable_row(connection, query, values)
         if row is None:
-            return self.claim(provider, scope) if self._release_jobs_of_ended_processes(provider, scope, now) else None
+            released = self._release_jobs_of_ended_processes(provider, scope, now)
+            return self._claim_row(provider, scope) if released else None
         *fields, owner, until = row
         if owner == self._owner and until > now + self._settings.lease_seconds / 2:
-            return job_from_row(fields, orphan=False)
+            return [*fields, False]
         with self._locked(provider, scope) as connection:
-            row = connection.execute(query, values).fetchone()
+            row = first_readable_row(connection, query, values)
             if row is None:
                 return None
             *fields, owner, _ = row
             lease = (self._owner, self._until(), fields[0])
             connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", lease)
-        return job_from_row(fields, orphan=owner != self._owner)
+        return [*fields, owner != self._owner]
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
-        """Renew the leases of this process; `error` is shown with a running job meanwhile."""
+        """Renew the leases of this process, and the marker; `error` is shown with a running job meanwhile."""
         if not self._file.exists():
             return
         with self._db().writing() as connection:
             connection.execute("UPDATE jobs SET until = ? WHERE owner = ?", (self._until(), self._owner))
             if job is not None and error:
                 connection.execute("UPDATE jobs SET last_error = ? WHERE id = ?", (error, job.id))
+        if not self._file.server_url:
+            with self._db().reading() as connection:
+                OutboxGuard(self.path).note(connection)
 
     def release(self, running: Job | None = None) -> None:
         """Release the leases of this process, except that of a job whose delivery may still be running."""
@@ -235,7 +251,7 @@ class Outbox:
         """Retry parked jobs, of all scopes or of one, and end a pause of the provider; returns how many were parked."""
         if not self._file.exists():
             return 0
-        ((condition, values),) = self._conditions(provider, scope)
+        ((condition, values),) = conditions(self._db(), provider, scope)
         with self._db().writing() as connection:
             self._state.resume_deliveries(connection, provider)
             return connection.execute(
@@ -262,7 +278,7 @@ class Outbox:
         with self._db().writing() as connection:
             return sum(
                 connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
-                for condition, values in self._conditions(provider, scope, session_ids)
+                for condition, values in conditions(self._db(), provider, scope, session_ids)
             )
 
     def count(self, provider: str | None, scope: str, session_ids: Collection[str] | None = None) -> int:
@@ -273,7 +289,7 @@ class Outbox:
         with self._db().reading() as connection:
             stored = sum(
                 connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()[0]
-                for condition, values in self._conditions(provider, scope, session_ids)
+                for condition, values in conditions(self._db(), provider, scope, session_ids)
             )
         return int(stored) + spooled
 
@@ -296,7 +312,7 @@ class Outbox:
         spooled = len(self._spool.files(provider, scope))
         if not self._file.exists():
             return Backlog(waiting=spooled)
-        ((condition, values),) = self._conditions(provider, scope)
+        ((condition, values),) = conditions(self._db(), provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
                 "SELECT count(*) FILTER (WHERE state = 'waiting'),"
@@ -337,11 +353,11 @@ class Outbox:
         return bool(ended)
 
     def _row(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> JobRow:
-        payload = payload_json({"args": job.args, "facts": job.facts})
-        key, lease = job.key or uuid.uuid4().hex, (self._owner, self._until()) if leased else (None, None)
-        return JobRow(
-            stored_key(provider, key), provider, scope, job.kind, job.session_id, payload, self._clock(), *lease
-        )
+        key, created = stored_key(provider, job.key or uuid.uuid4().hex), self._clock()
+        identity = JobIdentity(provider, scope, key, job.kind, job.session_id, created)
+        payload = seal_payload(identity, job.args, job.facts)
+        lease = (self._owner, self._until()) if leased else (None, None)
+        return JobRow(key, provider, scope, job.kind, job.session_id, payload, created, *lease)
 
     @property
     def _owner(self) -> str:
@@ -381,18 +397,3 @@ class Outbox:
         with engine.writing() as connection:
             engine.lock_session(connection, f"outbox:{provider}:{scope}")
             yield connection
-
-    def _conditions(
-        self, provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
-    ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Conditions that together match these jobs, each of them once; None stands for all."""
-        filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
-        condition = " AND ".join(["1 = 1", *(f"{name} = ?" for name, _ in filters)])
-        values = tuple(value for _, value in filters)
-        if session_ids is None:
-            yield condition, values
-            return
-        dialect, names = self._db().dialect, sorted(set(session_ids))
-        for start in range(0, len(names), _MAX_IDS):
-            among, ids = dialect.one_of("session_id", names[start : start + _MAX_IDS])
-            yield f"{condition} AND {among}", (*values, *ids)

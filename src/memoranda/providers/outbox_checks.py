@@ -11,9 +11,9 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 from memoranda.db.connection import Connection
+from memoranda.db.damaged_text import first_readable_row, readable_rows
 from memoranda.db.engine import Engine
 from memoranda.db.health import CheckedDatabase, check_store, take_rows
 from memoranda.db.position import Position
@@ -21,33 +21,87 @@ from memoranda.db.salvage.rebuild import DamagedDatabase
 from memoranda.db.sqlite import Database
 from memoranda.errors import ProviderError
 from memoranda.providers.file_names import provider_of
-from memoranda.providers.jobs import Kind
+from memoranda.providers.job_payload import IDENTITY_COLUMNS, JobIdentity, is_intact
+from memoranda.providers.jobs import DAMAGED, JobRow
 from memoranda.providers.outbox import Outbox
+from memoranda.providers.outbox_marker import OutboxGuard, OutboxMarker, file_is_lost
 from memoranda.providers.outbox_schema import APPLICATION_ID, FILE_NAME, JOBS, SCHEMA, outbox_database
 from memoranda.providers.setup import read_settings
-from memoranda.providers.spool import DIRECTORY, UNREADABLE
+from memoranda.providers.spool import DIRECTORY, UNREADABLE, Spool
 from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
 
 _DAY = 86_400
+_MAX_SHOWN = 5
 
 
 def check_outbox(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Report jobs that wait too long, were parked, or cannot be read."""
-    yield from check_store(_checked_outbox(home, in_use))
+    path, guard = home / FILE_NAME, OutboxGuard(home / FILE_NAME)
+    if file_is_lost(path):
+        # Before anything opens it, which would create a new file.
+        yield from _check_loss(path, guard, guard.find_loss(None))
+    else:
+        yield from check_store(_checked_outbox(home, in_use))
     for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
         yield HealthIssue("warning", file, "cannot be read, so its job was not delivered", "look at it, then delete it")
+    for file in Spool(home).files():
+        if not _is_spooled_job(file):
+            yield HealthIssue(
+                "warning", file, "has changed on the disk, so its job is not sent", "look at it, then delete it"
+            )
+
+
+def _check_loss(path: Path, guard: OutboxGuard, loss: OutboxMarker | None) -> Iterator[HealthIssue]:
+    if loss is None:
+        return
+
+    def accept() -> str:
+        if file_is_lost(path):
+            guard.accept(None)
+        else:
+            with closing(outbox_database(path.parent)) as database, database.open().reading() as connection:
+                guard.accept(connection)
+        return "the present queue counts from now on; the conversations themselves are in the record"
+
+    if file_is_lost(path):
+        what = "is empty" if path.exists() else "is missing"
+    else:
+        what = "was deleted, emptied or replaced by another file or an older copy"
+    waited = f"{loss.lost:,} deliveries that waited are lost" if loss.lost else "no lost deliveries are known"
+    yield HealthIssue(
+        "error" if loss.lost else "warning",
+        path,
+        f"{what} since it was last used: {waited}",
+        "put the file back from a backup while nothing uses the home; --fix accepts the loss",
+        accept,
+    )
+
+
+def _is_spooled_job(file: Path) -> bool:
+    try:
+        row = JobRow(**json.loads(file.read_text("utf-8")))
+    except FileNotFoundError:
+        # A process has moved it into the queue.
+        return True
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return is_intact(JobIdentity(*(getattr(row, name) for name in JobIdentity._fields)), row.payload)
 
 
 def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
-    path = home / FILE_NAME
+    path, guard = home / FILE_NAME, OutboxGuard(home / FILE_NAME)
 
     def check_jobs(database: Database) -> Iterator[HealthIssue]:
+        with database.reading() as connection:
+            loss = guard.find_loss(connection)
+        yield from _check_loss(path, guard, loss)
         yield from _check_jobs(home, path, "has", database, in_use)
 
     def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             counts = {table.name: take_rows(connection, damaged, table) for table in SCHEMA.tables[:-1]}
+            guard.continue_in(connection)
         return f"{counts[JOBS.name]:,} waiting deliveries"
 
     store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_jobs, salvage)
@@ -83,9 +137,11 @@ def _check_jobs(
             " GROUP BY provider"
         ).fetchall()
         parked = connection.execute(
-            "SELECT provider, count(*), max(last_error) FROM jobs WHERE state = 'parked' GROUP BY provider"
+            "SELECT provider, count(*), max(last_error) FROM jobs WHERE state = 'parked' AND last_error <> ?"
+            " GROUP BY provider",
+            (DAMAGED,),
         ).fetchall()
-        unreadable = list(_find_unreadable(connection))
+        damaged = _find_damaged(connection)
     for provider, count, oldest, error in waiting:
         yield from _check_waiting(path, has, provider, count, oldest, error, provider in in_use)
     for provider, count, error in parked:
@@ -97,13 +153,15 @@ def _check_jobs(
             partial(_retry, home, provider, server_url),
             harmless=True,
         )
-    if unreadable:
+    if damaged:
+        shown = ", ".join(map(str, damaged[:_MAX_SHOWN])) + (" …" if len(damaged) > _MAX_SHOWN else "")
         yield HealthIssue(
             "error",
             path,
-            f"{has} {len(unreadable)} deliveries that cannot be read and block others",
+            f"{has} {len(damaged)} deliveries that cannot be read or have changed on the disk, and are not sent: "
+            f"{shown}",
             "move them to a file",
-            lambda: _move_unreadable(home, server_url),
+            lambda: _move_damaged(home, server_url),
         )
 
 
@@ -128,15 +186,10 @@ def _check_waiting(
         )
 
 
-def _find_unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
-    for number, kind, payload in connection.execute("SELECT id, kind, payload FROM jobs"):
-        try:
-            found = json.loads(payload)
-            usable = kind in get_args(Kind) and isinstance(found["args"], dict) and isinstance(found["facts"], dict)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            usable = False
-        if not usable:
-            yield number, str(payload)
+def _find_damaged(connection: Connection) -> list[int]:
+    """The numbers of the jobs that cannot be read, or do not match their checksums."""
+    rows = readable_rows(connection, f"SELECT id, payload, {IDENTITY_COLUMNS} FROM jobs ORDER BY id")
+    return [number for number, payload, *columns in rows if not is_intact(JobIdentity(*columns), payload)]
 
 
 def _retry(home: Path, provider: str, server_url: str) -> str:
@@ -144,14 +197,14 @@ def _retry(home: Path, provider: str, server_url: str) -> str:
         return f"{outbox.retry_parked(provider)} are retried at the next start of {provider}"
 
 
-def _move_unreadable(home: Path, server_url: str) -> str:
-    """Write unreadable jobs to a file before they leave the queue."""
+def _move_damaged(home: Path, server_url: str) -> str:
+    """Write damaged jobs to a file before they leave the queue."""
     moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
     with closing(outbox_database(home, server_url)) as database, database.open().writing() as connection:
         names = [column.name for column in JOBS.columns]
-        numbers = [number for number, _ in _find_unreadable(connection)]
+        numbers = _find_damaged(connection)
         for number in numbers:
-            row = connection.execute(f"SELECT {', '.join(names)} FROM jobs WHERE id = ?", (number,)).fetchone()
+            row = first_readable_row(connection, f"SELECT {', '.join(names)} FROM jobs WHERE id = ?", (number,))
             line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=repr)
             append_private(moved, f"{line}\n".encode())
             connection.execute("DELETE FROM jobs WHERE id = ?", (number,))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from memoranda.db.lazy_database import LazyDatabase
 from memoranda.db.schema import Column, Schema, ServerTables, Table
+from memoranda.providers.outbox_marker import OutboxGuard
 
 APPLICATION_ID = int.from_bytes(b"MemO", "big")
 FILE_NAME = "outbox.db"
@@ -68,5 +69,5 @@ SERVER_SCHEMA = Schema(
 
 def outbox_database(home: Path, server_url: str = "", *, wait: float = 10.0) -> LazyDatabase:
     """The database of the outbox: a file of the home, or the server of all its nodes."""
-    schema = SERVER_SCHEMA if server_url else SCHEMA
-    return LazyDatabase(home / FILE_NAME, schema, APPLICATION_ID, server_url=server_url, wait=wait)
+    schema, guard = (SERVER_SCHEMA, None) if server_url else (SCHEMA, OutboxGuard(home / FILE_NAME))
+    return LazyDatabase(home / FILE_NAME, schema, APPLICATION_ID, server_url=server_url, wait=wait, guard=guard)

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.connection import Connection
-from memoranda.providers.jobs import payload_json, stored_key
+from memoranda.db.damaged_text import readable_rows
+from memoranda.providers.job_payload import IDENTITY_COLUMNS, JobIdentity, replace_payload, seal_payload
+from memoranda.providers.jobs import stored_key
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.outbox_schema import outbox_database
 from memoranda.support.processes import has_ended
@@ -50,7 +52,7 @@ class QueuedPassages:
     def find(self, matcher: TextMatcher) -> list[QueuedPassage]:
         """The waiting deliveries that carry the text; those in the spool are moved into the queue first."""
         found: list[QueuedPassage] = []
-        self._each(matcher, lambda connection, passage, payload: found.append(passage), write=False)
+        self._each(matcher, lambda connection, passage, content, payload: found.append(passage), write=False)
         return found
 
     def forget(self, matcher: TextMatcher, *, keep_removals: bool = False) -> int:
@@ -60,17 +62,15 @@ class QueuedPassages:
         """
         changed = 0
 
-        def change(connection: Connection, passage: QueuedPassage, payload: Any) -> None:
+        def change(connection: Connection, passage: QueuedPassage, content: Any, payload: str) -> None:
             nonlocal changed
-            if keep_removals and _is_removal(passage.kind, payload):
+            if keep_removals and _is_removal(passage.kind, content):
                 return
             changed += 1
-            if passage.kind == _DROPPED or payload is None:
+            if passage.kind == _DROPPED or content is None:
                 connection.execute("DELETE FROM jobs WHERE id = ?", (passage.id,))
             else:
-                connection.execute(
-                    "UPDATE jobs SET payload = ?, last_error = '' WHERE id = ?", (payload_json(payload), passage.id)
-                )
+                connection.execute("UPDATE jobs SET payload = ?, last_error = '' WHERE id = ?", (payload, passage.id))
 
         self._each(matcher, change, write=True)
         return changed
@@ -87,7 +87,8 @@ class QueuedPassages:
     def put_deletion(self, provider: str, session_ids: Collection[str]) -> None:
         """Queue a deletion of sessions at a provider, ahead of everything else; it has ids and no text."""
         key = stored_key(provider, f"{_FORGET}:{uuid.uuid4().hex}")
-        payload = payload_json({"args": {"session_ids": sorted(session_ids)}, "facts": {}})
+        identity = JobIdentity(provider, self._scope or "", key, _FORGET, "", time.time())
+        payload = seal_payload(identity, {"session_ids": sorted(session_ids)}, {})
         with closing(self._file), self._file.open().writing() as connection:
             (first,) = connection.execute("SELECT min(id) FROM jobs").fetchone()
             number = min(0, first or 0) - 1
@@ -95,9 +96,8 @@ class QueuedPassages:
                 # Another store of a fleet must not have the same number, because a user's jobs may move there.
                 number = -1 - secrets.randbelow(2**62)
             connection.execute(
-                "INSERT INTO jobs (id, key, provider, scope, kind, session_id, payload, created)"
-                " VALUES (?, ?, ?, ?, ?, '', ?, ?)",
-                (number, key, provider, self._scope or "", _FORGET, payload, time.time()),
+                f"INSERT INTO jobs (id, payload, {IDENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (number, payload, *identity),
             )
 
     def drop_deletions(self, provider: str) -> None:
@@ -121,8 +121,9 @@ class QueuedPassages:
         return {session_id for (payload,) in rows for session_id in json.loads(payload)["args"]["session_ids"]}
 
     def _each(
-        self, matcher: TextMatcher, use: Callable[[Connection, QueuedPassage, Any], None], *, write: bool
+        self, matcher: TextMatcher, use: Callable[[Connection, QueuedPassage, Any, str], None], *, write: bool
     ) -> None:
+        """Call `use` for each delivery with the text, with its content without the text, and that as a payload."""
         with closing(Outbox(self._home, server_url=self._server_url)) as outbox:
             outbox.load_spooled(None, None)
         if not self._file.exists():
@@ -130,27 +131,31 @@ class QueuedPassages:
         condition, values = ("", ()) if self._scope is None else (" WHERE scope = ?", (self._scope,))
         database = self._file.open()
         with closing(self._file), database.writing() if write else database.reading() as connection:
-            rows = connection.execute(
-                "SELECT id, provider, kind, session_id, payload, last_error, owner, until FROM jobs"
-                f"{condition} ORDER BY id",
-                values,
-            ).fetchall()
-            for number, provider, kind, session_id, payload, error, owner, until in rows:
-                value, count = _without(payload, matcher)
+            statement = f"SELECT id, payload, last_error, owner, until, {IDENTITY_COLUMNS} FROM jobs"
+            for number, payload, error, owner, until, *columns in list(
+                readable_rows(connection, f"{statement}{condition} ORDER BY id", values)
+            ):
+                content, count = _without(payload, matcher)
                 count += matcher.count(error or "")
                 if count:
                     running = bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
-                    use(connection, QueuedPassage(number, provider, kind, session_id, count, running), value)
+                    job = JobIdentity(*columns)
+                    passage = QueuedPassage(number, job.provider, job.kind, job.session_id, count, running)
+                    use(connection, passage, content, replace_payload(job, payload, content or {}))
 
 
-def _is_removal(kind: str, payload: Any) -> bool:
-    return kind == _DROPPED and isinstance(payload, dict) and payload["args"].get("action") == "remove"
+def _is_removal(kind: str, content: Any) -> bool:
+    return kind == _DROPPED and isinstance(content, dict) and content["args"].get("action") == "remove"
 
 
 def _without(payload: str, matcher: TextMatcher) -> tuple[Any, int]:
-    """A payload without the text, and how many times it had it; None for a damaged payload that has it."""
+    """The content of a payload without the text, and how many times it had it; None for an unreadable one."""
     try:
-        replaced = matcher.replace_value(json.loads(payload))
-        return replaced.value, replaced.count
+        content = json.loads(payload)
+        if isinstance(content, dict):
+            # A part of the checksum may look like the text.
+            content.pop("checksum", None)
+        replaced = matcher.replace_value(content)
+        return replaced.value if isinstance(content, dict) else None, replaced.count
     except (ValueError, RecursionError):
         return None, matcher.count(payload)
