@@ -131,7 +131,7 @@ def test_a_torn_journal_line_is_found(home: Home) -> None:
     """By its number."""
     with (home.memories() / "journal.jsonl").open("a") as file:
         file.write('{"half')
-    assert any("unreadable lines (2)" in problem for problem in _problems(home))
+    assert any("unreadable or changed lines (2)" in problem for problem in _problems(home))
 
 
 def test_a_broken_configuration_does_not_keep_the_doctor_away(home: Home) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -22,8 +23,16 @@ from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.damaged_homes import HARMLESS_DAMAGES, HEADER_DAMAGES, LOST_FILES, fill_home, read_messages
+from tests.damaged_parts import PART_DAMAGES, fill_parts, read_parts
 from tests.timing import GIVE_UP
-from tests.torture.damaged_copies import ALL_DAMAGES, choose_kinds, damage_copies, examine_copy, format_table
+from tests.torture.damaged_copies import (
+    ALL_DAMAGES,
+    choose_kinds,
+    damage_copies,
+    examine_copy,
+    examine_parts,
+    format_table,
+)
 
 
 def _errors(path: Path, *, deep: bool = True) -> list[HealthIssue]:
@@ -62,7 +71,25 @@ def test_damaged_copies_are_counted(tmp_path: Path) -> None:
     assert sum(counts["copies"] for counts in totals.values()) == 3
     assert sum(counts["altered"] + counts["undetected"] for counts in totals.values()) == 0
     assert "64 bytes flipped" in format_table(totals)
-    assert set(choose_kinds(100, 1)) == set(ALL_DAMAGES)
+    assert set(choose_kinds(100, 1)) == {*ALL_DAMAGES, *PART_DAMAGES}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PART_DAMAGES)
+def test_no_damage_alters_or_loses_a_delivery_or_a_change_unnoticed(tmp_path: Path, kind: str) -> None:
+    """What a provider receives and what the journals say is as it was written, or the doctor reports it."""
+    original = tmp_path / "original"
+    fill_parts(original)
+    shutil.copytree(original, tmp_path / "read")
+    said = read_parts(tmp_path / "read")
+    for seed in range(3):
+        copy = tmp_path / f"copy{seed}"
+        shutil.copytree(original, copy)
+        PART_DAMAGES[kind](copy, random.Random(seed))
+        counts = examine_parts(copy, said)
+        assert (counts["altered"], counts["undetected"]) == (0, 0), counts
+        if "one bit" not in kind:
+            assert counts["detected"], counts
 
 
 def test_a_flipped_bit_in_a_text_is_found_and_marked(tmp_path: Path) -> None:
@@ -165,7 +192,9 @@ def test_a_history_that_contradicts_itself_is_found(tmp_path: Path) -> None:
     assert _errors(path) == []
     journal = path.parent / "memories" / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b"heron", b"herom", 1))
-    assert ["contradicts itself" in issue.problem for issue in _errors(path)] == [True]
+    changed, history = _errors(path)
+    assert "unreadable or changed lines (1)" in changed.problem
+    assert "contradicts itself" in history.problem
 
 
 def test_a_damaged_backup_is_found(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.support.journal import with_checksum
 from tests.conftest import mode, tree
 from tests.curated.storages import Tables, open_store
 from tests.examples import examples
@@ -276,7 +277,9 @@ def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
     """A newer program may write more; its lines stay readable."""
     store.add("memory", "one")
     path = store.directory / "journal.jsonl"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"mood": "good"}) + "\n")
+    line = {**json.loads(path.read_text()), "mood": "good"}
+    del line["checksum"]
+    path.write_bytes(with_checksum(json.dumps(line).encode()) + b"\n")
     assert change_history.log(store)[0].actor == "agent"
 
 
@@ -325,7 +328,7 @@ _JOURNAL_0_1 = """\
 
 
 def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(directory: Path) -> None:
-    """The file counts as known, undo works on its lines, and new lines have the same fields in the same order."""
+    """The file counts as known, undo works on its lines, and new lines have the same fields and a checksum."""
     directory.mkdir(parents=True)
     (directory / "journal.jsonl").write_text(_JOURNAL_0_1)
     (directory / "MEMORY.md").write_text("two")
@@ -334,7 +337,7 @@ def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(directo
     assert store.entries("memory") == ("one",)
     first, *_, last = _texts(store).splitlines()
     assert _texts(store).startswith(_JOURNAL_0_1) and len(_texts(store).splitlines()) == 3
-    assert list(json.loads(first)) == list(json.loads(last))
+    assert [*json.loads(first), "checksum"] == list(json.loads(last))
 
 
 def test_a_nul_that_another_program_wrote_can_be_brought_back(store: MemoryStore, directory: Path) -> None:

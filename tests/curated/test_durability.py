@@ -26,6 +26,7 @@ from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.about_files
+JOURNAL = ("journal.jsonl", "journal.marker.json")
 ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
 
 
@@ -164,13 +165,14 @@ def test_many_kills_lose_no_acknowledged_entry(directory: Path, strikes: Strikes
         state = memory_file.read(directory / "MEMORY.md")
         assert isinstance(state, ReadableMemoryFile)
         assert set(acknowledged) <= set(state.entries)
+        assert MemoryStore(directory).journal.find_loss() == ""
     store = MemoryStore(directory, ROOMY)
     store.load_from_disk()
     assert isinstance(store.add("memory", "the last one"), MemoryReceipt)
     assert tuple(store.journal.entries_after("memory") or ()) == store.entries("memory")
     # A kill in the middle of a write may tear that line. It was not acknowledged, and it is rare.
     assert len(store.journal.damaged_lines()) <= 1
-    assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "journal.jsonl", ".lock"}
+    assert {path.name for path in directory.iterdir()} == {"MEMORY.md", *JOURNAL, ".lock"}
 
 
 _STEPS = ("open", "write", "fsync", "replace", "close", "unlink", "ftruncate")
@@ -212,10 +214,12 @@ def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> No
         store.load_from_disk()
         entries = store.entries("memory")
         seen.add(entries)
+        assert store.journal.find_loss() == ""
         assert entries in (("one",), ("two",))
         assert isinstance(store.add("user", "life continues"), MemoryReceipt)
         assert tuple(store.journal.entries_after("memory") or ()) == entries
-        assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", "journal.jsonl", ".lock"}
+        assert store.journal.find_loss() == ""
+        assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", *JOURNAL, ".lock"}
         assert isinstance(store.add("memory", "three"), MemoryReceipt)
         step += 1
     assert step > 10

@@ -1,5 +1,6 @@
 """The journal says when each entry was last written or confirmed."""
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -22,12 +23,14 @@ DAY = 86_400.0
 
 def _turn_back(store: MemoryStore, days: float) -> None:
     """Make everything in the journal so much older."""
-    journal = store.directory / "journal.jsonl"
-    lines = journal.read_text("utf-8")
-    for change in list(store.journal.changes()):
-        at = datetime.fromisoformat(change.at.replace("Z", "+00:00")).timestamp() - days * DAY
-        lines = lines.replace(change.at, datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z"))
-    journal.write_text(lines, "utf-8")
+
+    def older(line: bytes) -> bytes:
+        at = json.loads(line)["at"]
+        moved = datetime.fromisoformat(at.replace("Z", "+00:00")).timestamp() - days * DAY
+        return line.replace(at.encode(), datetime.fromtimestamp(moved, UTC).isoformat().replace("+00:00", "Z").encode())
+
+    with store.exclusive():
+        store.journal.rewrite(older)
 
 
 def _ages(store: MemoryStore, target: Target = "memory") -> dict[str, int]:

@@ -156,7 +156,7 @@ _JOURNAL_0_1 = """\
 
 
 def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(root: Path) -> None:
-    """Undo restores what was deleted and patched, and new lines have the same fields in the same order."""
+    """Undo restores what was deleted and patched, and new lines have the same fields and a checksum."""
     archived = root / ".archive" / "3" / "deploy" / "SKILL.md"
     archived.parent.mkdir(parents=True)
     archived.write_text(with_front_matter("deploy", "How to deploy.", "1. Make."))
@@ -169,4 +169,4 @@ def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(root: P
     assert journal.read_text().startswith(_JOURNAL_0_1)
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     assert [line["action"] for line in lines[3:]] == ["undo", "undo"]
-    assert {tuple(line) for line in lines} == {tuple(lines[0])}
+    assert {tuple(line) for line in lines} == {tuple(lines[0]), (*lines[0], "checksum")}

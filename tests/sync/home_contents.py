@@ -13,8 +13,8 @@ from memoranda.sessions.message_references import strip_references
 _READ = r"state\.db|memories/(?:MEMORY|USER)\.md|memories/pending/.*|skills/[^.].*|holographic\.db"
 # Each machine has its own: settings and secrets, caches, queues, histories of writing, locks and logs.
 _LOCAL = (
-    r"config\.yaml|\.env|state\.marker\.json|state\.index.*|\.turns/.*|sync\.db|sync\.forgotten|outbox\.db|imports\.db|reviews\.db|usage\.db"
-    r"|memories/(?:journal\.jsonl|allowed\.json|forgotten\.json|.*\.bak\..*)|skills/\..*|logs/.*|.*\.lock|.*/\.lock"
+    r"config\.yaml|\.env|(?:state|outbox)\.marker\.json|state\.index.*|\.turns/.*|sync\.db|sync\.forgotten|outbox\.db|imports\.db|reviews\.db|usage\.db"
+    r"|memories/(?:journal\.jsonl|journal\.marker\.json|allowed\.json|forgotten\.json|.*\.bak\..*)|skills/\..*|logs/.*|.*\.lock|.*/\.lock"
 )
 _COMPANION = r"(?:-wal|-shm|-journal)?"
 _COSTS = ("estimated_cost_usd", "actual_cost_usd")

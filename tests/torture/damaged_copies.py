@@ -2,7 +2,8 @@
 
 For every copy the messages are compared with those of the undamaged home, before and after `doctor --fix`. A message is
 *intact*, *marked* as damaged, or *lost*; none may be *altered* without a mark. A copy is *detected* if it is refused
-when it is opened or if the doctor reports an error; otherwise all of its messages must be intact.
+when it is opened or if the doctor reports an error; otherwise all of its messages must be intact. The same holds for
+the waiting deliveries and the lines of journals, if the damage is in one of their files.
 """
 
 import logging
@@ -29,11 +30,13 @@ from tests.damaged_homes import (
     fill_home,
     read_messages,
 )
+from tests.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
 from tests.torture.counts import Counts
 
 ALL_DAMAGES: dict[str, Damage] = RANDOM_DAMAGES | HEADER_DAMAGES | HARMLESS_DAMAGES | LOST_FILES
+_ALL_KINDS = [*ALL_DAMAGES, *PART_DAMAGES]
 # Most copies have a damage whose effect depends on where it hits.
-_WEIGHTS = {name: 40 if name in RANDOM_DAMAGES else 1 for name in ALL_DAMAGES}
+_WEIGHTS = {name: 40 if name in RANDOM_DAMAGES else 8 if name in PART_DAMAGES else 1 for name in _ALL_KINDS}
 COLUMNS = ("copies", "detected", "refused", "messages", "intact", "marked", "lost", "altered", "undetected")
 
 Messages = dict[int, tuple[str, str, str]]
@@ -95,19 +98,34 @@ def _fate(said: tuple[str, str, str], found: dict[str, object] | None) -> str:
     return "intact" if (found["session_id"], found["role"], found["content"]) == said else "altered"
 
 
-def _damage_copy(kind: str, seed: int, original: Path, said: Messages) -> tuple[str, Counter[str]]:
+def examine_parts(root: Path, said: Parts) -> Counter[str]:
+    """Let the doctor check a home whose queue or journals are damaged; returns what became of their content."""
+    reported = [issue for issue in examine(Home.at(root), lambda *_: None) if issue.severity != "note"]
+    found = read_parts(root)
+    counts = Counter({"copies": 1, "messages": len(said), "detected": int(bool(reported))})
+    counts["intact"] = sum(found.get(name) == text for name, text in said.items())
+    counts["altered"] = sum(said.get(name) != text for name, text in found.items())
+    counts["lost"] = sum(name not in found for name in said)
+    counts["undetected"] = int(not reported and counts["intact"] < len(said))
+    return counts
+
+
+def _damage_copy(kind: str, seed: int, original: Path, said: Messages, parts: Parts) -> tuple[str, Counter[str]]:
     """Copy a home, damage it, and count."""
     logging.disable()
     with tempfile.TemporaryDirectory(prefix="memoranda-damaged-", dir=original.parent) as directory:
         home = Path(directory) / "home"
         shutil.copytree(original, home)
+        if kind in PART_DAMAGES:
+            PART_DAMAGES[kind](home, random.Random(seed))
+            return kind, examine_parts(home, parts)
         ALL_DAMAGES[kind](home / "state.db", random.Random(seed))
         return kind, examine_copy(home / "state.db", said)
 
 
 def choose_kinds(count: int, seed: int) -> Iterator[str]:
     """Every kind at least once if there are enough copies, then at random by their weights."""
-    yield from list(ALL_DAMAGES)[:count]
+    yield from _ALL_KINDS[:count]
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     yield from random.Random(seed).choices(names, weights, k=max(0, count - len(names)))
 
@@ -124,11 +142,14 @@ def damage_copies(
     """Damage `count` copies of a home with 40 messages in each session; returns the counts by kind of damage."""
     original = directory / "original"
     said = read_messages(fill_home(original, sessions, 40))
+    fill_parts(original)
+    shutil.copytree(original, directory / "read")
+    parts = read_parts(directory / "read")
     totals: dict[str, Counter[str]] = {}
     kinds = list(choose_kinds(count, seed))
     seeds = [seed * 1_000_003 + number for number in range(count)]
     with ProcessPoolExecutor(workers) as pool:
-        for done, counts in pool.map(partial(_damage_copy, original=original, said=said), kinds, seeds):
+        for done, counts in pool.map(partial(_damage_copy, original=original, said=said, parts=parts), kinds, seeds):
             totals.setdefault(done, Counter()).update(counts)
             progress(sum(found["copies"] for found in totals.values()))
     return totals

@@ -10,6 +10,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
 from memoranda.safety.allowances import read_allowances
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
+from memoranda.support.journal_health import check_journal
 
 
 def check(directory: Path, settings: CuratedSettings, option: str = "") -> Iterator[HealthIssue]:
@@ -32,7 +33,7 @@ def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     checks: list[Callable[[], Iterator[HealthIssue]]] = [
         lambda: _check_file(store, "memory", option),
         lambda: _check_file(store, "user", option),
-        lambda: _check_journal(store),
+        lambda: _check_journal(store, option),
         lambda: _check_allowances(store),
         lambda: _check_proposals(store),
     ]
@@ -138,21 +139,13 @@ def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile
         )
 
 
-def _check_journal(store: MemoryStore) -> Iterator[HealthIssue]:
+def _check_journal(store: MemoryStore, option: str) -> Iterator[HealthIssue]:
     path = store.directory / "journal.jsonl"
     try:
-        damaged = store.journal.damaged_lines()
+        yield from check_journal(store.journal, path, f"memoranda memory purge{option}", store.exclusive)
     except OSError as error:
         yield HealthIssue(
             "error", path, f"cannot be read: {error.strerror}", "give yourself read permission: chmod 600"
-        )
-        return
-    if damaged:
-        yield HealthIssue(
-            "warning",
-            path,
-            f"has unreadable lines ({', '.join(map(str, damaged))}), which are skipped",
-            "nothing to do; 'memoranda memory purge' drops them with the history",
         )
 
 

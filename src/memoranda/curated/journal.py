@@ -56,7 +56,7 @@ class MemoryChange:
 
 # How a line begins to name sources.
 _SOURCES = b'"sources":{"'
-# A later version may write more fields; they are ignored.
+# A later version may write more fields, with a checksum; they are ignored.
 _FIELDS = tuple(item.name for item in fields(MemoryChange))
 
 
@@ -85,7 +85,7 @@ class MemoryJournal(Journal[MemoryChange]):
     OPTIONAL_FIELDS = frozenset({"sources"})
 
     def __init__(self, lines: JournalLines) -> None:
-        super().__init__(lines, _from_record)
+        super().__init__(lines, _from_record, _FIELDS)
 
     def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
         """The line that cancels the newest change; its heads are those of the line before that change."""

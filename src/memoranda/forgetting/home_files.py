@@ -15,6 +15,7 @@ from typing import Any
 
 from memoranda.forgetting.report import Action, ForgetPlace
 from memoranda.forgetting.scope import ForgetScope
+from memoranda.skills.journal import SkillJournal
 from memoranda.skills.store import SkillStore
 from memoranda.support.byte_pattern import byte_pattern
 from memoranda.support.durable_files import read_file, sync, write_private
@@ -33,6 +34,7 @@ _APPENDED = ("logs/*", "chat_history", f"*{_DAMAGED}*", "*.unreadable*", "*.lock
 # The stores that find and change their own files.
 _OWNED = re.compile(
     r"(?:state|outbox|checkpoints|holographic(?:-[^/]*)?)\.db(?:-wal|-shm|-journal)?|state\.(?:index|vectors)\..*|outbox\.spool/.*"
+    r"|(?:state|outbox|.*journal)\.marker\.json"
     r"|memories/(?:users/[^/]+/)?(?:MEMORY\.md|USER\.md|journal\.jsonl|forgotten\.json|(?:MEMORY|USER)\.md\.bak\..*|pending/.*)"
     rf"|profiles/.*|{re.escape(WORK_DIRECTORY)}/.*"
 )
@@ -44,6 +46,7 @@ _AREAS = {
     "skills": "skills",
     "host-turns": "turns",
 }
+_SKILL_JOURNAL = re.compile(r"skills/(?:\.users/[^/]+/)?\.journal\.jsonl")
 _MAX_TEXT_BYTES = 256_000_000
 
 
@@ -136,6 +139,9 @@ def _rewrite(path: Path, name: str, matcher: TextMatcher) -> None:
     if any(fnmatch(name, pattern) for pattern in _APPENDED):
         overwrite(path, matcher)
         return
+    if _SKILL_JOURNAL.fullmatch(name):
+        SkillJournal(path).rewrite(lambda line: _line_without(line, matcher))
+        return
     raw = read_file(path)
     value = _parse(raw) if path.suffix == ".json" else None
     if value is not None:
@@ -148,9 +154,14 @@ def _rewrite(path: Path, name: str, matcher: TextMatcher) -> None:
         overwrite(path, matcher)
         return
     if path.suffix == ".jsonl":
-        write_private(path, "\n".join(str(matcher.replace_value(line).value) for line in text.split("\n")).encode())
+        write_private(path, b"\n".join(_line_without(line, matcher) for line in raw.split(b"\n")))
     else:
         write_private(path, str(matcher.replace(text).value).encode())
+
+
+def _line_without(line: bytes, matcher: TextMatcher) -> bytes:
+    text = line.decode("utf-8", "surrogateescape")
+    return str(matcher.replace_value(text).value).encode("utf-8", "surrogateescape")
 
 
 def _parse(raw: bytes) -> Any:

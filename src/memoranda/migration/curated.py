@@ -8,7 +8,8 @@ from memoranda.curated.file_storage import FileStorage
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.table_storage import TableStorage, TableTexts
 from memoranda.errors import StorageError
-from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.durable_files import make_private_directory
+from memoranda.support.journal_file import LineFile
 from memoranda.support.named_texts import NamedFiles
 
 _SINGLE = ("allowed.json", "forgotten.json")
@@ -32,7 +33,7 @@ def copy_to_files(source: TableStorage, directory: Path) -> None:
     make_private_directory(directory)
     lines = source.lines.read()
     if lines:
-        write_private(directory / "journal.jsonl", b"".join(line + b"\n" for line in lines))
+        LineFile(directory / "journal.jsonl").replace(lines)
     for collection, texts in _collections(files, source):
         for name in texts.names():
             content, modified = texts.read_dated(name)

@@ -10,6 +10,7 @@ from memoranda.safety.allowances import read_allowances
 from memoranda.skills.settings import SkillSettings
 from memoranda.skills.store import SkillStore
 from memoranda.support.health_issues import HealthIssue, issues_until_error
+from memoranda.support.journal_health import check_journal
 from memoranda.support.named_texts import FileDocument
 from memoranda.support.text_file import TextFile, read_text
 
@@ -49,13 +50,7 @@ def _check_texts(store: SkillStore, option: str) -> Iterator[HealthIssue]:
 
 def _check_journal(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     path = store.root / ".journal.jsonl"
-    if damaged := store.journal.damaged_lines():
-        yield HealthIssue(
-            "warning",
-            path,
-            f"has unreadable lines ({', '.join(map(str, damaged))}), which are skipped",
-            f"nothing to do; 'memoranda skills purge{option}' drops them with the history",
-        )
+    yield from check_journal(store.journal, path, f"memoranda skills purge{option}", store.exclusive)
     try:
         read_allowances(FileDocument(store.root / ".allowed.json"))
     except StorageError as error:

@@ -67,7 +67,7 @@ class SkillChange:
     note: str = ""
 
 
-# A later version may write more fields; they are ignored.
+# A later version may write more fields, with a checksum; they are ignored.
 _FIELDS = tuple(item.name for item in fields(SkillChange))
 
 
@@ -75,7 +75,7 @@ class SkillJournal(JournalFile[SkillChange]):
     """The journal of one directory of skills. Appending and purging need its lock."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _from_record)
+        super().__init__(path, _from_record, _FIELDS)
 
     def next_number(self) -> int:
         last = self.last()

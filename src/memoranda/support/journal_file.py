@@ -1,14 +1,18 @@
-"""A journal in a file: one line each, synced before the change that it describes is carried out."""
+"""A journal in a file: one line each, synced before the change that it describes is carried out.
+
+A marker beside the file says how much of it there was, so that lost lines are noticed (see `journal_marker`).
+"""
 
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from memoranda.support.durable_files import append_private, read_file, write_private
 from memoranda.support.journal import Journal, Line
+from memoranda.support.journal_marker import JournalMarker, JournalMarkerFile
 
 _TAIL_BLOCK = 64 * 1024
 _Decoded = TypeVar("_Decoded")
@@ -17,8 +21,8 @@ _Decoded = TypeVar("_Decoded")
 class JournalFile(Journal[Line]):
     """A journal whose lines are in a file; appending and purging need the lock of its directory."""
 
-    def __init__(self, path: Path, from_record: Callable[[Any], Line | None]) -> None:
-        super().__init__(LineFile(path), from_record)
+    def __init__(self, path: Path, from_record: Callable[[Any], Line | None], fields: Collection[str] = ()) -> None:
+        super().__init__(LineFile(path), from_record, fields)
 
 
 class LineFile:
@@ -26,6 +30,7 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._marker = JournalMarkerFile(path)
         # The newest line and the identity of the file it was read from.
         self._newest: tuple[tuple[int, int, int], Any] = ((0, 0, 0), None)
 
@@ -44,6 +49,7 @@ class LineFile:
     def append(self, lines: Sequence[bytes]) -> None:
         # A line torn by a power cut gets a line end, so that the new lines stay readable.
         append_private(self._path, (b"\n" if self._is_torn() else b"") + _join(lines))
+        self._marker.note_appended()
 
     def read(self) -> list[bytes]:
         try:
@@ -60,7 +66,30 @@ class LineFile:
             return False
 
     def replace(self, lines: Sequence[bytes]) -> None:
-        write_private(self._path, _join(lines))
+        broken, content = bool(self.find_loss()), _join(lines)
+        self._marker.remove()
+        write_private(self._path, content)
+        self._marker.note_replaced(JournalMarker.of(content, broken=broken))
+
+    def find_loss(self) -> str:
+        while True:
+            marker = self._marker.read()
+            problem = marker.find_problem(self._content()) if marker is not None else ""
+            # A writer may have replaced the journal and its marker just now.
+            if not problem or self._marker.read() == marker:
+                return problem
+
+    def accept(self) -> None:
+        content = self._content()
+        if content is not None or self._marker.read() is not None:
+            self._marker.note_replaced(JournalMarker.of(content or b""))
+
+    def _content(self) -> bytes | None:
+        try:
+            self._identity()
+            return read_file(self._path)
+        except FileNotFoundError:
+            return None
 
     def _identity(self) -> tuple[int, int, int]:
         status = os.stat(self._path)

@@ -75,7 +75,11 @@ _INCOMPLETE_CHECKPOINT = (
             "was changed outside",
             "memory diff",
         ),
-        ("UPDATE curated_journal SET line = '{oops' WHERE user_id = 'ana'", "has unreadable lines (1, 2)", "purge"),
+        (
+            "UPDATE curated_journal SET line = '{oops' WHERE user_id = 'ana'",
+            "has unreadable or changed lines (1, 2)",
+            "purge",
+        ),
         (
             "UPDATE curated_memory SET content = repeat('many words ', 2000) WHERE user_id = 'ana'",
             "longer than the whole file",
