@@ -79,6 +79,7 @@ def test_programs_are_found_where_they_keep_their_files(user: Path) -> None:
     _write(storage / "workspaceStorage" / "1" / "chatSessions" / "1.json", "{}")
     _write(user / ".letta" / "agents" / "agent-1" / "memory" / "system" / "human.md", "Ann.")
     (user / ".letta" / "agents" / "agent-1" / "memory" / ".git").mkdir()
+    _write(user / ".letta" / "settings.json", "{}")
     _write(vault / "Note.md", "A note.")
     _write(user / ".config" / "obsidian" / "obsidian.json", json.dumps({"vaults": {"1": {"path": str(vault)}}}))
     assert [len(reader.scan(None)) for reader in readers] == [1] * len(readers)
@@ -138,3 +139,80 @@ def test_a_page_of_messages_of_zep_is_a_session(home: Home, tmp_path: Path) -> N
         ("user", "I moved."),
         ("assistant", "Noted."),
     ]
+
+
+def test_a_message_that_letta_code_wrote_again_is_imported_once(home: Home, tmp_path: Path) -> None:
+    """The last line with its id counts, and what Letta Code added to the user's words does not."""
+    directory = tmp_path / "conversations" / "c1"
+    _write(directory / "conversation.json", json.dumps({"id": "default", "agent_id": "agent-local-1"}))
+    parts = [
+        {"type": "text", "text": "<system-reminder>\nIt is noon.\n</system-reminder>\n"},
+        {"type": "text", "text": "What does <system-reminder> mean?"},
+    ]
+    lines: list[dict[str, Any]] = [
+        {"type": "session", "id": "default", "cwd": "/shop"},
+        {"type": "message", "id": "1", "message": {"id": "ui-msg-1", "role": "user", "content": parts}},
+        {"type": "message", "id": "2", "message": {"id": "ui-msg-2", "role": "assistant", "content": "It"}},
+        {"type": "message", "id": "3", "message": {"id": "ui-msg-2", "role": "assistant", "content": "It is a mark."}},
+        {"type": "label", "id": "4"},
+    ]
+    write_lines(directory / "messages.jsonl", lines)
+    summary = home.take(Letta(), tmp_path)
+    assert (summary.messages, summary.problems) == (2, [])
+    assert [(message["role"], message["content"]) for message in home.messages("letta-agent-local-1/default")] == [
+        ("user", "What does <system-reminder> mean?"),
+        ("assistant", "It is a mark."),
+    ]
+    assert Letta().resume_command("agent-local-1/default", None) == "letta --backend local --agent agent-local-1"
+    assert Letta().resume_command("agent-local-1/local-conv-2", None).endswith("--conversation local-conv-2")
+    assert Letta().resume_command("sam", None) == ""
+
+
+def test_the_words_of_an_agent_that_speaks_with_a_tool_are_its_answer(home: Home, tmp_path: Path) -> None:
+    """The text beside the call is a thought, what the server wrapped is unwrapped, and times decide about the order."""
+    said = {"id": "c1", "function": {"name": "send_message", "arguments": json.dumps({"message": "At six."})}}
+    asked = {"type": "user_message", "message": "When do you open?", "time": "noon"}
+    looked = {"id": "c2", "function": {"name": "look", "arguments": "{}"}}
+    messages = [
+        {"role": "assistant", "content": "I know it.", "tool_calls": [said], "created_at": "2026-11-17T10:00:03Z"},
+        {"role": "tool", "name": "send_message", "content": "{}", "created_at": "2026-11-17T10:00:04Z"},
+        {"role": "user", "content": '{"type": "heartbeat"}', "created_at": "2026-11-17T10:00:05Z"},
+        {"role": "user", "content": json.dumps(asked), "created_at": "2026-11-17T10:00:00Z"},
+        {"role": "assistant", "content": "", "tool_calls": [looked], "created_at": "2026-11-17T10:00:01Z"},
+        {
+            "role": "tool",
+            "name": "look",
+            "tool_call_id": "c2",
+            "content": json.dumps({"status": "OK", "message": "a sign: 6", "time": "noon"}),
+            "created_at": "2026-11-17T10:00:02Z",
+        },
+        {
+            "role": "user",
+            "content": json.dumps({"type": "system_alert", "message": "A summary: the bakery opens at six."}),
+            "created_at": "2026-11-17T10:00:06Z",
+        },
+    ]
+    _write(tmp_path / "a.af", json.dumps({"agents": [{"name": "sam", "messages": messages}], "blocks": []}))
+    summary = home.take(Letta(), tmp_path / "a.af")
+    found = home.messages("letta-sam")
+    assert [(m["role"], m["content"] or m.get("reasoning") or "call", bool(m.get("is_summary"))) for m in found] == [
+        ("user", "When do you open?", False),
+        ("assistant", "call", False),
+        ("tool", "a sign: 6", False),
+        ("assistant", "I know it.", False),
+        ("assistant", "At six.", False),
+        ("user", "A summary: the bakery opens at six.", True),
+    ]
+    assert summary.skipped == {"result of send_message": 1, "event of the server": 1}
+
+
+def test_a_page_of_messages_of_letta_may_begin_with_the_latest(home: Home, tmp_path: Path) -> None:
+    """The session has the name of the file, and the messages are in the order of their times."""
+    page = [
+        {"id": "m3", "date": "2026-11-17T10:00:02Z", "message_type": "approval_request_message"},
+        {"id": "m2", "date": "2026-11-17T10:00:01Z", "message_type": "assistant_message", "content": "At six."},
+        {"id": "m1", "date": "2026-11-17T10:00:00Z", "message_type": "user_message", "content": "When?"},
+    ]
+    _write(tmp_path / "sam.json", json.dumps(page))
+    assert home.take(Letta(), tmp_path / "sam.json").skipped == {"message without text: approval_request_message": 1}
+    assert [message["content"] for message in home.messages("letta-sam")] == ["When?", "At six."]

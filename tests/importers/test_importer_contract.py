@@ -39,7 +39,7 @@ def sample(request: pytest.FixtureRequest) -> Sample:
 def files(sample: Sample, tmp_path: Path) -> Path:
     # By its own name, which is a part of the ids of some sessions. The memory of an agent is a repository.
     copied = Path(shutil.copytree(sample.path, tmp_path / sample.path.name))
-    for memory in copied.glob("agents/*/memory"):
+    for memory in [*copied.glob("agents/*/memory"), *copied.glob("*/memfs/*/memory")]:
         (memory / ".git").mkdir()
     _settle(copied, 0)
     return copied

@@ -43,6 +43,7 @@ _CLINE = "1794856437294_o5yng"
 _CONTINUE = "885427e4-9a97-4b72-b153-15691b5f8975"
 _COPILOT = "3b7e1f1b-5a1c-4c11-9c02-2b64f2d0b001"
 _REQUEST = {"requestId": "request_9", "message": {"text": "And no sugar."}}
+_LETTA_CODE = "agent-local-8d1aa6ac-2079-4ff8-b02d-cd1c9a7ab76a"
 _SAID = {"role": "user", "content": "And no sugar."}
 
 DOCUMENTS = [
@@ -139,6 +140,45 @@ DOCUMENTS = [
         ),
         grow=_change("memgpt_agent.af", lambda value: value["agents"][0]["messages"].append(_SAID)),
         skipped={"instructions of a program": 1},
+    ),
+    Sample(
+        "letta",
+        messages=27,
+        sessions={
+            "letta-bakery": 14,
+            "letta:notes-bakery": 3,
+            "letta-bakery-messages": 9,
+            "letta:notes-archive/archive-be9df06d-c955-4dd7-9371-74b4611655b3": 1,
+        },
+        known=(
+            "letta-bakery",
+            "bakery:6eeee30dac426f4414b6cfae",
+            "2026-11-17T05:24:18.100830+00:00",
+            "Remember that we open at six.",
+        ),
+        grow=_change("bakery.af", lambda value: value["agents"][0]["messages"].append(_SAID)),
+        skipped={"instructions of a program": 2, "result of send_message": 4, "event of the server": 2},
+        folder="letta-server",
+    ),
+    Sample(
+        "letta",
+        messages=18,
+        sessions={
+            f"letta-{_LETTA_CODE}/local-conv-1": 11,
+            f"letta-{_LETTA_CODE}/local-conv-2": 2,
+            f"letta:notes-{_LETTA_CODE}": 5,
+        },
+        known=(
+            f"letta-{_LETTA_CODE}/local-conv-2",
+            "local-conv-2:ui-msg-2",
+            "2026-11-17T04:57:32.215+00:00",
+            "You use rye flour.",
+        ),
+        grow=_append(
+            "lc-local-backend/conversations/Y29udmVyc2F0aW9uOmxvY2FsLWNvbnYtMg/messages.jsonl",
+            json.dumps({"type": "message", "id": "1", "message": {"id": "ui-msg-3", **_SAID}}) + "\n",
+        ),
+        folder="letta-code",
     ),
     Sample(
         "claude-mem",
