@@ -65,10 +65,10 @@ def test_a_question_in_other_words_is_given_the_fact(provider: HolographicProvid
 
 def test_a_fact_is_recalled_by_the_tags_that_the_model_gave_it(provider: HolographicProvider) -> None:
     """Words that no table connects with the fact; other questions about the user are met with silence."""
-    fact = {"action": "add", "content": "Neus designs stage lighting for the Rialto", "tags": "job, profession, theatre"}
+    fact = {"action": "add", "content": "Neus designs lighting for the Rialto", "tags": "job, profession, theatre"}
     provider.handle_tool_call("fact_store", fact)
     provider.handle_tool_call("fact_store", {"action": "add", "content": "Neus keeps two tortoises"})
-    assert provider.prefetch("What is her profession?").startswith("- Neus designs stage lighting")
+    assert provider.prefetch("What is her profession?").startswith("- Neus designs lighting")
     assert not provider.prefetch("What is my favourite theatre play of the last winter season?")
 
 
