@@ -35,6 +35,8 @@ _NETWORK: dict[str, Any] = {
 
 # The pool logs every failed attempt; the caller gets an error that says the same.
 logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+# A pipeline that ends after an error warns of its own end too; the caller gets the first error.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class _Connection(psycopg.Connection[Any]):
