@@ -4,7 +4,7 @@ The sets are in `facts/`. `natural` and `blind` have what a person would ask in 
 words as different from the fact as they can be; `sealed` was written by the person who made the table of related words,
 before it was made; `fresh` and `named` were written by others. The facts of `named` call the user by name, and half of
 its unrelated prompts ask for something about the user that no fact says. Recall was last changed with these in view,
-so their figures flatter. `counted_once` is like `named`; nobody had read it when recall was last changed.
+so their figures flatter. `counted_once` is like `named`; it was unread when recall was last changed.
 Each set is stored alone, then with 400 others. `everyday_prompts.txt` and `*_unrelated.txt` should recall nothing.
 `*_calls.jsonl` are the calls, with tags, of a model that had the tool's description but not the questions.
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from memoranda.support.journal import without_checksum
 from tests.cli.terminal import Terminal
 
 
@@ -12,9 +13,10 @@ def test_old_entries_are_listed_until_they_are_confirmed(tmp_path: Path) -> None
     terminal.ok("memory", "add", "Lives in Oslo.", "--target", "user")
     assert "was written or confirmed since 20" in terminal.ok("memory", "stale")
     journal = tmp_path / "memories" / "journal.jsonl"
-    first, second = journal.read_text("utf-8").splitlines()
-    year = first.split('"at":"')[1][:4]
-    journal.write_text(f"{first.replace(year, '2021')}\n{second.replace(year, '2020')}\n", "utf-8")
+    first, second = map(without_checksum, journal.read_bytes().splitlines())
+    year = first.split(b'"at":"')[1][:4]
+    older = (first.replace(year, b"2021"), second.replace(year, b"2020"))
+    journal.write_bytes(b"".join(line + b"\n" for line in older))
     listed = terminal.json("memory", "stale")["entries"]
     assert [(item["target"], item["text"]) for item in listed] == [
         ("user", "Lives in Oslo."),
