@@ -149,16 +149,24 @@ class SessionDB(SearchableStore):
         )
 
     def replace_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, last_seen: int | None = None
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        last_seen: int | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Replace the messages in a session's context with others, all of them or none, and return the new ids.
 
         With `last_seen`, the id of the last message that the caller has read (0 for none), nothing is replaced if the
         session has a newer one by now: SessionChangedError. `restore_replaced` undoes it. Only the latest session of a
-        conversation can be changed: ContinuedError names the continuation of any other. Raises SessionError for an
-        unknown role.
+        conversation can be changed: ContinuedError names the continuation of any other. `extra_fields` are fields of
+        the session to set in the same transaction, as `set_extra_fields` does; undoing does not change them. Raises
+        SessionError for an unknown role.
         """
-        return self.replacement.replace_messages(session_id, require_messages(messages), last_seen=last_seen)
+        return self.replacement.replace_messages(
+            session_id, require_messages(messages), last_seen=last_seen, extra_fields=extra_fields
+        )
 
     create_session = _Delegate("sessions", Sessions.create_session)
     get_session = _Delegate("sessions", Sessions.get_session)

@@ -41,7 +41,7 @@ _INSERT = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class PreparedWrite:
     """A checked and redacted write; `value` is None for a deletion."""
 
     item_id: str
@@ -89,20 +89,26 @@ class Items(ItemReads, converts_names=False):
 
     def write(self, changes: Sequence[PutItem | DeleteItem]) -> list[Item | bool]:
         """Carry out several writes in their order in one transaction: all of them or none."""
-        writes = [self._prepare(change) for change in changes]
+        writes = self.prepare(changes)
 
         def carry_out(connection: Connection) -> list[Item | bool]:
-            now = time.time()
-            for item_id in sorted({write.item_id for write in writes}):
-                lock_item(self._engine, connection, item_id)
-            if any(write.ttl is not None for write in writes):
-                # Where items expire, each write removes a few, so that the file does not grow without maintenance.
-                self._remove_expired(connection, now, _SWEPT)
-            return [self._write(connection, write, now) for write in writes]
+            lock_items(self._engine, connection, writes)
+            return self.write_prepared(connection, writes, time.time())
 
         results = self._engine.write(carry_out)
-        self._notify()
+        self.notify_changed()
         return results
+
+    def prepare(self, changes: Sequence[PutItem | DeleteItem]) -> list[PreparedWrite]:
+        """Check and redact changes, before the transaction in which `write_prepared` carries them out."""
+        return [self._prepare(change) for change in changes]
+
+    def write_prepared(self, connection: Connection, writes: Sequence[PreparedWrite], now: float) -> list[Item | bool]:
+        """Carry out writes in a transaction that has locked their items; `notify_changed` follows its end."""
+        if any(write.ttl is not None for write in writes):
+            # Where items expire, each write removes a few, so that the file does not grow without maintenance.
+            self._remove_expired(connection, now, _SWEPT)
+        return [self._write(connection, write, now) for write in writes]
 
     def restore(self, namespace: Sequence[str], key: str, version: int) -> Item:
         """Store the value of an earlier version as a new one, which undoes what came after it."""
@@ -111,7 +117,7 @@ class Items(ItemReads, converts_names=False):
             raise SessionError(f"The item {key!r} has no version {version!r} with a value.")
         row = found[0]
         item_id = self._item_id(check_namespace(namespace), key)
-        write = _Write(item_id, row.namespace, key, row.value, row.indexed, row.ttl)
+        write = PreparedWrite(item_id, row.namespace, key, row.value, row.indexed, row.ttl)
 
         def carry_out(connection: Connection) -> Item | bool:
             lock_item(self._engine, connection, write.item_id)
@@ -119,7 +125,7 @@ class Items(ItemReads, converts_names=False):
 
         item = self._engine.write(carry_out)
         assert isinstance(item, Item)
-        self._notify()
+        self.notify_changed()
         return item
 
     def remove_expired(self) -> int:
@@ -131,7 +137,7 @@ class Items(ItemReads, converts_names=False):
             total += removed
         if total:
             self._engine.shrink_log()
-            self._notify()
+            self.notify_changed()
         return total
 
     def _remove_expired(self, connection: Connection, now: float, limit: int) -> int:
@@ -144,11 +150,12 @@ class Items(ItemReads, converts_names=False):
             remove_item(connection, item_id)
         return len(rows)
 
-    def _notify(self) -> None:
+    def notify_changed(self) -> None:
+        """Call `on_change`; for a part of the store that writes items in a transaction of its own."""
         if self._on_change is not None:
             self._on_change()
 
-    def _prepare(self, change: PutItem | DeleteItem) -> _Write:
+    def _prepare(self, change: PutItem | DeleteItem) -> PreparedWrite:
         namespace, key = check_namespace(change.namespace), check_key(change.key)
         if self._redact([*namespace, key])[1]:
             raise SessionError("The namespace or the key contains a credential; both are stored as they are.")
@@ -157,12 +164,12 @@ class Items(ItemReads, converts_names=False):
         stored = encode_namespace(namespace)
         item_id = self._item_id(namespace, key)
         if isinstance(change, DeleteItem):
-            return _Write(item_id, stored, key, None, version=change.version)
+            return PreparedWrite(item_id, stored, key, None, version=change.version)
         clean, secrets = self._redact(change.value)
         ttl, indexed = check_ttl(change.ttl), encode_paths(change.index)
-        return _Write(item_id, stored, key, dump_json(clean), indexed, ttl, change.version, secrets)
+        return PreparedWrite(item_id, stored, key, dump_json(clean), indexed, ttl, change.version, secrets)
 
-    def _write(self, connection: Connection, write: _Write, now: float) -> Item | bool:
+    def _write(self, connection: Connection, write: PreparedWrite, now: float) -> Item | bool:
         last = connection.execute(
             "SELECT version, current, created_at, expires_at FROM memory_items WHERE item_id = ?"
             " ORDER BY version DESC LIMIT 1",
@@ -205,6 +212,12 @@ def lock_item(engine: Engine, connection: Connection, item_id: str) -> None:
     engine.lock_session(connection, f"item:{item_id}")
 
 
+def lock_items(engine: Engine, connection: Connection, writes: Sequence[PreparedWrite]) -> None:
+    """Lock the items of several writes, in an order that is the same for every writer."""
+    for item_id in sorted({write.item_id for write in writes}):
+        lock_item(engine, connection, item_id)
+
+
 def note_item_change(connection: Connection, item_id: str) -> None:
     """Add a row to the feed of items, in the transaction that makes the change."""
     connection.execute("INSERT INTO item_changes (item_id) VALUES (?)", (item_id,))
@@ -216,7 +229,7 @@ def remove_item(connection: Connection, item_id: str) -> None:
     note_item_change(connection, item_id)
 
 
-def _require_version(write: _Write, current: int) -> None:
+def _require_version(write: PreparedWrite, current: int) -> None:
     if write.version is not None and write.version != current:
         state = f"has version {current}" if current else "does not exist"
         raise ItemConflictError(

@@ -183,13 +183,12 @@ class Sessions(StorePart):
 
     def set_extra_fields(self, /, session_id: str, **fields: Any) -> None:
         """Set fields of a session that have no column, such as those that `create_session` also accepts."""
-        _check_fields(None, fields)
+        check_extra_fields(fields)
         clean, redacted = self._redact(fields)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
-            extra = decode_json(_value(connection, session_id, "extra") or "{}") | clean
-            connection.execute("UPDATE sessions SET extra = ? WHERE id = ?", (dump_json(extra), session_id))
+            merge_extra_fields(connection, session_id, clean)
             count_redactions(connection, redacted)
 
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
@@ -288,6 +287,17 @@ def _marked_relation(model_config: Mapping[str, Any] | None) -> str | None:
 def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:
     if relation is not None and relation not in RELATIONS:
         raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
+    check_extra_fields(extra)
+
+
+def merge_extra_fields(connection: Connection, session_id: str, fields: Mapping[str, Any]) -> None:
+    """Set redacted extra fields of a session that the transaction has locked."""
+    extra = decode_json(_value(connection, session_id, "extra") or "{}") | fields
+    connection.execute("UPDATE sessions SET extra = ? WHERE id = ?", (dump_json(extra), session_id))
+
+
+def check_extra_fields(extra: Mapping[str, Any]) -> None:
+    """Raise SessionError for a name that is a column, or has a meaning in an export."""
     reserved = sorted(name for name in extra if name in COLUMNS or name in ("messages", TODOS))
     if reserved:
         raise SessionError(f"{', '.join(reserved)} cannot be set as extra fields of a session.")

@@ -14,6 +14,7 @@ from memoranda.errors import SessionChangedError, SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.checksums import resealed
 from memoranda.sessions.feed import note_change
+from memoranda.sessions.lifecycle import check_extra_fields, merge_extra_fields
 from memoranda.sessions.message_edits import restore_from, rewind_from
 from memoranda.sessions.message_rows import WRITTEN, EncodedMessage, recount
 from memoranda.sessions.messages import Messages
@@ -32,15 +33,23 @@ class MessageReplacement(StorePart):
         self._messages = messages
 
     def replace_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, last_seen: int | None = None
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        last_seen: int | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
     ) -> list[int]:
         """Replace the messages in a session's context with others, all of them or none, and return the new ids.
 
         With `last_seen`, the id of the last message that the caller has read (0 for none), nothing is replaced if the
         session has a newer one by now: SessionChangedError. `restore_replaced` undoes it. Only the latest session of a
-        conversation can be changed: ContinuedError names the continuation of any other.
+        conversation can be changed: ContinuedError names the continuation of any other. `extra_fields` are fields of
+        the session to set in the same transaction, as `set_extra_fields` does; undoing does not change them.
         """
         encoded = self._messages.encode_all(messages)
+        check_extra_fields(extra_fields or {})
+        fields, redacted = self._redact(dict(extra_fields or {}))
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -57,7 +66,9 @@ class MessageReplacement(StorePart):
             _note_replacement(connection, session_id, max(ids, default=0))
             recount(connection, session_id)
             note_change(connection, session_id, first)
-            count_redactions(connection, sum(message.secrets for message in encoded))
+            if fields:
+                merge_extra_fields(connection, session_id, fields)
+            count_redactions(connection, redacted + sum(message.secrets for message in encoded))
         self._messages.notify_appended()
         return ids
 

@@ -66,14 +66,7 @@ class Messages(StorePart):
         self._on_append = on_append
         self._count_within_hour, self._count_always = counting_statements(self._in_scope)
 
-    def append_message(
-        self,
-        /,
-        session_id: str,
-        role: str,
-        content: Any = None,
-        **fields: Any,
-    ) -> int:
+    def append_message(self, /, session_id: str, role: str, content: Any = None, **fields: Any) -> int:
         """Append one message and return its id; the message is durable by then. See `SessionDB.append_message`."""
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
 
@@ -95,22 +88,28 @@ class Messages(StorePart):
                 successor = self._read_successor(connection, session_id)
                 if fail_if_continued and successor is not None:
                     raise ContinuedError(session_id, successor)
-            if last_seen is not None:
-                self._engine.lock_session(connection, session_id)
-                refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
             if at_once and (stored := at_once.find_stored(connection)):
                 return stored
-            if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
-                ids, added = self._insert_together(connection, session_id, encoded), encoded
-            else:
-                ids, added = self._insert_each(connection, session_id, encoded)
-            self._count(connection, session_id, added)
-            count_redactions(connection, sum([message.secrets for message in added]))
-            return ids
+            return self.append_encoded(connection, session_id, encoded, last_seen)
 
         ids = at_once.execute(encoded, fail_if_continued=fail_if_continued) if at_once else []
         ids = ids or self._engine.write(append)
         self.notify_appended()
+        return ids
+
+    def append_encoded(
+        self, connection: Connection, session_id: str, encoded: list[EncodedMessage], last_seen: int | None = None
+    ) -> list[int]:
+        """Append in the transaction of another part of the store, which calls `notify_appended` after it."""
+        if last_seen is not None:
+            self._engine.lock_session(connection, session_id)
+            refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
+        if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
+            ids, added = self._insert_together(connection, session_id, encoded), encoded
+        else:
+            ids, added = self._insert_each(connection, session_id, encoded)
+        self._count(connection, session_id, added)
+        count_redactions(connection, sum([message.secrets for message in added]))
         return ids
 
     def _single_append(self, session_id: str) -> "SingleAppend | None":

@@ -28,6 +28,7 @@ from memoranda.adapters.sdk.google_adk import (
     RecallTool,
     memory_tools,
 )
+from memoranda.sessions.stateful_append import StatefulAppend
 
 _ANA: Any = {"app_name": "bakery", "user_id": "ana"}
 _OVEN: Any = {**_ANA, "session_id": "oven"}
@@ -163,19 +164,22 @@ def test_an_outdated_copy_of_a_session_is_refused(service: MemorandaSessionServi
 def test_of_two_events_at_once_one_is_refused(
     memory: memoranda.Memory, service: MemorandaSessionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check of a copy and the append are one step: an event that another process adds in between is noticed."""
-    write = MemorandaSessionService._store_shared_state
+    """The check of a copy and the append are one step, and a refused event changes no state of the app or the user."""
+    append = StatefulAppend.append_with_state
 
     async def main() -> None:
-        session = await service.create_session(**_OVEN)
+        session = await service.create_session(**_OVEN, state={"app:a": 1, "user:u": 2, "own": 3})
 
-        def write_after_another(own: Any, app_name: str, user_id: str, delta: dict[str, Any]) -> Any:
-            memory.for_user(user_id).sessions.append_message(f"{SOURCE}@ana:bakery/oven", "user", "Between.")
-            return write(own, app_name, user_id, delta)
+        def append_after_another(part: StatefulAppend, session_id: str, *args: Any, **options: Any) -> list[int]:
+            memory.for_user("ana").sessions.append_message(session_id, "user", "Between.")
+            return append(part, session_id, *args, **options)
 
+        delta = {"app:a": 5, "user:u": 6, "own": 7}
         with monkeypatch.context() as patch, pytest.raises(StaleSessionError):
-            patch.setattr(MemorandaSessionService, "_store_shared_state", write_after_another)
-            await service.append_event(session, _said("Late."))
+            patch.setattr(StatefulAppend, "append_with_state", append_after_another)
+            await service.append_event(session, _said("Late.", actions=EventActions(state_delta=delta)))
+        found = await service.get_session(**_OVEN)
+        assert found is not None and found.state == {"app:a": 1, "user:u": 2, "own": 3}
 
     asyncio.run(main())
     stored = memory.for_user("ana").sessions.get_messages(f"{SOURCE}@ana:bakery/oven")

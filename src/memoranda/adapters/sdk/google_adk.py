@@ -25,6 +25,7 @@ from memoranda.adapters.sdk.stored_objects import as_message, original_of, tool_
 from memoranda.adapters.sdk.tool_answers import call_tool_outside_the_loop
 from memoranda.errors import SessionChangedError
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.stateful_append import StatefulAppend
 from memoranda.types import PutItem
 
 try:
@@ -66,8 +67,8 @@ _log = logging.getLogger(__name__)
 class MemorandaSessionService(BaseSessionService):
     """A `BaseSessionService`: each session is a conversation of the record of its user, found by search.
 
-    An event is durable when `append_event` returns. State of the app and of a user are items of the home. The users
-    are those of the home: none sees what another has said.
+    An event is durable when `append_event` returns, with all state that it changes, or nothing of it is. State of the
+    app and of a user are items of the home. The users are those of the home: none sees what another has said.
     """
 
     def __init__(self, memory: "Memory") -> None:
@@ -114,7 +115,11 @@ class MemorandaSessionService(BaseSessionService):
         recorded = _recorded(self._memory, app_name, user_id, session_id)
         if recorded.row() is not None:
             raise AlreadyExistsError(f"Session with id {session_id} already exists.")
-        own = self._store_shared_state(app_name, user_id, state)
+        app, user, own = _split_state(state)
+        for memory, shared in ((self._memory, app), (recorded.memory, user)):
+            # After a crash it may be there without the session; creating that again repairs it.
+            if shared:
+                memory.items.write(_puts(app_name, shared))
         now = time()
         recorded.create(started_at=now, project=app_name, **{f"{_STATE}{key}": own[key] for key in own})
         return self._session(app_name, user_id, session_id, own, now)
@@ -130,7 +135,7 @@ class MemorandaSessionService(BaseSessionService):
         events = [event for message in messages if (event := _event(message)) is not None]
         state = _state_of(row)
         for event in events:
-            # The row may lack the state of the last event after a crash; the events are the truth.
+            # Events that an earlier version or the memory service recorded did not change the row.
             state |= _split_state(event.actions.state_delta or {})[2]
         session = self._session(app_name, user_id, session_id, state, _last_update(row, events))
         if config and config.after_timestamp:
@@ -163,28 +168,23 @@ class MemorandaSessionService(BaseSessionService):
         if row is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         _refuse_stale(session, recorded, row)
-        own = self._store_shared_state(session.app_name, session.user_id, event.actions.state_delta or {})
+        app, user, own = _split_state(event.actions.state_delta or {})
         seen = session._storage_update_marker
         try:
             # The check is repeated under the lock of the session: another process may have appended meanwhile.
-            (last,) = recorded.memory.sessions.append_messages(
-                recorded.id, [_message(event)], last_seen=None if seen is None else int(seen)
+            (last,) = StatefulAppend(recorded.memory.sessions.messages).append_with_state(
+                recorded.id,
+                [_message(event)],
+                last_seen=None if seen is None else int(seen),
+                extra_fields={f"{_STATE}{key}": own[key] for key in own},
+                items=[
+                    (self._memory.sessions.items, _puts(session.app_name, app)),
+                    (recorded.memory.sessions.items, _puts(session.app_name, user)),
+                ],
             )
         except SessionChangedError as error:
             raise _stale(session) from error
         session._storage_update_marker = str(last)
-        if own:
-            fields = {f"{_STATE}{key}": own[key] for key in own}
-            recorded.memory.sessions.set_extra_fields(recorded.id, **fields)
-
-    def _store_shared_state(self, app_name: str, user_id: str, delta: dict[str, Any]) -> dict[str, Any]:
-        """Store the state of the app and of the user; what is left belongs to the session."""
-        app, user, own = _split_state(delta)
-        for memory, state in ((self._memory, app), (self._memory.for_user(user_id), user)):
-            if state:
-                namespace = _namespace(app_name)
-                memory.items.write([PutItem(namespace, key, {"value": state[key]}, index=False) for key in state])
-        return own
 
     def _session(self, app_name: str, user_id: str, session_id: str, state: dict[str, Any], updated: float) -> Session:
         app, user = _stored_state(self._memory, app_name), _stored_state(self._memory.for_user(user_id), app_name)
@@ -324,16 +324,16 @@ def _recorded(memory: "Memory", app_name: str, user_id: str, session_id: str) ->
     return RecordedSession.of(memory.for_user(user_id), SOURCE, app_name, session_id)
 
 
-def _namespace(app_name: str) -> tuple[str, ...]:
-    return ("google-adk", app_name)
+def _puts(app_name: str, state: Mapping[str, Any]) -> list[PutItem]:
+    return [PutItem((SOURCE, app_name), key, {"value": state[key]}, index=False) for key in state]
 
 
 def _stored_state(memory: "Memory", app_name: str) -> dict[str, Any]:
     """The state of the app, or that of a user in it."""
     if not memory.services.has_record:
         return {}
-    found = memory.items.search(_namespace(app_name), None, limit=_ALL)
-    return {hit.item.key: hit.item.value["value"] for hit in found if hit.item.namespace == _namespace(app_name)}
+    found = memory.items.search((SOURCE, app_name), None, limit=_ALL)
+    return {hit.item.key: hit.item.value["value"] for hit in found if hit.item.namespace == (SOURCE, app_name)}
 
 
 def _split_state(delta: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

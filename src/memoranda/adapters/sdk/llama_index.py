@@ -186,8 +186,7 @@ class MemorandaChatStore(AsyncDBChatStore):
 
     def _replace(self, key: str, stored: list[dict[str, Any]], rows: list[dict[str, Any]], archived: int) -> None:
         session = self._session(key)
-        session.replace(rows, last_seen=stored[-1]["id"] if stored else 0)
-        self._memory.sessions.set_extra_fields(session.id, **{_ARCHIVED: archived})
+        session.replace(rows, last_seen=stored[-1]["id"] if stored else 0, **{_ARCHIVED: archived})
 
     def _keys(self) -> list[str]:
         if not self._memory.services.has_record:

@@ -46,10 +46,13 @@ class RecordedSession:
         if fields or self.row() is None:
             self.memory.sessions.create_session(self.id, self.source, **fields)
 
-    def replace(self, messages: Iterable[Mapping[str, Any]], last_seen: int | None = None) -> None:
-        """Replace all messages; `restore_replaced` of the store undoes it. Nothing happens after a newer message."""
+    def replace(self, messages: Iterable[Mapping[str, Any]], last_seen: int | None = None, **fields: Any) -> None:
+        """Replace all messages; `restore_replaced` of the store undoes it. Nothing happens after a newer message.
+
+        `fields`, which only the adapter reads, change in the same transaction, and an undo does not change them back.
+        """
         self.create()
-        self.memory.sessions.replace_messages(self.id, messages, last_seen=last_seen)
+        self.memory.sessions.replace_messages(self.id, messages, last_seen=last_seen, extra_fields=fields)
 
     def prompt(self) -> str:
         """Curated memory as it was when the conversation first asked for it, so that its prompt never changes."""

@@ -2,11 +2,13 @@
 
 import pytest
 
-from memoranda.errors import SessionChangedError
+from memoranda.errors import ItemConflictError, SessionChangedError, SessionError
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.stateful_append import StatefulAppend
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, expect_refusal, say
 from memoranda.testing.store_contract.rotation import begin, rotate
+from memoranda.types import PutItem
 
 
 def _texts(*texts: str) -> list[dict[str, str]]:
@@ -58,6 +60,36 @@ class ReplacementContract:
             store.messages.append_messages("t", _texts("three"), last_seen=0)
         assert contents(store, "s") == ["one", "two"]
         assert store.maintenance.miscounted_sessions() == []
+
+    def test_an_append_and_the_state_that_it_changes_are_one_step(self, store: SessionStore) -> None:
+        """Fields of the session and items of several users: all of it is stored, or nothing."""
+        owner, bo = store.scoped(Scope.of(None)), store.scoped(Scope.of("bo"))
+        bo.sessions.create_session("s", "cli")
+        changes = [(owner.items, [PutItem(("app",), "theme", "dark")]), (bo.items, [PutItem(("app",), "name", "Bo")])]
+        append = StatefulAppend(bo.messages).append_with_state
+        (first,) = append("s", _texts("one"), last_seen=0, extra_fields={"step": 1}, items=changes)
+        refused = [(owner.items, [PutItem(("app",), "theme", "light")])]
+        with pytest.raises(SessionChangedError):
+            append("s", _texts("two"), last_seen=0, extra_fields={"step": 2}, items=refused)
+        with pytest.raises(ItemConflictError):
+            conflict = [*refused, (bo.items, [PutItem(("app",), "name", "Bob", version=7)])]
+            append("s", _texts("two"), last_seen=first, extra_fields={"step": 2}, items=conflict)
+        with pytest.raises(SessionError, match="source"):
+            append("s", _texts("two"), extra_fields={"source": "x"})
+        found = (owner.items.get(("app",), "theme"), bo.items.get(("app",), "name"), bo.items.get(("app",), "theme"))
+        assert [item and item.value for item in found] == ["dark", "Bo", None]
+        session = bo.sessions.get_session("s")
+        assert session is not None and session["step"] == 1
+        assert contents(store, "s") == ["one"] and store.maintenance.miscounted_sessions() == []
+
+    def test_messages_and_fields_are_replaced_in_one_step(self, store: SessionStore) -> None:
+        """A replacement that is refused changes no field."""
+        store.sessions.create_session("s", "cli")
+        (last,) = store.replacement.replace_messages("s", _texts("one"), last_seen=0, extra_fields={"archived_n": 1})
+        with pytest.raises(SessionChangedError):
+            store.replacement.replace_messages("s", _texts("two"), last_seen=0, extra_fields={"archived_n": 2})
+        session = store.sessions.get_session("s")
+        assert session is not None and session["archived_n"] == 1 and last
 
     def test_all_messages_are_replaced(self, store: SessionStore) -> None:
         """At once; the old ones are in no view, and a second call brings back what the first replaced."""
