@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -156,11 +157,15 @@ def test_interrupts_lose_no_message_and_do_not_end_the_chat(home: Path, service:
     ) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
+        longest = 0.0
         for text in said:
             process.stdin.write(text + "\n")
             process.stdin.flush()
-            alarm = threading.Timer(chance.random() * 0.1, process.send_signal, [signal.SIGINT])
-            alarm.start()
+            started = time.monotonic()
+            # The first lines show how long an answer takes here; the others are interrupted before or after that.
+            alarm = threading.Timer(chance.random() * 1.5 * longest, process.send_signal, [signal.SIGINT])
+            if len(ends) >= 3:
+                alarm.start()
             while True:
                 event = json.loads(process.stdout.readline())
                 assert event["event"] != "error", event
@@ -169,7 +174,10 @@ def test_interrupts_lose_no_message_and_do_not_end_the_chat(home: Path, service:
                     break
             # One that comes when the answer is there does nothing.
             alarm.cancel()
-            alarm.join()
+            if len(ends) > 3:
+                alarm.join()
+            else:
+                longest = max(longest, time.monotonic() - started)
         process.stdin.close()
     assert {"answer", "interrupted"} == set(ends)
     with open_memory(home) as memory:
