@@ -38,8 +38,8 @@ class StatefulAppend(StorePart):
     ) -> list[int]:
         """Append messages as `append_messages` does, and return their ids.
 
-        `extra_fields` are those of `set_extra_fields`. `items` may be those of several users of this store; whoever
-        has a user's part of the store may write them.
+        `extra_fields` are those of `set_extra_fields`. `items` may be those of several users of this store; the
+        caller has the parts of the store that belong to these users.
         """
         encoded = self._messages.encode_all(messages)
         check_extra_fields(extra_fields or {})
