@@ -17,12 +17,12 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# Four at once, also on two cores: many tests wait for a disk or for a process.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
+# Three at once, also on two cores: many tests wait for a disk or for a process. Each worker collects all tests.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
 
-# The everyday run: no slow tests, few examples per property.
+# The everyday run: no slow tests, few examples per property. Nothing is tried again, so that plugin is left out.
 test: $(READY)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" -p no:rerunfailures
 
 # Everything: crash, concurrency and large-input tests too, and all examples. A test that fails is tried once more, and
 # both are printed: a busy machine must not hide what the rest says. A process that crashes fails the run.

@@ -2,10 +2,12 @@
 
 import gc
 import os
+import re
 import signal
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,11 +24,21 @@ from tests.cpu_limit import (
     pytest_runtest_call,
     pytest_runtest_logreport,
     pytest_sessionfinish,
+    pytest_testnodedown,
     show_offenders,
+    start_measuring,
 )
 from tests.examples import examples, use_all_examples
-from tests.postgres import oldest_postgres_server, own_postgres_server, postgres_server, postgres_url, server_url
+from tests.postgres import (
+    mark_server_tests_slow,
+    oldest_postgres_server,
+    own_postgres_server,
+    postgres_server,
+    postgres_url,
+    server_url,
+)
 from tests.strikes import print_strikes, select_strikes, strikes
+from tests.tls_contexts import share_default_contexts
 
 __all__ = [
     "oldest_postgres_server",
@@ -36,12 +48,15 @@ __all__ = [
     "pytest_runtest_call",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
+    "pytest_testnodedown",
     "server_url",
     "strikes",
 ]
 
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
+_numbers = count()
+_ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,16 +71,31 @@ def pytest_configure(config: pytest.Config) -> None:
     # Every example syncs files to the disk, so a deadline per example would measure the disk.
     settings.register_profile("memoranda", deadline=None, max_examples=examples(40))
     settings.load_profile("memoranda")
+    share_default_contexts()
     # A background job of a non-interactive shell ignores SIGINT, and so would every process that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def _own_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of a directory for the test, which most tests do not need; so it is not made here."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    return tmp_path_factory.getbasetemp() / f"{name}{next(_numbers)}"
+
+
+@pytest.fixture
+def tmp_path(_own_directory: Path) -> Path:
+    """An empty directory, as pytest's own: that one lists the directories of all earlier tests to find a number."""
+    _own_directory.mkdir(mode=0o700)
+    return _own_directory
+
+
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_environment(monkeypatch: pytest.MonkeyPatch, _own_directory: Path) -> None:
     for name in [name for name in os.environ if name.startswith("MEMORANDA_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "user"))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path / "user"))
+    monkeypatch.setenv("HOME", str(_own_directory / "user"))
+    monkeypatch.setenv("USERPROFILE", str(_own_directory / "user"))
 
 
 @pytest.fixture(scope="session")
@@ -154,8 +184,17 @@ def unprivileged() -> Iterator[Path]:
             os.seteuid(0)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file in the everyday run if all of its tests are slow: each worker would load what it imports."""
+    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
+        return None
+    return bool(_ALL_SLOW.search(collection_path.read_text("utf-8"))) or None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests first and the longest before all, so that no worker is left with one at the end."""
+    mark_server_tests_slow(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
     select_strikes(config, items)
@@ -176,3 +215,4 @@ def pytest_collection_finish() -> None:
     find(text(), lambda _: True)
     gc.collect()
     gc.freeze()
+    start_measuring()

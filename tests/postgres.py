@@ -173,7 +173,10 @@ def postgres_url(postgres_server: Server) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["file", "server", pytest.param("oldest server", marks=pytest.mark.slow)])
+_SLOW = pytest.mark.slow
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=_SLOW), pytest.param("oldest server", marks=_SLOW)])
 def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where a component keeps its tables: "" is a file of the home, otherwise the URL of a server."""
     if request.param == "file":
@@ -192,3 +195,11 @@ def own_postgres_server() -> Iterator[Server]:
     server = start_server(newest_binaries(), settings={**FAST_SETTINGS, "synchronous_commit": "on"})
     yield server
     server.stop()
+
+
+def mark_server_tests_slow(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a server as slow, those excepted that are marked `smoke`."""
+    servers = {"postgres_server", "oldest_postgres_server", "own_postgres_server"}
+    for item in items:
+        if servers.intersection(getattr(item, "fixturenames", ())) and item.get_closest_marker("smoke") is None:
+            item.add_marker(_SLOW)

@@ -171,6 +171,7 @@ def test_tools_speak_the_schemas_of_both_families(tmp_path: Path) -> None:
     assert tool.anthropic_schema()["input_schema"] == tool.parameters
 
 
+@pytest.mark.slow
 def test_importing_the_package_does_no_work() -> None:
     """No heavy module is loaded by the import, nor by listing entries in a home without a config file."""
     code = """

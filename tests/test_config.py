@@ -9,6 +9,7 @@ from memoranda import Memory, config
 from memoranda.config import Config
 from memoranda.errors import ConfigError, ForeignHomeError, HomeError
 from memoranda.support.home import Home
+from tests.cases import cases
 from tests.conftest import mode, unprivileged
 
 
@@ -62,6 +63,7 @@ OTHER_VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_key_is_read_from_the_file(home: Home) -> None:
     """Each key of the table has an effect, with a value other than its default."""
     assert all(OTHER_VALUES[key.name] != key.default for key in config.KEYS)
@@ -325,7 +327,7 @@ def test_a_value_can_be_set_whatever_the_section_looks_like(home: Home, content:
     assert config.load(home, {}).curated.memory_char_limit == 5
 
 
-@pytest.mark.parametrize("bad", ["", "  ", "~nosuchuser-here/x", "x" * 5000])
+@cases("bad", ["", "  ", "~nosuchuser-here/x", "x" * 5000])
 def test_a_home_that_cannot_be_is_refused_in_words(bad: str) -> None:
     """Not with a traceback, and never as the current directory."""
     with pytest.raises(HomeError):

@@ -196,6 +196,7 @@ def test_a_damaged_index_is_found_and_rebuilt(tmp_path: Path) -> None:
         assert memory.search("zebra")["count"] == 1
 
 
+@pytest.mark.slow
 def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> None:
     """The damaged file is kept, and what is left is found again."""
     with memoranda.open(tmp_path) as memory:
@@ -236,6 +237,7 @@ def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path)
     assert [each for each in examine(Home.at(tmp_path)) if each.severity == "error"] == []
 
 
+@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(

@@ -169,6 +169,7 @@ def test_a_damaged_index_of_a_table_is_found_by_a_deep_check(tmp_path: Path) -> 
     assert _errors(path) == []
 
 
+@pytest.mark.slow
 def test_a_message_that_the_index_lost_is_found_by_a_deep_check(tmp_path: Path) -> None:
     """Every message is looked up; a plain check looks up a few."""
     path = fill_home(tmp_path / "home", 4, 60)

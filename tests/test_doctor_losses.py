@@ -151,6 +151,7 @@ def test_forgetting_is_no_damage(home: Home, user: str | None) -> None:
         assert b"heron" not in (home.skills() / ".journal.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_forgetting_a_user_is_no_damage(home: Home) -> None:
     """Nothing of the user remains that could be missed."""
     with memoranda.open(home.root) as memory:
@@ -215,6 +216,7 @@ def test_a_home_that_moved_to_a_server_and_back_has_no_damage(home: Home, tmp_pa
     assert [issue.path.name for issue in _issues(back)] == ["journal.jsonl"]
 
 
+@pytest.mark.slow
 def test_synchronised_homes_have_no_damage(tmp_path: Path) -> None:
     """What is received goes through the same journals."""
     homes = [_fill(tmp_path / name) for name in ("a", "b")]

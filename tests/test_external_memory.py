@@ -88,6 +88,7 @@ def _plant(home: Path) -> None:
     assert ATTACK in str(told(home))
 
 
+@pytest.mark.slow
 def test_an_attack_in_the_providers_memory_does_not_reach_the_model(tmp_path: Path) -> None:
     """Neither through recall nor through a tool, with our agent, over MCP, or when the manager is called directly."""
     home = diary_home(tmp_path)
@@ -227,6 +228,7 @@ def test_a_plugin_that_never_finishes_loading_is_left_out_in_time(tmp_path: Path
     assert time.monotonic() - begin < GIVE_UP
 
 
+@pytest.mark.slow
 def test_many_sessions_at_once_all_have_the_provider(tmp_path: Path) -> None:
     """Loading is shared, not fought over."""
     home = diary_home(tmp_path)
@@ -316,6 +318,7 @@ def test_a_write_outside_a_session_waits_for_both(tmp_path: Path) -> None:
         assert [line[0] for line in noted(home, name)] == ["write", "turn", "end"]
 
 
+@pytest.mark.slow
 def test_a_provider_that_does_not_start_costs_the_others_nothing(tmp_path: Path) -> None:
     """The other's block is in the prompt, and the first gets its turns when it works."""
     home = two_homes(tmp_path)
@@ -335,6 +338,7 @@ def test_a_provider_that_does_not_start_costs_the_others_nothing(tmp_path: Path)
     assert noted(home, "one") == noted(home, "two")
 
 
+@pytest.mark.slow
 def test_a_resumed_session_keeps_its_tools_when_a_provider_is_added_or_removed(tmp_path: Path) -> None:
     """The same names in the same order, each still with its own provider; that of a removed one says so."""
     home = two_homes(tmp_path)

@@ -1,13 +1,17 @@
 """The rules of the house: import directions, sizes, words, and what must not be in the repository."""
 
 import ast
+import gc
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.cases import cases
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -26,9 +30,15 @@ def _parsed(path: Path) -> list[ast.AST]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _parse_all_sources_once() -> None:
+def _parse_all_sources_once() -> Iterator[None]:
+    # The collector would look through millions of nodes again and again, here and in every later test of this worker.
+    gc.disable()
     for path in SOURCES:
         _parsed(path)
+    gc.freeze()
+    gc.enable()
+    yield
+    _parsed.cache_clear()
 
 
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -60,6 +70,7 @@ def test_files_and_functions_stay_small() -> None:
     assert _sizes() == EXCEPTIONS
 
 
+@pytest.mark.slow
 def test_every_line_imports_only_from_lines_below() -> None:
     """The contracts in pyproject.toml hold, lazy and type-only imports included: layers for every module, no cycles."""
     result = subprocess.run(
@@ -114,7 +125,8 @@ def test_only_the_configuration_reads_the_environment() -> None:
     assert readers == ["environment.py"]
 
 
-@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.slow
+@cases("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
     """A docstring per test and per test module."""
     assert _docstring(path)

@@ -53,6 +53,7 @@ def _memories(root: Path) -> dict[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
+@pytest.mark.smoke
 def test_a_home_comes_back_from_a_server_as_it_was(home: Home, tmp_path: Path, postgres_url: str) -> None:
     """Ids, times, titles, deleted sessions, entries, journal and proposals: every value and every byte."""
     there = migrate_to_server(home, postgres_url, _ignore)

@@ -130,6 +130,7 @@ def test_a_review_that_talks_nonsense_changes_nothing_and_says_so(
     assert said == [("user", "I like tea, and I always boil the water first."), ("assistant", "I see.")]
 
 
+@pytest.mark.slow
 @every_kind
 def test_a_summary_that_is_nonsense_becomes_an_extract_and_says_so(
     home: Path, kind: str, caplog: pytest.LogCaptureFixture

@@ -37,19 +37,16 @@ _COMMANDS = (
 )
 
 
-def _pythons() -> list[str]:
-    """One program for each version of Python that can run the package."""
+def _find_python(version: str) -> str:
+    """A program of a version of Python that can run the package; skips the test if there is none."""
     beside = sorted(Path(sys.executable).resolve().parent.parent.parent.glob("*/bin/python3"))
-    names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
-    found: dict[str, str] = {}
-    for program in (sys.executable, *names, *map(str, beside)):
-        if program is None:
-            continue
-        question = "import sys, venv; print(sys.version_info[:2] >= (3, 11), '%d.%d' % sys.version_info[:2])"
-        answer = subprocess.run([program, "-c", question], capture_output=True, text=True, check=False).stdout.split()
-        if answer[:1] == ["True"]:
-            found.setdefault(answer[1], program)
-    return list(found.values())
+    for program in (sys.executable, shutil.which(f"python{version}"), *map(str, beside)):
+        question = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+        if program is not None:
+            asked = subprocess.run([program, "-c", question], capture_output=True, text=True, check=False)
+            if asked.stdout.strip() == version:
+                return program
+    pytest.skip(f"Python {version} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +76,10 @@ def _install(python: str, wheel: Path, directory: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("python", _pythons(), ids=lambda path: Path(path).name)
-def test_the_wheel_runs_alone_in_the_root_directory(python: str, wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [f"3.{minor}" for minor in range(11, 16)])
+def test_the_wheel_runs_alone_in_the_root_directory(version: str, wheel: Path, tmp_path: Path) -> None:
     """Every command works without a checkout, a variable or another package, and mentions none of them."""
-    programs = _install(python, wheel, tmp_path / "environment")
+    programs = _install(_find_python(version), wheel, tmp_path / "environment")
     environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path / "user"), "LANG": "C.UTF-8"}
     demo = str(next((tmp_path / "environment").glob("lib/python*/site-packages/memoranda/cli/demo.jsonl")))
     for words in _COMMANDS:

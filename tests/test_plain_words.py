@@ -55,6 +55,7 @@ def _texts() -> list[str]:
     return [name for name in listed.splitlines() if kept.match(name) and (ROOT / name).is_file()]
 
 
+@pytest.mark.slow
 def test_the_worst_words_are_in_no_source_and_on_no_page() -> None:
     """Except where one is meant, as often as listed."""
     found = {name: len(WORST_WORDS.findall((ROOT / name).read_text("utf-8"))) for name in _texts()}

@@ -140,6 +140,7 @@ def _tools(request: ModelRequest) -> str:
     return json.dumps([tool.anthropic_schema() for tool in request.tools])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", EVENTS)
 def test_no_event_changes_a_byte_of_the_prompt(talk: Talk, event: str) -> None:
     """Neither in the session nor in what is sent with the next turn, nor after a restart; the tools stay as well."""
@@ -176,6 +177,7 @@ def test_only_compression_changes_the_prompt(talk: Talk, seed: int) -> None:
     assert talk.say().system == changed
 
 
+@pytest.mark.slow
 def test_what_others_changed_is_told_in_the_next_message_and_never_recorded(talk: Talk) -> None:
     """In its fence, in a copy of the user's words; the next turns repeat it, and the record holds no note."""
     assert NOTE not in _asked(talk.say("Anything new?"))
@@ -199,6 +201,7 @@ def test_what_the_model_saved_itself_is_no_news_to_it(talk: Talk) -> None:
     assert NOTE not in _asked(talk.say("Go on."))
 
 
+@pytest.mark.slow
 def test_after_compression_there_is_nothing_to_tell(talk: Talk) -> None:
     """The new prompt knows what the old one did not."""
     talk.elsewhere("memory.remember('The printer is new.')")

@@ -63,6 +63,7 @@ def test_a_locked_outbox_holds_up_no_reply_and_loses_no_turn(tmp_path: Path) -> 
     assert _lines(home, "write") == [["write", "add", "memory", "Likes tea.", None]]
 
 
+@pytest.mark.slow
 def test_a_session_that_ends_while_the_outbox_is_locked_loses_no_turn(tmp_path: Path) -> None:
     """The next one finds it in the record."""
     home = diary_home(tmp_path)
@@ -89,6 +90,7 @@ with memoranda.open(sys.argv[1]) as memory:
 """
 
 
+@pytest.mark.slow
 def test_a_turn_that_was_recorded_before_a_crash_is_delivered_by_the_next_start(tmp_path: Path) -> None:
     """Once, and nothing of the one that was interrupted, although it has an answer of sorts."""
     home = diary_home(tmp_path)
@@ -104,6 +106,7 @@ def test_a_turn_that_was_recorded_before_a_crash_is_delivered_by_the_next_start(
     assert [line[1] for line in _lines(home, "turn")] == ["before", "first", "after", "after"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_turn_of_a_session_taken_up_again_is_not_in_its_end(tmp_path: Path) -> None:
     """Not even in another process; what is in no turn is."""
     add_plugin(
@@ -122,6 +125,7 @@ def test_an_interrupted_turn_of_a_session_taken_up_again_is_not_in_its_end(tmp_p
     assert _lines(tmp_path, "end") == [["end", ["first", "I will look.", "one", "noted beside", "second", "two"]]]
 
 
+@pytest.mark.slow
 def test_what_was_said_before_a_provider_was_used_is_not_replayed(tmp_path: Path) -> None:
     """Neither history, nor conversations that are imported with the marks of another home."""
     with memoranda.open(tmp_path / "a") as memory, memory.session() as session:

@@ -115,6 +115,7 @@ def _require_harmless_tools(tools: tuple[Tool, ...]) -> set[str]:
     return {tool.name for tool in tools}
 
 
+@pytest.mark.slow
 def test_no_tool_of_a_session_answers_with_an_attack(memory: Memory) -> None:
     """Whichever field of the stored data it is in, and also when the session belongs to a review."""
     session = memory.session()
@@ -125,6 +126,7 @@ def test_no_tool_of_a_session_answers_with_an_attack(memory: Memory) -> None:
     assert ATTACK not in session.prompt and "</memory-context>" not in session.prompt
 
 
+@pytest.mark.slow
 def test_no_tool_of_an_agent_answers_with_an_attack(memory: Memory) -> None:
     """Neither its list of tasks nor what a delegate brings back."""
     with ScriptedModel([Reply(FORGED)]) as model, memory.session() as session:
@@ -136,6 +138,7 @@ def test_no_tool_of_an_agent_answers_with_an_attack(memory: Memory) -> None:
     assert answer["recalled_from"] == f"earlier conversations: {PAST_DATA}"
 
 
+@pytest.mark.slow
 def test_a_delegate_has_no_unfiltered_tool_of_ours(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its scratch notes included."""
     agents: list[Agent] = []
@@ -153,6 +156,7 @@ def test_a_delegate_has_no_unfiltered_tool_of_ours(memory: Memory, monkeypatch: 
         assert _require_harmless_tools(agents[0].tools) >= {"scratch", "session_search"}
 
 
+@pytest.mark.slow
 def test_nothing_that_a_protocol_server_offers_is_an_attack(memory: Memory) -> None:
     """Tools, resources, prompts and instructions."""
     assert _require_harmless_tools(ToolHost(memory, source="test").tools()) >= {"remember", "session_search"}
@@ -170,6 +174,7 @@ def test_nothing_that_a_protocol_server_offers_is_an_attack(memory: Memory) -> N
             _require_harmless(json.loads(result["content"][0]["text"]))
 
 
+@pytest.mark.slow
 def test_no_hook_gives_an_attack_to_a_host(home: Path) -> None:
     """Neither with a prompt nor when a session begins, and no tool of a plugin either."""
     located = Home.at(home)

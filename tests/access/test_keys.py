@@ -11,7 +11,7 @@ from memoranda.access.keys import ApiKeys
 from memoranda.access.service_database import ServiceDatabase
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> ServiceDatabase:
     """The database of the service on either engine."""
     record = request.getfixturevalue("postgres_url") if request.param == "postgresql" else tmp_path / "state.db"

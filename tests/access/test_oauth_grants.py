@@ -26,7 +26,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServiceDatabase]:
     record = request.getfixturevalue("postgres_url") if request.param == "server" else ""
     opened = ServiceDatabase(tmp_path, record)

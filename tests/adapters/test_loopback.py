@@ -1,20 +1,19 @@
 """A request to the loopback address needs the token and headers that name this machine."""
 
-import pytest
-
 from memoranda.adapters.loopback import check_request
+from tests.cases import cases
 
 _GOOD = {"host": "127.0.0.1:8931", "origin": None, "authorization": "Bearer secret", "token": "secret"}
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:80", "[::1]:65535"])
-@pytest.mark.parametrize("origin", [None, "http://localhost:6274", "https://127.0.0.1"])
+@cases("host", ["127.0.0.1", "localhost:80", "[::1]:65535"])
+@cases("origin", [None, "http://localhost:6274", "https://127.0.0.1"])
 def test_requests_of_this_machine_pass(host: str, origin: str | None) -> None:
     """With or without a port, and from a page that this machine serves."""
     assert check_request(**_GOOD | {"host": host, "origin": origin}) is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("header", "value", "status"),
     [
         ("host", None, 421),

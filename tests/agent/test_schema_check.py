@@ -12,6 +12,7 @@ from memoranda.agent.schema_check import describe_problems
 from memoranda.agent.tool_dispatch import execute_call
 from memoranda.llm.model import ToolCall
 from memoranda.tools import Tool
+from tests.cases import cases
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -30,7 +31,7 @@ ORDER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "problem"),
     [
         ({"item": "rye"}, ""),

@@ -13,6 +13,7 @@ from memoranda.agent.todo_tool import Todo, TodoTool
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
+from tests.cases import cases
 
 WASH: Todo = {"id": "wash", "content": "Wash the car.", "status": "in_progress"}
 WAX: Todo = {"id": "wax", "content": "Wax the car.", "status": "pending"}
@@ -42,7 +43,7 @@ def test_a_list_is_replaced_merged_and_read() -> None:
     assert kept.tool.call({"todos": []})["summary"]["total"] == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     "todos",
     [
         "wash",
@@ -64,6 +65,7 @@ def test_a_list_that_cannot_be_used_changes_nothing(todos: Any) -> None:
     assert kept.todos == [WASH]
 
 
+@pytest.mark.slow
 def test_the_list_survives_compression_resume_and_branch(tmp_path: Path) -> None:
     """The summary names the open tasks; deleting the conversation deletes the list."""
     with memoranda.open(tmp_path) as memory:

@@ -123,6 +123,7 @@ def test_deleting_a_conversation_erases_its_recalls(tmp_path: Path) -> None:
     assert [call["session_id"] for call in read_calls(hook_calls_path(tmp_path))] == ["0b"]
 
 
+@pytest.mark.slow
 def test_a_forgotten_user_leaves_no_recalls(tmp_path: Path) -> None:
     """The user's own file is removed, and the user's calls of hooks are erased; others keep theirs."""
     for user in ("ana", "bo"):

@@ -20,6 +20,7 @@ def nodes(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path / "one", tmp_path / "two"
 
 
+@pytest.mark.smoke
 def test_what_one_node_remembers_the_other_shows(nodes: tuple[Path, Path]) -> None:
     """Entries, prompt, log and undo are the same on both, and no node has files of them."""
     with memoranda.open(nodes[0]) as one, memoranda.open(nodes[1]) as two:

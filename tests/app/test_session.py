@@ -165,6 +165,7 @@ def test_a_title_that_is_taken_is_refused(memory: Memory) -> None:
     assert second.title == "Other"
 
 
+@pytest.mark.slow
 def test_an_external_memory_is_notified_of_compression_in_order(tmp_path: Path) -> None:
     """Asked first, then notified of the old session's end and of the new id; a turn across both is delivered once."""
     home = diary_home(tmp_path)
@@ -276,6 +277,7 @@ def test_news_in_one_file_is_told_although_the_other_was_just_written(memory: Me
         assert "Tea at four" not in turn.messages[-1]["content"]
 
 
+@pytest.mark.slow
 def test_an_external_memory_receives_nothing_twice_and_nothing_unfinished(tmp_path: Path) -> None:
     """Neither a summary, nor what the session before delivered, nor a turn that was interrupted."""
     home = diary_home(tmp_path)

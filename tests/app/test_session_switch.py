@@ -75,6 +75,7 @@ def test_a_reset_switches_the_provider_to_a_new_conversation(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.slow
 def test_a_switch_resumes_another_conversation(tmp_path: Path) -> None:
     """Without reset; its prompt and its turns are those it had, and a late message resumes the one before."""
     home = _watchful_home(tmp_path)
@@ -112,6 +113,7 @@ def test_a_title_in_use_leaves_the_conversation_as_it_is(tmp_path: Path) -> None
     assert [line for line in told(home) if line[0] == "switch"] == []
 
 
+@pytest.mark.slow
 def test_the_turn_number_continues_after_compression_and_resume(tmp_path: Path) -> None:
     """The provider counts the turns of the conversation, not those of a process or of a session."""
     home = _watchful_home(tmp_path)

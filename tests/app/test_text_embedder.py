@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 import memoranda
 from memoranda.app.text_embedder import configured_embedder
 from memoranda.recall.settings import RecallSettings
+from tests.cases import cases
 from tests.providers.plugins import add_plugin
 
 _PLUGIN = """
@@ -24,7 +23,7 @@ class Listener(MemoryProvider):
 """
 
 
-@pytest.mark.parametrize("models", [("wordllama",), ("endpoint:text-embedding-3-small",), ()])
+@cases("models", [("wordllama",), ("endpoint:text-embedding-3-small",), ()])
 def test_only_a_model_on_this_machine_is_given(models: tuple[str, ...]) -> None:
     """A service is not: facts that are stored here would be sent to it."""
     assert configured_embedder(RecallSettings(semantic=True, semantic_model=models)) is None

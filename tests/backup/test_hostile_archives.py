@@ -63,6 +63,7 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[s
     assert reason in _refused(_archive(tmp_path / "a.zip", {"a": b"x"}, **changes), tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_content_beyond_the_named_size_is_not_unpacked(tmp_path: Path) -> None:
     """A few bytes that expand to a hundred megabytes are read only as far as the manifest says."""
     bomb = _archive(

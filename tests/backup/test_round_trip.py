@@ -90,6 +90,7 @@ def test_a_backup_without_secrets_contains_no_keys(tmp_path: Path) -> None:
     assert {"state.db", "memories/MEMORY.md", "memories/journal.jsonl"} <= names
 
 
+@pytest.mark.slow
 def test_a_backup_is_consistent_while_the_home_is_written(tmp_path: Path) -> None:
     """Every turn that was recorded before it started is in it, whole, and appends continue during it."""
     root = tmp_path / "home"
@@ -137,6 +138,7 @@ def test_restoring_over_a_home_needs_consent_and_keeps_it(tmp_path: Path) -> Non
     assert "Added later." in (kept / "memories/MEMORY.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_home_in_use_is_not_replaced(tmp_path: Path) -> None:
     """Its process would write to a home that is gone."""
     root, file = tmp_path / "home", tmp_path / "home.zip"
@@ -170,6 +172,7 @@ def test_a_volume_that_cannot_be_renamed_is_restored_into(tmp_path: Path) -> Non
     assert _export(volume) == _export(tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_a_damaged_database_is_not_backed_up_as_good(tmp_path: Path) -> None:
     """The backup fails, says how to repair it, and leaves no file."""
     root = tmp_path / "home"
@@ -215,6 +218,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "step"), [("backup", "copy"), ("backup", "verify"), ("restore", "restore")])
 def test_after_a_kill_the_home_is_as_before_and_the_next_run_succeeds(tmp_path: Path, kind: str, step: str) -> None:
     """A killed backup is not taken for one, and a killed restore has changed nothing."""

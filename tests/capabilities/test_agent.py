@@ -62,6 +62,7 @@ def test_a_platform_has_only_the_tools_that_its_list_names(tmp_path: Path) -> No
     assert offered["cli"] > {"memory", "session_search", "todo", "delegate_task"}
 
 
+@pytest.mark.slow
 def test_a_conversation_is_resumed_branched_reset_and_undone(tmp_path: Path) -> None:
     """By another process, with its turn number, and the provider learns of every boundary and why."""
     home = recorder_home(tmp_path)

@@ -64,6 +64,7 @@ def test_every_provider_of_the_design_is_bundled() -> None:
     assert TOOLS.keys() <= {provider.name for provider in BUNDLED}
 
 
+@pytest.mark.slow
 def test_holographic_memory_stores_finds_relates_and_judges_facts(tmp_path: Path) -> None:
     """A file on this machine: search, questions about entities, contradictions, feedback, and recall into a turn."""
     Terminal(tmp_path).ok("provider", "setup", "holographic", "--set", "auto_extract=yes")

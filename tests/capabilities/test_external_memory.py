@@ -40,6 +40,7 @@ def test_a_provider_has_the_members_of_the_contract() -> None:
     assert manager <= set(dir(MemoryManager))
 
 
+@pytest.mark.slow
 def test_a_conversation_reaches_the_provider_in_order(tmp_path: Path) -> None:
     """From its start over turns, a memory write and a compression to the end; a narrow signature is enough."""
     home = recorder_home(tmp_path)

@@ -75,6 +75,7 @@ def test_the_limits_of_the_files_are_settings(tmp_path: Path) -> None:
         assert "[60% — 3,000/5,000 chars]" in memory.session().prompt
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model_sdks")
 def test_models_that_summarize_are_compared_on_real_conversations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

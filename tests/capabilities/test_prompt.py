@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import memoranda
 from memoranda.llm.model import Reply
 from memoranda.testing.scripted.model import ScriptedModel
@@ -9,6 +11,7 @@ from tests.capabilities.conversations import fill_context, take_turn
 from tests.providers.diary import diary_home
 
 
+@pytest.mark.slow
 def test_the_prompt_is_stored_and_changes_only_with_compression(tmp_path: Path) -> None:
     """Turns, memory writes, a restart and a changed project file change no byte; compression builds it again."""
     project = tmp_path / "project"

@@ -192,6 +192,7 @@ def test_a_damaged_record_is_said_and_leaves_curated_memory_in_use(tmp_path: Pat
     assert file.read_bytes() == damaged
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model_sdks")
 def test_a_search_can_be_summarized_for_its_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One setting; the helper reads the conversation around the match, and without it the messages stay."""

@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def memory(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[memoranda.Memory]:
     """A home with its checkpoints in a file, and one with its checkpoints on a server."""
     if request.param == "server":
@@ -85,6 +85,7 @@ def test_a_forgotten_user_has_no_checkpoints(memory: memoranda.Memory) -> None:
     assert "text of bob" in _text(_store(memory, "bob")) and "text of None" in _text(_store(memory))
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_forgotten_text_is_left_in_the_file(home: Path) -> None:
     """Free pages and the log included."""
     with memoranda.open(home) as memory:

@@ -18,6 +18,7 @@ from tests.forked import Forked, Say, forking
 pytestmark = forking
 
 
+@pytest.mark.slow
 def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is_not_lost(tmp_path: Path) -> None:
     """The command fails and says who has to be stopped; then it succeeds."""
     path = tmp_path / "state.db"

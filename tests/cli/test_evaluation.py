@@ -39,6 +39,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
+@pytest.mark.slow
 def test_models_are_compared_by_what_they_keep_and_invent(home: Path) -> None:
     """All names and numbers of the messages are kept by one, none by the other, which has two of its own."""
     data = Terminal(home, "eval", "summaries").json("--model", "faithful", "--model", "inventor", "--model", "gone")

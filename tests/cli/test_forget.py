@@ -48,6 +48,7 @@ def test_with_consent_it_forgets_and_proves_it(terminal: Terminal) -> None:
     assert "Elm" not in terminal.ok("memory", "log")
 
 
+@pytest.mark.slow
 def test_text_from_standard_input_stays_out_of_the_shell(terminal: Terminal) -> None:
     """A dash reads it."""
     assert "Forgotten in" in terminal.ok("forget", "-", "--yes", input="12 Elm Street\n")

@@ -98,6 +98,7 @@ def test_a_second_time_nothing_is_new(home: Path, source: Path) -> None:
     assert contents(home / "migration") | contents(home / "memories") == before
 
 
+@pytest.mark.slow
 def test_the_home_is_copied_before(home: Path, source: Path) -> None:
     """Unless that is not wanted; an empty home has nothing to copy."""
     assert answer(home, "--yes")["backup"] is None

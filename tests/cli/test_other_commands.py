@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import memoranda
 from memoranda.cli.main import command
+from tests.cases import cases
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
 from tests.docs.reference import command_paths
@@ -75,6 +77,7 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
     assert not terminal.home.exists()
 
 
+@pytest.mark.slow
 def test_the_demo_says_that_its_lines_are_scripted(terminal: Terminal) -> None:
     """Nothing in it pretends to be a model."""
     output = terminal.ok("demo")
@@ -83,7 +86,7 @@ def test_the_demo_says_that_its_lines_are_scripted(terminal: Terminal) -> None:
     assert not terminal.home.exists()
 
 
-@pytest.mark.parametrize("path", command_paths(), ids=" ".join)
+@cases("path", command_paths(), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     """--help works and offers the shared options; every noun shows examples."""
     result = CliRunner().invoke(command, [*path, "--help"])
@@ -98,6 +101,14 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert CliRunner().invoke(command, ["nonsense"]).exit_code == 2
 
 
+def test_the_installed_command_starts() -> None:
+    """As a shell starts it; the tests of the commands call them in this process."""
+    script = Path(sys.executable).with_name("memoranda")
+    shown = subprocess.run([script, "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown == f"memoranda, version {memoranda.__version__}\n"
+
+
+@pytest.mark.slow
 def test_the_installed_command_and_the_module_are_the_same_program(tmp_path: Path) -> None:
     """`memoranda` and `python -m memoranda`."""
     arguments = ["--home", str(tmp_path), "memory", "list", "--json"]
@@ -120,6 +131,7 @@ def test_a_command_loads_only_what_it_needs() -> None:
     assert "'ruamel" not in loaded and "'dotenv" not in loaded
 
 
+@pytest.mark.slow
 def test_output_that_is_not_read_is_not_an_error(tmp_path: Path) -> None:
     """`memoranda … | head` ends quietly."""
     script = f"{sys.executable} -m memoranda --home {tmp_path} memory list | head -c 1 > /dev/null"

@@ -57,6 +57,7 @@ def test_a_provider_that_cannot_start_replaces_none_that_works(terminal: Termina
     assert not (terminal.home / "providers" / "hindsight.json").exists()
 
 
+@pytest.mark.slow
 def test_providers_are_used_together_and_switched_off_one_by_one(terminal: Terminal) -> None:
     """Each command says what is in use afterwards."""
     told = terminal.json("provider", "use", "alpha", "beta", "alpha")
@@ -80,6 +81,7 @@ def test_a_provider_that_is_not_ready_changes_nothing(terminal: Terminal) -> Non
     assert in_use(terminal) == []
 
 
+@pytest.mark.slow
 def test_setup_replaces_unless_it_adds(terminal: Terminal) -> None:
     """And says so; the setup of one that is in use keeps the others."""
     terminal.ok("provider", "setup", "alpha")
@@ -93,6 +95,7 @@ def test_setup_replaces_unless_it_adds(terminal: Terminal) -> None:
     assert in_use(terminal) == ["gamma"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "expected"), [("\n", ["alpha", "beta"]), ("n\n", ["beta"])])
 def test_a_person_is_asked_whether_the_others_stay(terminal: Terminal, answer: str, expected: list[str]) -> None:
     """They do unless the answer is no."""
@@ -107,6 +110,7 @@ def test_a_person_is_asked_whether_the_others_stay(terminal: Terminal, answer: s
     assert in_use(terminal) == expected
 
 
+@pytest.mark.slow
 def test_status_and_test_show_each_provider(terminal: Terminal) -> None:
     """Or the one that is named; the first one's are where they are when there is only one."""
     terminal.ok("provider", "use", "alpha", "beta")
@@ -132,6 +136,7 @@ def test_one_broken_provider_fails_its_own_test(terminal: Terminal) -> None:
     assert status["status_of"]["alpha"]["problem"] and status["status_of"]["beta"]["ready"] is True
 
 
+@pytest.mark.slow
 def test_what_providers_say_is_shown_of_all_or_of_one(terminal: Terminal) -> None:
     """Recall, and tools by the names that a model sees."""
     terminal.ok("provider", "use", "alpha", "beta")

@@ -130,6 +130,7 @@ def test_a_missing_key_is_named_by_every_command(terminal: Terminal, caplog: pyt
     assert [record.getMessage() for record in caplog.records] == [f"Memory provider acme is not available: {reason}"]
 
 
+@pytest.mark.slow
 def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal, double: AcmeDouble) -> None:
     """Nothing is deleted without consent, and other users keep theirs."""
     set_up(terminal, double)
@@ -147,6 +148,7 @@ def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal
     assert double.memories == []
 
 
+@pytest.mark.slow
 def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, double: AcmeDouble) -> None:
     """Otherwise it would arrive after everything was deleted."""
     set_up(terminal, double)
@@ -171,6 +173,7 @@ def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
     assert "Name one" in fails(Terminal(terminal.home.parent / "empty"), "provider", "forget")
 
 
+@pytest.mark.slow
 def test_facts_on_this_machine_are_forgotten_too(terminal: Terminal) -> None:
     """Those of a session, or all of them."""
     terminal.ok("provider", "use", "holographic")
@@ -191,6 +194,7 @@ def test_the_status_shows_the_name_at_the_vendor(terminal: Terminal, double: Acm
     assert SECRET not in status
 
 
+@pytest.mark.slow
 def test_deleting_a_conversation_drops_what_the_vendor_would_still_receive(
     terminal: Terminal, double: AcmeDouble
 ) -> None:

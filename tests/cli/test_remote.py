@@ -57,6 +57,7 @@ def _converse(environment: dict[str, str]) -> str:
         return session.id
 
 
+@pytest.mark.slow
 def test_facts_are_saved_listed_changed_and_undone(run: Callable[..., Result], tmp_path: Path) -> None:
     """At the service; nothing is written on this machine."""
     assert "heron" not in _output(run("memory", "list"))
@@ -83,6 +84,7 @@ def test_a_refused_fact_ends_the_command_with_an_error(run: Callable[..., Result
     assert run("memory", "undo").exit_code == 1
 
 
+@pytest.mark.slow
 def test_conversations_are_found_listed_and_shown(run: Callable[..., Result], environment: dict[str, str]) -> None:
     """In the form that they have on a home."""
     session_id = _converse(environment)
@@ -118,6 +120,7 @@ def test_conversations_are_exported_imported_and_forgotten(
     assert _json(run("search", "deadlock", "--json"))["count"] == 0
 
 
+@pytest.mark.slow
 def test_recall_asks_notes_and_conversations(run: Callable[..., Result], environment: dict[str, str]) -> None:
     """For a person or for a prompt."""
     _converse(environment)

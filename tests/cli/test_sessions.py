@@ -289,6 +289,7 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
     assert "api call" not in text and "state." not in text
 
 
+@pytest.mark.slow
 def test_search_shows_the_match_and_the_messages_around_it(past: Terminal) -> None:
     """The match is marked, a question comes with its answer, and other users' conversations are not shown."""
     text = past.ok("search", "fixing", "the", "zebra")

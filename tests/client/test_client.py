@@ -16,6 +16,7 @@ import memoranda
 from memoranda.client import RemoteMemory
 from memoranda.errors import AccessError, ServiceError, SessionBusyError, SessionError, UnknownSessionError
 from tests.adapters.http.running_service import RunningService
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 
@@ -71,6 +72,7 @@ def test_a_lost_answer_does_not_record_anything_twice(service: RunningService, u
         assert [message["content"] for message in session.conversation()] == ["Once?", "Once."]
 
 
+@pytest.mark.slow
 def test_a_service_that_was_killed_records_a_repeated_turn_once(service: RunningService, user: str) -> None:
     """Although it did the work and could not store the answer to the request."""
     headers = {"Authorization": f"Bearer {service.key(user=user)}"}
@@ -119,9 +121,7 @@ def test_a_service_that_cannot_be_reached_is_an_error_in_bounded_time() -> None:
         memory.session().undo()
 
 
-@pytest.mark.parametrize(
-    "url", ["memory.example.com", "ftp://host", "https://", "https://user:pw@host", "http://memory.example.com"]
-)
+@cases("url", ["memory.example.com", "ftp://host", "https://", "https://user:pw@host", "http://memory.example.com"])
 def test_an_address_to_which_no_key_may_be_sent_is_refused(url: str) -> None:
     """Above all one without encryption."""
     with pytest.raises(AccessError):
@@ -182,6 +182,7 @@ def test_the_same_for_asyncio(service: RunningService, user: str) -> None:
     asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
 
 
+@pytest.mark.slow
 def test_many_conversations_at_once(service: RunningService, user: str) -> None:
     """Each is complete and in order."""
 
@@ -200,6 +201,7 @@ def test_many_conversations_at_once(service: RunningService, user: str) -> None:
     asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
 
 
+@pytest.mark.slow
 def test_connecting_loads_no_part_of_the_library_that_it_does_not_need() -> None:
     """A client starts fast, and a program that does not connect loads no HTTP client."""
     program = (

@@ -5,11 +5,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import memoranda
 from memoranda.app import session, turn
 from memoranda.client import async_memory, curated, items, memory, session_store
+from tests.cases import cases
 
 _LOCAL = "it concerns files of the home or the process that has them"
 _NO_ROUTE = "the service has no route for it"
@@ -68,8 +67,8 @@ def _public(owner: type) -> set[str]:
     return {name for name in dir(owner) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("library", MISSING, ids=lambda owner: owner.__name__)
-@pytest.mark.parametrize("colour", [0, 1], ids=["sync", "async"])
+@cases("library", MISSING, ids=lambda owner: owner.__name__)
+@cases("colour", [0, 1], ids=["sync", "async"])
 def test_every_public_name_of_the_library_is_in_the_client_or_has_a_reason(library: type, colour: int) -> None:
     """A new method must be offered, or be listed here with the reason."""
     client = _CLIENTS[library][colour]
@@ -79,7 +78,7 @@ def test_every_public_name_of_the_library_is_in_the_client_or_has_a_reason(libra
     assert missing == set(MISSING[library]), sorted(missing ^ set(MISSING[library]))
 
 
-@pytest.mark.parametrize("pair", _PAIRS, ids=lambda pair: pair[0].__name__)
+@cases("pair", _PAIRS, ids=lambda pair: pair[0].__name__)
 def test_both_colours_have_the_same_methods_with_the_same_parameters(pair: tuple[type, type]) -> None:
     """So that a program can change from one to the other."""
     threads, loop = pair

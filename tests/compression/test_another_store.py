@@ -83,6 +83,7 @@ def test_an_imported_conversation_that_continues_names_one_range(db: SessionDB, 
     assert [message["session_id"] for message in named] == ["s0", "s3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [("all", "all", "last"), ("last", "all", "last", "all")])
 def test_a_conversation_that_is_imported_twice_is_stored_once(
     db: SessionDB, other: SessionDB, order: tuple[str, ...]

@@ -74,6 +74,7 @@ def test_forced_there_is_a_summary_all_the_same() -> None:
     assert isinstance(off.compress(live, model=None, window=WINDOW, force=True), CompressedContext)
 
 
+@pytest.mark.slow
 def test_a_summary_is_updated_and_not_nested() -> None:
     """Through ten compressions there is one summary, made from the one before and only what is new."""
     model = good_model()
@@ -107,6 +108,7 @@ def continued(live: Sequence[LiveMessage], done: CompressedContext, more: Sequen
     return [*made, *(LiveMessage(number + 1 + place, message) for place, message in enumerate(more))]
 
 
+@pytest.mark.slow
 def test_rules_and_tasks_survive_word_for_word() -> None:
     """Ten compressions later, whatever the model writes."""
     messages = [*chatter(3), said("user", "Never push to main. And - as a plan:\n- [ ] write the tests"), *chatter(60)]
@@ -161,6 +163,7 @@ def test_a_failed_update_keeps_what_was_known() -> None:
     assert "We decided to use port 8123." in again.summary
 
 
+@pytest.mark.slow
 def test_the_model_is_asked_within_its_window_and_its_time() -> None:
     """In pieces when it must be, each of which updates the summary; the tokens it may write are limited."""
     live = numbered(chatter(400))
@@ -194,6 +197,7 @@ def test_focus_and_notes_reach_the_model() -> None:
     assert "The user likes geese." in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [None, ScriptedModel([ModelOverloadedError("busy")])])
 def test_notes_are_in_the_summary_that_no_model_wrote(model: ScriptedModel | None) -> None:
     """An external memory is not asked in vain; what it must not say is withheld."""

@@ -5,6 +5,7 @@ import pytest
 from memoranda.compression.extractive_summary import extract_summary
 from memoranda.compression.prompts import SECTIONS
 from memoranda.llm.tokens import estimate_text
+from tests.cases import cases
 from tests.compression.conftest import calls, chatter, numbered, result, said
 
 TALK = [
@@ -48,6 +49,7 @@ def test_it_continues_the_previous_summary() -> None:
     assert "use nom instead of pest" in later["Decisions"]
 
 
+@pytest.mark.slow
 def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
     """It keeps half of the room, however much is new, and however often."""
     known = extract_summary(numbered(TALK), {}, 400)
@@ -58,7 +60,8 @@ def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
     assert "src/parser.py" in known["Files"]
 
 
-@pytest.mark.parametrize("room", [60, 200, 1_000, 4_000])
+@pytest.mark.slow
+@cases("room", [60, 200, 1_000, 4_000])
 def test_it_keeps_to_its_room(room: int) -> None:
     """However much was said, and however long the first request is."""
     long = [said("user", "word " * 5_000), *chatter(300), *TALK]

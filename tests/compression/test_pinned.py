@@ -1,10 +1,9 @@
 """Standing rules and open tasks are found in the user's own words, and stay until they are done."""
 
-import pytest
-
 from memoranda.compression.pinned import Pinned, find_pinned
 from memoranda.llm.model import Message
 from memoranda.llm.tokens import estimate_text
+from tests.cases import cases
 from tests.compression.conftest import calls, said
 
 ROOM = 2_000
@@ -14,7 +13,7 @@ def _find(*messages: Message, known: Pinned | None = None, room: int = ROOM) -> 
     return find_pinned(messages, known or Pinned(), room)
 
 
-@pytest.mark.parametrize(
+@cases(
     "rule",
     [
         "Always run the tests before you commit.", "Never push to main.", "From now on write in British English.",
@@ -29,7 +28,7 @@ def test_a_standing_rule_is_pinned_word_for_word(rule: str) -> None:
     assert _find(said("user", f"Hello there. {rule} Thanks a lot!")).rules == (rule,)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["It crashed yesterday.", "Can you read the file?", "What is the latest version?", "Thanks, that works."],
 )
@@ -69,7 +68,7 @@ def test_the_latest_task_list_of_a_tool_counts() -> None:
     assert _find(first, second).tasks == ("three",)
 
 
-@pytest.mark.parametrize("arguments", ["", "no json", "[]", "{}", '{"todos": 5}', '{"todos": ["x"]}', "null"])
+@cases("arguments", ["", "no json", "[]", "{}", '{"todos": 5}', '{"todos": ["x"]}', "null"])
 def test_arguments_of_any_shape_do_no_harm(arguments: str) -> None:
     """A model may write anything."""
     assert _find(calls("1", name="todo", arguments=arguments)) == Pinned()

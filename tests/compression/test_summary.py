@@ -1,12 +1,11 @@
 """A summary is written, read back and updated without growing a summary inside a summary."""
 
-import pytest
-
 from memoranda.compression.pinned import Pinned
 from memoranda.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
 from memoranda.compression.summary import RunningSummary, parse_sections, parse_summaries, render_summary
 from memoranda.compression.summary_check import check_summary, is_grounded
 from memoranda.llm.model import Reply, ToolCall
+from tests.cases import cases
 from tests.compression.conftest import sections
 
 SOURCE = "The user asked to port the parser in src/parser.py. The cache keeps what was read. Version 3.11 is used."
@@ -59,7 +58,7 @@ def test_a_heading_inside_a_section_does_not_split_it() -> None:
     assert back.pinned == tricky.pinned
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrap",
     ["{}", "```markdown\n{}\n```", "<think>hm ## Goal</think>\n{}", "Here it is:\n\n{}", "\n\n{}\n\n"],
 )
@@ -76,7 +75,7 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
     assert set(parsed.values()) == {"- the parser reads a file"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reply", "why"),
     [
         (Reply(""), "nothing"),

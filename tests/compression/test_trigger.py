@@ -1,11 +1,10 @@
 """A context is compressed when it is full by the best count there is, and left alone when that is of no use."""
 
-import pytest
-
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import Usage
 from memoranda.llm.tokens import estimate_messages, estimate_text
+from tests.cases import cases
 from tests.compression.conftest import chatter, said
 
 WINDOW = 100_000
@@ -20,7 +19,7 @@ def test_three_quarters_of_the_window_by_default() -> None:
     assert CompressionSettings(threshold=0.5).limit(32_000) == 16_000
 
 
-@pytest.mark.parametrize("window", [1_000, 4_000, 32_000, 200_000, 1_000_000])
+@cases("window", [1_000, 4_000, 32_000, 200_000, 1_000_000])
 def test_what_is_left_is_a_fraction_of_the_limit(window: int) -> None:
     """And the summary a fraction of that."""
     chosen = CompressionSettings()
@@ -87,7 +86,7 @@ def test_it_is_tried_again_when_there_is_more_to_win() -> None:
     assert stuck.after_reading(LIMIT - 1, LIMIT, WINDOW).is_due(LIMIT, LIMIT, WINDOW)
 
 
-@pytest.mark.parametrize("garbage", [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}'])
+@cases("garbage", [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}'])
 def test_unreadable_progress_counts_as_none(garbage: str | None) -> None:
     """The progress starts from zero."""
     assert CompressionProgress.from_json(garbage) == CompressionProgress()

@@ -15,7 +15,7 @@ from tests.postgres import Server
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     only_files = metafunc.definition.get_closest_marker("about_files")
-    kinds = ["files"] if only_files else ["files", "tables"]
+    kinds = ["files"] if only_files else ["files", pytest.param("tables", marks=pytest.mark.slow)]
     if "memory_storage" in metafunc.fixturenames:
         metafunc.parametrize("memory_storage", kinds, indirect=True)
 

@@ -297,6 +297,7 @@ _STEP = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(st.lists(_STEP, max_size=12))
 def test_undoing_everything_leads_back_to_the_beginning(tmp_path: Path, steps: list[tuple[str, Target, str]]) -> None:

@@ -55,6 +55,7 @@ def test_sixteen_processes_lose_and_corrupt_nothing(directory: Path, strikes: St
     assert [change.number for change in store.journal.changes()] == list(range(1, 16 * adds + 1))
 
 
+@pytest.mark.slow
 def test_threads_with_stores_of_their_own_lose_nothing(directory: Path) -> None:
     """Four stores in one process, each in its thread."""
 
@@ -201,6 +202,7 @@ def _dies_at(step: int, directory: Path) -> bool:
     return status == 9
 
 
+@pytest.mark.slow
 @forking
 def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
     """Between any two system calls of a write: one whole state, a journal that agrees with it, nothing left over."""

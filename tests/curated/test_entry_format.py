@@ -1,14 +1,14 @@
 """The file format, byte for byte as other programs write and read it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.curated.entry_format import handle, parse, serialise, size
 from memoranda.support.canonical_text import canonical, unstorable_character
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "entries"),
     [
         ("a\n§\nb", ["a", "b"]),
@@ -56,7 +56,7 @@ def test_two_entries_of_three_letters_cost_nine() -> None:
     assert size(["aaa", "bbb"]) == 9
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["a\n§\n b", "a \n§\nb", "a\n\n§\n\nb", "a\n§\n\n§\nb", "a\n§\n§\nb", "§\na\n§\nb", "a\n§\nb\n§", "a\n§\n\u00a0b"],
 )
@@ -70,7 +70,7 @@ def test_content_is_stored_composed_with_plain_line_ends_and_no_blank_edges() ->
     assert canonical("  cafe\u0301\r\nnext\r ") == "café\nnext"
 
 
-@pytest.mark.parametrize(("text", "what"), [("a\0b", "NUL"), ("a\ud800", "surrogate"), ("a", None), ("👩‍👩‍👧", None)])
+@cases(("text", "what"), [("a\0b", "NUL"), ("a\ud800", "surrogate"), ("a", None), ("👩‍👩‍👧", None)])
 def test_what_cannot_be_stored_is_named(text: str, what: str | None) -> None:
     """NUL and half characters are recognised, whole characters pass."""
     found = unstorable_character(text)

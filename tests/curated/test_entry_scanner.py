@@ -151,6 +151,7 @@ def test_a_phrase_split_over_two_entries_on_disk_is_hidden(store: MemoryStore, w
     assert block.endswith("fine")
 
 
+@pytest.mark.slow
 def test_more_split_phrases_than_one_scan_names_are_all_hidden(store: MemoryStore, write: Callable[..., Path]) -> None:
     """Flooding the file with findings uncovers none of them."""
     pairs = [

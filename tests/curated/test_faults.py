@@ -22,6 +22,7 @@ from memoranda.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal,
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import staged_path
 from memoranda.support.file_lock import FileLock
+from tests.cases import cases
 from tests.conftest import tree, unprivileged
 from tests.timing import GIVE_UP
 
@@ -35,7 +36,7 @@ ACTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", ACTIONS)
+@cases("arguments", ACTIONS)
 def test_a_file_without_read_permission_is_never_taken_for_an_empty_one(arguments: dict[str, Any]) -> None:
     """Every action is refused and the content is there when the permission is."""
     with unprivileged() as base:
@@ -119,7 +120,7 @@ def test_a_dangling_link_is_not_a_missing_file(directory: Path) -> None:
     assert outcome.reason == "unreadable"
 
 
-@pytest.mark.parametrize("arguments", ACTIONS)
+@cases("arguments", ACTIONS)
 def test_a_read_only_home_refuses_and_stays_as_it_is(arguments: dict[str, Any]) -> None:
     """Reading works, writing names what stands in the way, and no permission is changed behind anyone's back."""
     with unprivileged() as base:

@@ -1,6 +1,5 @@
 """Matching and planning."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from memoranda.curated.operations import (
     plan,
     rewrite_edits,
 )
+from tests.cases import cases
 
 _ENTRIES = st.lists(st.sampled_from(["a", "b", "ab", "abc", "c d", "é", "x\ny"]), max_size=6)
 _TEXT = st.sampled_from(["a", "b", "ab", "abc", "zz", "é", "e\u0301", "new"])
@@ -80,7 +80,7 @@ def test_becoming_a_copy_of_another_entry_merges_the_two() -> None:
     assert outcome.entries == ("new",)
 
 
-@pytest.mark.parametrize("operation", [Add("a"), Replace("a", "a"), Add("e\u0301")])
+@cases("operation", [Add("a"), Replace("a", "a"), Add("e\u0301")])
 def test_what_is_there_already_changes_nothing(operation: Operation) -> None:
     """A duplicate, in whatever composition, leads to no edit."""
     outcome = plan(["a", "é"], [operation])

@@ -136,6 +136,7 @@ def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) ->
     assert _count(path) == 2
 
 
+@pytest.mark.slow
 def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> None:
     """Its writes are in the store, not in the kept file."""
     waiting: list[Forked] = []

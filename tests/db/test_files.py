@@ -83,6 +83,7 @@ def test_a_truncated_file_is_never_made_worse(tmp_path: Path, keep: float) -> No
     assert path.read_bytes()[: len(left)] == left
 
 
+@pytest.mark.slow
 def test_damaged_pages_give_clear_errors_and_no_surprises(tmp_path: Path) -> None:
     """Every page overwritten in turn: an operation works, or says that the file is damaged."""
     source = _filled(tmp_path / "source.db", 100)
@@ -115,6 +116,7 @@ def test_damage_is_found_by_the_check(tmp_path: Path) -> None:
         assert store.maintenance.check_integrity() != []
 
 
+@pytest.mark.slow
 def test_a_damaged_log_loses_only_transactions_after_the_damage(tmp_path: Path) -> None:
     """After a power cut the log may end in garbage; whole transactions before it are read."""
     with open_store(tmp_path / "state.db") as store:

@@ -67,6 +67,7 @@ def test_a_file_that_is_damaged_is_an_error_each_time(tmp_path: Path) -> None:
     assert file.path.read_bytes().startswith(b"not a database")
 
 
+@pytest.mark.slow
 @forking
 def test_a_fork_in_the_moment_of_opening_leaves_both_sides_able_to_write(tmp_path: Path) -> None:
     """Whatever the other thread was just doing."""

@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -17,15 +18,17 @@ from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES
 from memoranda.safety.phrase_rules import RULES
+from tests.cases import cases
 from tests.docs import reference
 from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
 
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
-# Loading the clients of other products takes seconds.
-_SLOW = ("first-agent.md", "undo-and-forget.md", "use-a-service.md", "use-other-clients.md")
-_named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+# Each page is a program. The everyday run starts the first ones that a reader meets.
+_EVERYDAY = ("README.md", "first-memory.md", "python.md")
+_named = cases("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
+@pytest.mark.slow
 def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
     """`make reference` was run after the last change."""
     assert (reference.DOCS / "reference" / "command-line.md").read_text() == reference.command_line()
@@ -43,7 +46,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_header() -> None:
     assert uneven == []
 
 
-@pytest.mark.parametrize("name", reference.MARKED)
+@cases("name", reference.MARKED)
 def test_the_generated_parts_of_the_reference_are_up_to_date(name: str) -> None:
     """Settings, tool description and schema are those of the code."""
     text = (reference.DOCS / "reference" / name).read_text()
@@ -92,9 +95,9 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow if page.name in _SLOW else ())
+        pytest.param(page, marks=() if page.name in _EVERYDAY else pytest.mark.slow)
         for page in PAGES
-        if not packages_of(page)
+        if fences(page, "python") and not packages_of(page)
     ],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
@@ -103,10 +106,15 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     run_python_of(page, tmp_path)
 
 
+@cache
+def _commands() -> set[tuple[str, ...]]:
+    return set(reference.command_paths())
+
+
 @_named
 def test_every_command_in_a_page_exists(page: Path) -> None:
     """Words that follow `memoranda` in a shell block name a command of the program."""
-    known = set(reference.command_paths())
+    known = _commands()
     nouns = {path[0] for path in known if path}
     for line in "\n".join(fences(page, "bash")).replace("\\\n", "").splitlines():
         words = [word for word in shlex.split(line, comments=True) if not word.startswith("-")]

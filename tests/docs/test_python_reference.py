@@ -115,6 +115,7 @@ def test_the_types_hold_for_a_caller_with_strict_checks(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.slow
 def test_the_typed_example_runs(tmp_path: Path) -> None:
     """It is no fiction: what it reads is there."""
     ran = subprocess.run(

@@ -31,6 +31,7 @@ def forgotten(tmp_path_factory: pytest.TempPathFactory, marker: str) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_it_is_listed_wherever_it_is(forgotten: Path) -> None:
     """A dry run names every file that has it, and changes nothing."""
     places = json.loads((forgotten.parent / "listed.json").read_text())["found"]
@@ -95,6 +96,7 @@ def test_another_import_does_not_restore_it(forgotten: Path, marker: str) -> Non
     assert occurrences(forgotten, marker) == {}
 
 
+@pytest.mark.slow
 def test_a_second_run_finds_nothing(forgotten: Path, marker: str) -> None:
     """Forgetting again changes nothing and proves the same."""
     with memoranda.open(forgotten) as memory:

@@ -3,6 +3,8 @@
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import memoranda
 from memoranda.providers.outbox import Outbox
 from tests.cli.terminal import Terminal
@@ -39,6 +41,7 @@ def test_a_redacted_message_is_not_delivered_afterwards(tmp_path: Path) -> None:
     assert b"I like apples." in (tmp_path / "outbox.db").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_purged_entry_is_neither_delivered_later_nor_kept_as_words(tmp_path: Path) -> None:
     """It is gone from the queue and from the facts, with its words; another entry stays in all of them."""
     (tmp_path / "config.yaml").write_text("memory:\n  provider: holographic\n")

@@ -81,6 +81,7 @@ def test_a_branch_without_import_state_starts_where_it_started(home: Home) -> No
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3"]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_goes_on_in_a_new_file_comes_in_whole(home: Home) -> None:
     """It is another conversation, however long it is; also when an import was killed just after it was made."""
     trunk = [said(f"t{number}") for number in range(1200)]

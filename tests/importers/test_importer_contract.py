@@ -162,6 +162,7 @@ def test_truncated_files_give_what_is_whole_or_a_problem(sample: Sample, files: 
     assert summary.messages <= sample.messages
 
 
+@pytest.mark.slow
 def test_an_endless_line_is_reported(sample: Sample, files: Path, home: Home) -> None:
     """A file that is one line of 192 MB is not read into memory."""
     single = max((file for file in files.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.langgraph import LangGraph
 from memoranda.importers.langgraph.msgpack_values import read_msgpack
+from tests.cases import cases
 from tests.importers.import_home import Home
 
 
@@ -22,7 +23,7 @@ def test_bytes_that_are_no_msgpack_raise_only_value_errors(data: bytes) -> None:
         read_msgpack(data)
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         pytest.param(b"\x91" * 100_000, id="nested lists"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.mem0 import Mem0
 from memoranda.importers.mem0.pickled_values import PickledObject, read_pickled
+from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples.databases import MEM0
 
@@ -87,7 +88,7 @@ def test_a_pickle_that_runs_a_command_runs_nothing(home: Home, tmp_path: Path) -
     assert not made.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [b"\x80\x04r" + struct.pack("<I", 2**31) + b".", b"(" * 100_000, b"]" * 3, b"\x80\x04\x8d" + b"\xff" * 8 + b"N."],
 )

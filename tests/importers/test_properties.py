@@ -71,6 +71,7 @@ def _lay_out(files: list[tuple[list[bytes], bool]], root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -88,6 +89,7 @@ def test_a_second_import_adds_nothing(
         home.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -120,6 +122,7 @@ def test_every_line_is_imported_skipped_or_a_problem(
             assert expected <= seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -154,6 +157,7 @@ def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
     return seen
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30))
 @given(lines=_lines, cut=st.integers(min_value=0, max_value=3000))
 def test_a_file_may_be_imported_at_any_byte_of_its_growth(lines: list[bytes], cut: int) -> None:

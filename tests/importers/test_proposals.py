@@ -24,7 +24,7 @@ _FACT = ImportedProposal("user", "Ann lives in Basel.", "block human of Letta ag
 _SIZES = count(1)
 
 
-@pytest.fixture(params=["files", "server"])
+@pytest.fixture(params=["files", pytest.param("server", marks=pytest.mark.slow)])
 def memory(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[memoranda.Memory]:
@@ -187,6 +187,7 @@ def test_a_queue_that_cannot_be_written_is_tried_again(
     assert _undo(memory).proposals.decided == 1
 
 
+@pytest.mark.slow
 def test_lettas_blocks_are_notes_and_proposals(memory: memoranda.Memory, tmp_path: Path) -> None:
     """What an agent of Letta knows about its user is found at once, and in prompts after approval."""
     files = Path(shutil.copytree(FOLDER / "letta", tmp_path / "letta"))

@@ -3,12 +3,12 @@
 import shlex
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.resume_command import resume_command
 from memoranda.importers.sources import SOURCES
+from tests.cases import cases
 
 
 def imported(name: str = "0b1c2d3e", directory: Any = "/home/ana/house", host: str = "claude-code") -> dict[str, Any]:
@@ -38,15 +38,13 @@ def test_our_own_session_has_no_command() -> None:
     assert resume_command(imported(host="jsonl")) == ""
 
 
-@pytest.mark.parametrize(
-    "name", ["--dangerously-skip-permissions", "-r", "", "a b", "a;b", "$(x)", "a\nb", "a\x1b[2J", "é", "x" * 300]
-)
+@cases("name", ["--dangerously-skip-permissions", "-r", "", "a b", "a;b", "$(x)", "a\nb", "a\x1b[2J", "é", "x" * 300])
 def test_a_name_that_could_be_read_as_something_else_makes_no_command(name: str) -> None:
     """A transcript may come from anyone, and a person copies what is printed."""
     assert all(resume_command(imported(name, host=host)) == "" for host in SOURCES)
 
 
-@pytest.mark.parametrize("directory", ["relative", "-", "~/x", "/a\nb", "/a\x1b[31m", "/a\u202eb", 5])
+@cases("directory", ["relative", "-", "~/x", "/a\nb", "/a\x1b[31m", "/a\u202eb", 5])
 def test_a_directory_that_cannot_be_named_safely_makes_no_command(directory: Any) -> None:
     """There would be no way to get there; what is no text is no directory."""
     made = {host: resume_command(imported(directory=directory, host=host)) for host in SOURCES}

@@ -80,6 +80,7 @@ def _count(store: SessionStore, *tables: str) -> list[int]:
         return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
 
 
+@pytest.mark.smoke
 def test_a_second_node_adds_nothing_and_can_undo(nodes: tuple[_Node, _Node], monkeypatch: pytest.MonkeyPatch) -> None:
     """What one node imported is known to the other, which removes it; then both can import it again."""
     one, two = nodes

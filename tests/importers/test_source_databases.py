@@ -38,6 +38,7 @@ def _rewrite(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
+@pytest.mark.slow
 def test_one_state_is_read_while_the_program_rewrites_its_database(tmp_path: Path, running: sqlite3.Connection) -> None:
     """Also when its log was empty at first."""
     found = []
@@ -49,6 +50,7 @@ def test_one_state_is_read_while_the_program_rewrites_its_database(tmp_path: Pat
     assert found == ["old" * 200] * _ROWS
 
 
+@pytest.mark.slow
 def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, running: sqlite3.Connection) -> None:
     """What was read of a database that had been closed may be of two states then, and it is read again."""
     running.close()
@@ -61,6 +63,7 @@ def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, run
         list(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o700, 0o500])
 def test_a_copy_with_its_log_is_read_and_not_changed(tmp_path: Path, running: sqlite3.Connection, mode: int) -> None:
     """A backup has no file for locks; none is made there, also where none could be."""
@@ -76,6 +79,7 @@ def test_a_copy_with_its_log_is_read_and_not_changed(tmp_path: Path, running: sq
     backup.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_a_closed_database_is_read_and_no_file_is_created(tmp_path: Path, running: sqlite3.Connection) -> None:
     """Even if its name has characters with a meaning in a URI."""
     running.close()

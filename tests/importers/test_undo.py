@@ -14,7 +14,7 @@ from tests.importers.import_home import Home, ListReader
 NAME = "recited-a"
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
     """A home with its record in a file, and one with its record on a server."""
     home = Home(tmp_path / "home", "" if request.param == "file" else request.getfixturevalue("postgres_url"))

@@ -247,6 +247,7 @@ def test_a_file_that_another_process_replaced_is_noticed(tmp_path: Path, session
     other.close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_following_but_not_searching(
     tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,6 +323,7 @@ def test_a_directory_that_cannot_be_written() -> None:
             directory.chmod(0o700)
 
 
+@pytest.mark.slow
 def test_a_torn_page_is_found_by_a_check(tmp_path: Path, sessions: SessionStore) -> None:
     """Half of each page in turn is lost, which a search may not notice; after the check everything is found again."""
     sessions.sessions.create_session("s", "cli")

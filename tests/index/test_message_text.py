@@ -17,6 +17,7 @@ from memoranda.index.message_text import (
 )
 from memoranda.index.postings import ASSISTANT, TOOL, USER
 from memoranda.sessions.feed import FeedMessage
+from tests.cases import cases
 
 
 def _words(role: str = "user", content: Any = None, **fields: Any) -> SearchableText:
@@ -74,13 +75,13 @@ _OWN_TOOLS = [
 ]
 
 
-@pytest.mark.parametrize("name", [*_OWN_TOOLS, "memory", "mcp__memoranda__memory", "memoranda_memory", "remember"])
+@cases("name", [*_OWN_TOOLS, "memory", "mcp__memoranda__memory", "memoranda_memory", "remember"])
 def test_results_of_our_own_tools_are_not_searchable(name: str) -> None:
     """They quote the memory."""
     assert _words("tool", '{"results": "take both locks"}', tool_name=name) == SearchableText(TOOL, "", "")
 
 
-@pytest.mark.parametrize("name", _OWN_TOOLS)
+@cases("name", _OWN_TOOLS)
 def test_queries_of_our_own_searches_are_not_searchable(name: str) -> None:
     """The text beside a call is, and so are calls of other tools."""
     query = json.dumps({"query": "import worker deadlock"})
@@ -98,7 +99,7 @@ def test_what_was_saved_can_be_found() -> None:
     assert "5433" in _words("assistant", None, tool_calls=[call]).tool_text
 
 
-@pytest.mark.parametrize("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
+@cases("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
 def test_odd_tool_calls_do_no_harm(calls: Any) -> None:
     """Whatever a program stored there."""
     assert _words("assistant", "said", tool_calls=calls).kind == ASSISTANT

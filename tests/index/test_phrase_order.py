@@ -8,6 +8,7 @@ import pytest
 from memoranda.index.message_text import title_text
 from memoranda.index.phrase_order import PhraseMatcher
 from memoranda.index.tokenizer import index_tokens, tokenize
+from tests.cases import cases
 
 WORDS = [
     "the",
@@ -71,7 +72,8 @@ def contains(tokens: tuple[str, ...], text: str) -> bool:
     return any(tuple(found[at : at + length]) == tokens for found in every for at in range(len(found)))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+@cases("seed", range(4))
 def test_a_phrase_is_found_exactly_where_its_tokens_follow_each_other(seed: int) -> None:
     """Whatever the words, their spelling, script and punctuation."""
     generator = random.Random(seed)

@@ -1,13 +1,12 @@
 """Words with an open end."""
 
-import pytest
-
 from memoranda.index.postings import And, Or, Pattern, Prefix, Word
 from memoranda.index.prefixes import prefix_pattern
 from memoranda.index.tokenizer import tokenize
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "pattern"),
     [
         ("deploy", Prefix("deploy")),
@@ -25,7 +24,7 @@ def test_an_open_word_is_a_prefix_and_the_stems_it_may_have_become(typed: str, p
     assert prefix_pattern(typed) == pattern
 
 
-@pytest.mark.parametrize("word", ["migration", "cities", "running", "deployments", "planning", "decision", "agreed"])
+@cases("word", ["migration", "cities", "running", "deployments", "planning", "decision", "agreed"])
 def test_every_beginning_of_a_word_finds_it(word: str) -> None:
     """From three letters on to the whole word."""
     token = tokenize(word)[0]

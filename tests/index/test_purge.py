@@ -25,6 +25,7 @@ def _bytes(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
+@pytest.mark.slow
 def test_deleted_words_are_in_no_file(tmp_path: Path, sessions: SessionStore) -> None:
     """Neither in the index nor in its log; the file stays, and everything else is still found."""
     path = tmp_path / "index.db"
@@ -68,6 +69,7 @@ def test_a_reader_that_stays_leads_to_a_new_file(
         assert len(ids(other, "common")) == 10
 
 
+@pytest.mark.slow
 def test_small_segments_are_merged(sessions: SessionStore, index: SearchIndex) -> None:
     """However many updates there were, there are few segments, and each message is found once."""
     sessions.sessions.create_session("s", "cli")

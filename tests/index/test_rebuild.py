@@ -87,6 +87,7 @@ def _known(posting: Posting, session: str) -> tuple[int, str, int, int, float]:
     return (posting.message, session, posting.role, posting.length, posting.time)
 
 
+@pytest.mark.slow
 @given(STEPS)
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_a_followed_index_answers_as_a_rebuilt_one(steps: list[tuple[str, str | None, object]]) -> None:

@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-import pytest
-
 from memoranda.index import related_words as module
 from memoranda.index.related_words import close_words, opposite_words, related_words
 from memoranda.index.tokenizer import tokenize
+from tests.cases import cases
 
 _ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").splitlines()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "related"),
     [
         ("pets", "cats"),
@@ -45,7 +44,7 @@ def test_an_unknown_word_has_no_related_words() -> None:
         assert related_words(word) == {}
 
 
-@pytest.mark.parametrize(("word", "opposite"), [("enable", "disabled"), ("short", "long"), ("love", "hates")])
+@cases(("word", "opposite"), [("enable", "disabled"), ("short", "long"), ("love", "hates")])
 def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
     """In both directions; synonyms are not opposites."""
     [own], [other] = tokenize(word), tokenize(opposite)
@@ -55,7 +54,7 @@ def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
     assert "manag" not in opposite_words("boss")
 
 
-@pytest.mark.parametrize(("word", "close"), [("car", "vehicle"), ("doctor", "physician"), ("wedding", "bride")])
+@cases(("word", "close"), [("car", "vehicle"), ("doctor", "physician"), ("wedding", "bride")])
 def test_close_words_are_those_that_every_measure_agrees_on(word: str, close: str) -> None:
     """They are related, the closest comes first, and there are fewer of them."""
     [own], [other] = tokenize(word), tokenize(close)

@@ -1,10 +1,10 @@
 """How English words are stemmed."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.index.stemmer import roots, stem
+from tests.cases import cases
 
 FAMILIES = """
 migrate migrated migrates migration migrating migrations
@@ -70,7 +70,7 @@ happy happiness happily
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@cases("family", FAMILIES)
 def test_forms_of_a_word_share_a_stem(family: str) -> None:
     """However a word is inflected, it is the same token."""
     assert len({stem(word) for word in family.split()}) == 1
@@ -89,7 +89,7 @@ def test_any_word_has_a_stem(base: str, ending: str) -> None:
     assert (1 if word else 0) <= len(stem(word)) <= max(len(word), 1)
 
 
-@pytest.mark.parametrize("word", [word for family in FAMILIES for word in family.split()])
+@cases("word", [word for family in FAMILIES for word in family.split()])
 def test_a_word_begins_with_a_root_of_its_stem(word: str) -> None:
     """So a comparison of prefixes finds every word with that stem."""
     assert any(word.startswith(root) for root in roots(stem(word)))

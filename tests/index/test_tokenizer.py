@@ -16,6 +16,7 @@ from memoranda.index.tokenizer import (
     token_spans,
     tokenize,
 )
+from tests.cases import cases
 from tests.examples import examples
 
 
@@ -57,7 +58,7 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(("text", "tokens"), TABLE.items())
+@cases(("text", "tokens"), TABLE.items())
 def test_text_falls_into_tokens(text: str, tokens: str) -> None:
     """Each script and each kind of writing by its own rule."""
     assert " ".join(tokenize(text)) == tokens
@@ -83,7 +84,7 @@ def test_everything_is_both_in_one_pass() -> None:
     assert found.parts == "get user name"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "wanted"),
     [
         ("数据库迁移，怎么做？", [("数据", "据库", "库迁", "迁移"), ("怎么", "么做")]),

@@ -185,6 +185,7 @@ def test_files_without_a_position_are_all_compared(one: SessionDB, postgres_url:
         assert not _words_of_ann(other)
 
 
+@pytest.mark.smoke
 def test_files_of_a_user_without_sessions_are_deleted(one: SessionDB, postgres_url: str, other: Path) -> None:
     """When the last session is gone, nothing of the user stays."""
     with _node(postgres_url, other) as db:

@@ -86,6 +86,7 @@ def _assert_found(db: SessionDB, query: str, expected: list[str]) -> None:
     wait_until(lambda: [hit.session_id for hit in db.find(query, _filters(db), limit=5).hits] == expected)
 
 
+@pytest.mark.smoke
 def test_an_index_follows_its_user_only(db: SessionDB) -> None:
     """New messages, titles, deleted sessions; and sessions that were given to another user."""
     ann, bob = (db.scoped(Scope.of(user)) for user in ("ann", "bob"))

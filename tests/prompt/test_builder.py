@@ -14,6 +14,7 @@ from memoranda.prompt.platforms import HINTS, hint_for
 from memoranda.prompt.settings import PromptSettings
 from memoranda.safety import scan
 from memoranda.skills.guidance import LIST, MANAGE, VIEW
+from tests.cases import cases
 from tests.conftest import OWN_TOOLS
 
 DAY = date(2026, 11, 15)
@@ -120,7 +121,7 @@ def test_the_date_is_a_day_and_no_more() -> None:
     assert isinstance(today("../../etc/passwd"), date)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("override", "expected"),
     [
         ("Be kind.", HINTS["cli"] + " Be kind."),

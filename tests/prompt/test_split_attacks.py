@@ -12,6 +12,7 @@ from memoranda.prompt.assembly import Section
 from memoranda.prompt.split_attacks import withhold_split_attacks
 from memoranda.safety import scan
 from memoranda.safety.seams import scan_distant, scan_seams
+from tests.cases import cases
 from tests.safety.test_ordinary_notes import NOTES
 
 # Each half is harmless to the scanner.
@@ -34,7 +35,7 @@ def _require_split(prompt: str, first: str, second: str) -> None:
     assert "[blocked: " in prompt or "[withheld: " in prompt
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=ids)
+@cases("pair", PAIRS, ids=ids)
 def test_each_half_is_harmless_and_both_together_are_not(pair: tuple[str, str]) -> None:
     """The finding names what they form; in the wrong order most of them form nothing."""
     assert scan(pair[0]) == scan(pair[1]) == ()

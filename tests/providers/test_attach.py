@@ -35,6 +35,7 @@ def _begin(home: Path) -> tuple[float, str]:
         return took, prompt
 
 
+@pytest.mark.slow
 def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,6 +120,7 @@ def test_known_credentials_are_in_no_log_and_no_status(tmp_path: Path, caplog: p
 _KEYS = "self.note('key', os.environ.get('DIARY_KEY'), facts['secrets'])"
 
 
+@pytest.mark.slow
 def test_two_homes_in_one_process_do_not_get_each_others_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -184,6 +186,7 @@ def test_the_mode_says_what_a_session_gets(tmp_path: Path, mode: str, tools: boo
     assert ["turn", "q", "a"] in told(home)
 
 
+@pytest.mark.slow
 def test_a_session_keeps_to_its_budgets(tmp_path: Path) -> None:
     """So many characters, every so many turns; a provider may want less, and gets no more."""
     home = diary_home(tmp_path, recall="return 'word ' * 1000")

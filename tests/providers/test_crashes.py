@@ -152,6 +152,7 @@ assert time.monotonic() - began < GIVE_UP
 """
 
 
+@pytest.mark.slow
 def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
     """At once, and the turn is delivered by the next one."""
     began = time.monotonic()
@@ -163,6 +164,7 @@ def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
     assert following.shutdown()
 
 
+@pytest.mark.slow
 @forking
 def test_a_forked_process_delivers_what_it_was_told(tmp_path: Path) -> None:
     """With a thread of its own, and without what its parent holds."""

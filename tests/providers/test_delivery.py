@@ -164,6 +164,7 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     release.set()
 
 
+@pytest.mark.slow
 def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: Path) -> None:
     """A slow provider gets some of it; the next start need not wait for anything."""
     all_queued = threading.Event()

@@ -7,13 +7,14 @@ import pytest
 from memoranda.errors import ProviderError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider
+from tests.cases import cases
 
 
 def _needing(*packages: str) -> DiscoveredProvider:
     return DiscoveredProvider("p", "home", "/nowhere", pip_dependencies=packages)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "nonsense-thing",
@@ -28,7 +29,7 @@ def test_names_with_versions_are_accepted(text: str) -> None:
     assert missing_packages(_needing(text, "click>=8")) == [text]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "--extra=somewhere",

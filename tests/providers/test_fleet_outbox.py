@@ -112,6 +112,7 @@ def test_two_homes_deliver_each_turn_once(tmp_path: Path, postgres_url: str, mon
     assert not (homes[0] / "outbox.db").exists()
 
 
+@pytest.mark.smoke
 def test_what_one_node_learns_another_one_recalls(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

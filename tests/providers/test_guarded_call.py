@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.providers.guarded_call import GuardedProvider, describe
 from memoranda.providers.health import HealthTracker
+from tests.cases import cases
 from tests.providers.samples import InMemory
 from tests.timing import GIVE_UP, HANG, wait_until
 
@@ -88,7 +89,7 @@ class _NoSignature:
 BASIC = ("add", "user", "Likes tea.")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("provider", "expected"),
     [
         (_Keyword, (*BASIC, METADATA)),

@@ -17,6 +17,7 @@ from memoranda.providers.outbox_checks import check_outbox, check_server_outbox
 from memoranda.providers.outbox_schema import outbox_database
 from memoranda.providers.queued_passages import QueuedPassages
 from memoranda.support.text_matcher import TextMatcher
+from tests.cases import cases
 
 JOB = JobIdentity("diary", "", "diary:turn:s:1", "turn", "s", 1_700_000_000.25)
 ARGS = {"user_content": "The deploy key is in the vault.", "assistant_content": "Noted: grüße, 数据 \ud800."}
@@ -76,7 +77,7 @@ def test_every_other_letter_in_a_payload_is_noticed(data: st.DataObject) -> None
     assert not is_intact(JOB, payload[:place] + letter + payload[place + 1 :])
 
 
-@pytest.mark.parametrize("field", JobIdentity._fields)
+@cases("field", JobIdentity._fields)
 def test_a_change_of_the_columns_that_say_whose_job_it_is_is_noticed(field: str) -> None:
     """A job must not reach another provider, user or session."""
     payload = seal_payload(JOB, ARGS, {})
@@ -90,6 +91,7 @@ def test_a_job_of_an_earlier_version_is_intact_without_a_checksum() -> None:
     assert not is_intact(JOB, json.dumps({"chec+sum": "00000000", "args": ARGS, "facts": {}}))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_doctor_reports_every_changed_letter(tmp_path: Path, data: st.DataObject) -> None:

@@ -88,6 +88,7 @@ def _damage(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     """As the error says that the doctor does; the damaged file stays beside it."""
     _fill(tmp_path, 400)

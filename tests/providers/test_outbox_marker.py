@@ -134,6 +134,7 @@ def test_a_file_that_disappears_while_it_is_open_is_reported(tmp_path: Path) -> 
     assert "1 deliveries that waited are lost" in issue.problem
 
 
+@pytest.mark.slow
 def test_a_killed_process_raises_no_alarm(tmp_path: Path) -> None:
     """Its marker lags behind, which is no loss."""
     program = (
@@ -180,6 +181,7 @@ def test_a_damaged_marker_is_ignored_and_written_again(tmp_path: Path) -> None:
     assert marker is not None and marker.waiting == 4
 
 
+@pytest.mark.slow
 def test_a_salvaged_queue_raises_no_other_alarm(tmp_path: Path) -> None:
     """The new file has the id of the damaged one, and gives out later numbers."""
     _fill(tmp_path, 400)

@@ -55,6 +55,7 @@ def test_a_plugin_that_is_not_in_use_is_not_even_imported(tmp_path: Path) -> Non
     assert list(check_providers(tmp_path, ("another",))) == []
 
 
+@pytest.mark.slow
 def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) -> None:
     """A home without facts costs nothing; one with facts is checked even while another provider is in use."""
     program = (
@@ -119,6 +120,7 @@ def test_the_doctor_names_no_provider() -> None:
     assert "holographic" not in source
 
 
+@pytest.mark.slow
 def test_what_a_check_prints_does_not_spoil_the_json(tmp_path: Path) -> None:
     """It goes to standard error, so that a program can read what the doctor says."""
     printing = "def check(self, hermes_home):\n    print('hello'); os.write(1, b'hello'); return []"

@@ -10,6 +10,7 @@ from memoranda.db.position import START, Position
 from memoranda.providers.recorded_turns import RecordedTurns, completed_messages
 from memoranda.sessions.message_rows import DONE, TURN
 from memoranda.sessions.store import SessionStore, open_store
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any
     return message | ({} if turn is None else {TURN: turn}) | ({DONE: "p x"} if done else {})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("messages", "expected"),
     [
         ([_message(1), _message(2)], [1, 2]),

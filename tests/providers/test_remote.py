@@ -379,6 +379,7 @@ def test_a_client_costs_no_import_before_its_first_request() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="a certificate cannot be made")
 def test_tls_is_verified_and_has_the_same_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that this machine does not trust is refused; a trusted one works, until the deadline."""

@@ -16,6 +16,7 @@ from memoranda.providers.setup import (
     save_values,
     variables_of,
 )
+from tests.cases import cases
 
 SCHEMA: list[dict[str, Any]] = [
     {"key": "mode", "choices": ["local", "cloud"], "default": "local"},
@@ -52,7 +53,7 @@ def test_values_become_what_they_should_be() -> None:
     assert resolve_values(fields_of(Acme()), {"mode": "CLOUD", "api_key": "k"})["url"] == "https://acme"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "reason"),
     [
         ({"mode": "moon"}, "one of local, cloud"),

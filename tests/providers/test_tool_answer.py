@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memoranda.providers.tool_answer import ToolAnswer, ToolOrigin, answer_failure, answer_reply
 from memoranda.safety import scan
 from memoranda.support.json_texts import list_texts
+from tests.cases import cases
 from tests.safety.test_disguises import DISGUISES, PLAIN
 from tests.safety.test_ordinary_notes import NOTES
 from tests.safety.test_phrase_rules import HITS
@@ -49,14 +50,15 @@ def check_withheld(attack: str, shape: str) -> None:
         assert "memoranda provider call diary_read --provider diary --withheld" in shown["withheld"]
 
 
-@pytest.mark.parametrize("attack", SAMPLES, ids=range(len(SAMPLES)))
+@cases("attack", SAMPLES, ids=range(len(SAMPLES)))
 def test_no_known_attack_reaches_the_model(attack: str) -> None:
     """In a memory among others."""
     check_withheld(attack, "nested")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.slow
+@cases("shape", SHAPES)
+@cases("attack", ATTACKS)
 def test_an_attack_is_withheld_wherever_it_is(attack: str, shape: str) -> None:
     """As a key, in an error, in an answer that is cut."""
     check_withheld(attack, shape)

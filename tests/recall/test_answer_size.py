@@ -16,6 +16,7 @@ from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from memoranda.support.shorten import json_size
+from tests.cases import cases
 from tests.examples import examples
 from tests.recall.past import BEGIN, tell
 
@@ -62,6 +63,7 @@ def _fits(answer: Any, size: int) -> bool:
     return len(text) <= size
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150), deadline=None)
 @given(arguments=st.dictionaries(st.sampled_from(sorted(PARAMETERS["properties"])), values))
 def test_every_answer_keeps_to_its_size(db: SessionDB, arguments: dict[str, Any]) -> None:
@@ -73,7 +75,7 @@ def test_every_answer_keeps_to_its_size(db: SessionDB, arguments: dict[str, Any]
         assert answer["success"] or answer["reason"] not in ("internal", "too_large"), answer
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         {"query": "zebra nowhereword" + "\x01" * 1_900, "why": True, "limit": 10},

@@ -1,14 +1,14 @@
 """Excerpts with marks."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.recall.excerpts import CLOSE, CUT, OPEN, excerpt, snippet
 from memoranda.recall.query import parse
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("typed", "text", "shown"),
     [
         ("migrate", "We migrated; migrations run.", "We >>>migrated<<<; >>>migrations<<< run."),

@@ -105,6 +105,7 @@ def test_messages_can_be_searched_by_project_too(db: SessionDB) -> None:
     assert db.search_messages("lock", projects=[]) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from([HOUSE, FORK, SHED, "github.com/ana/house", None]), max_size=8), st.booleans())
 def test_a_limited_search_finds_what_an_unlimited_one_finds_of_the_project(

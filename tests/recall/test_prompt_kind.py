@@ -1,8 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
-import pytest
-
 from memoranda.recall.prompt_kind import asks_about_the_past, find_kind
+from tests.cases import cases
 
 
 def test_questions_about_the_past_are_known_by_their_words() -> None:
@@ -13,7 +12,7 @@ def test_questions_about_the_past_are_known_by_their_words() -> None:
     assert not asks_about_the_past("We have to be careful: " + "did it work? " * 60)
 
 
-@pytest.mark.parametrize("prompt", ["Where is the key?", "and how is Ana", "remind me of the port", "¿Dónde está?"])
+@cases("prompt", ["Where is the key?", "and how is Ana", "remind me of the port", "¿Dónde está?"])
 def test_a_question_needs_no_question_mark(prompt: str) -> None:
     """A question word, a question mark, or a request to remember."""
     assert find_kind(prompt).question
@@ -25,7 +24,7 @@ def test_a_task_is_no_question() -> None:
     assert not find_kind("Here is the report. Is it fine? " + "More of the report. " * 30).question
 
 
-@pytest.mark.parametrize("prompt", ["my dentist", "what did you recommend?", "mein Zahnarzt", "où est notre clé"])
+@cases("prompt", ["my dentist", "what did you recommend?", "mein Zahnarzt", "où est notre clé"])
 def test_a_personal_prompt_speaks_of_its_author(prompt: str) -> None:
     """Or of what the assistant said."""
     assert find_kind(prompt).personal

@@ -1,12 +1,12 @@
 """Reading what was typed."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.index.postings import And, Or, Phrase, Prefix, Without, Word
 from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.syntax import AllOf, AnyOf, Not, SyntaxTree, TermKind, TypedTerm, parse_syntax
+from tests.cases import cases
 
 _WORDS = st.sampled_from(["alpha", "beta", "Gamma", "delta-one", "数据库", "x.y"]).map(TypedTerm)
 _PHRASES = st.sampled_from(["two words", "a phrase here"]).map(lambda text: TypedTerm(text, TermKind.PHRASE))
@@ -80,7 +80,7 @@ def test_exclusions_are_separate_from_parts() -> None:
     assert patterns(parse("(python NOT java) OR rust")) == [Or((Without(Word("python"), Word("java")), Word("rust")))]
 
 
-@pytest.mark.parametrize("text", ["not working", "NOT working", "-working"])
+@cases("text", ["not working", "NOT working", "-working"])
 def test_words_are_never_lost_to_a_lone_not(text: str) -> None:
     """Lower-case "not" is a word, and an exclusion of everything is a search for it."""
     query = parse(text)
@@ -88,7 +88,7 @@ def test_words_are_never_lost_to_a_lone_not(text: str) -> None:
     assert query.excluded is None
 
 
-@pytest.mark.parametrize("text", ["git commit -m", "--flag", "-5 degrees", "a - b"])
+@cases("text", ["git commit -m", "--flag", "-5 degrees", "a - b"])
 def test_options_and_numbers_are_not_exclusions(text: str) -> None:
     """Only a minus right before a word leaves it out."""
     assert parse(text).excluded is None
@@ -102,7 +102,7 @@ def test_operators_count_in_upper_case_only() -> None:
     assert parse("API OR SDK OR CLI OR MCP").alternatives
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "pattern"),
     [("deploy*", Prefix("deploy")), ("foo***", Prefix("foo")), ("*bold*", Word("bold")), ("**bold**", Word("bold"))],
 )
@@ -118,7 +118,7 @@ def test_a_phrase_in_an_unspaced_script_needs_no_space_in_the_text() -> None:
     assert Phrase(("数据", "据库", "库迁", "迁移"), in_order=True) in pattern.parts
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "how do I deploy?",
@@ -134,7 +134,7 @@ def test_a_sentence_is_a_question(text: str) -> None:
     assert parse(text).question
 
 
-@pytest.mark.parametrize("text", ["docker", "docker deployment?", "docker kubernetes helm", "数据库迁移", '"to be"'])
+@cases("text", ["docker", "docker deployment?", "docker kubernetes helm", "数据库迁移", '"to be"'])
 def test_keywords_are_not_a_question(text: str) -> None:
     """A question mark does not make one."""
     assert not parse(text).question
@@ -147,7 +147,7 @@ def test_small_words_count_when_there_is_nothing_else() -> None:
     assert query.terms
 
 
-@pytest.mark.parametrize("text", ["", " ", "...", "()", '""', "*", "AND OR NOT", "\0", "-"])
+@cases("text", ["", " ", "...", "()", '""', "*", "AND OR NOT", "\0", "-"])
 def test_without_words_there_is_nothing_to_look_for(text: str) -> None:
     """Punctuation and operators alone are not a query."""
     assert parse(text).parts == ()

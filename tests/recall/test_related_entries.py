@@ -1,10 +1,10 @@
 """Which curated entries bear on a question."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.recall.related_entries import entries_matching
+from tests.cases import cases
 
 ENTRIES = (
     "The staging database is called heron.",
@@ -14,7 +14,7 @@ ENTRIES = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("question", "place"),
     [
         ("which databases do we have for staging?", 0),
@@ -30,7 +30,7 @@ def test_an_entry_that_shares_a_word_is_found(question: str, place: int) -> None
     assert entries_matching(question, ENTRIES)[:1] == [ENTRIES[place]]
 
 
-@pytest.mark.parametrize("question", ["", "the", "what is it?", "zebra", "可以", "?!"])
+@cases("question", ["", "the", "what is it?", "zebra", "可以", "?!"])
 def test_small_words_and_other_subjects_find_nothing(question: str) -> None:
     """Silence is better than noise."""
     found = entries_matching(question, ["Zoo: no stripes.", "Lunch at noon."])

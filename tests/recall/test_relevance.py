@@ -11,6 +11,7 @@ from memoranda.index.postings import Filters
 from memoranda.recall.calibration import FLOOR_BY_MEANING, FLOOR_BY_WORDS, SEARCH_BY_MEANING, SEARCH_BY_WORDS
 from memoranda.recall.relevance import HitRater, judge_prompt, measure_relevance, relevant_hits
 from memoranda.session_db import SessionDB
+from tests.cases import cases
 
 _SAID = [
     "The staging database is the heron cluster, on port 5433.",
@@ -35,7 +36,7 @@ def _worth(db: SessionDB, prompt: str) -> list[str]:
     return [hit.session_id for hit in relevant_hits(db, prompt, Filters(db.scope), limit=3)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "prompt",
     [
         "Which port did the heron cluster have?",
@@ -48,7 +49,7 @@ def test_relevant_evidence_is_shown(db: SessionDB, prompt: str) -> None:
     assert _worth(db, prompt) == ["s0"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "prompt",
     [
         "continue", "fix the failing tests", "Add a page that shows the list", "connect to the database",

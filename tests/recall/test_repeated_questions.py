@@ -11,6 +11,7 @@ from memoranda.index.postings import Filters
 from memoranda.recall.relevance import measure_relevance
 from memoranda.recall.repeated_questions import content_words, is_answer, is_asking
 from memoranda.session_db import SessionDB
+from tests.cases import cases
 from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell
 
@@ -200,7 +201,7 @@ def test_a_search_for_what_the_user_said_shows_what_the_user_said(db: SessionDB,
     assert result["matched_role"] == "user" and "deadlocks" in result["snippet"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Where is it?",
@@ -217,15 +218,13 @@ def test_questions_are_known_by_their_form(text: str) -> None:
     assert is_asking(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"]
-)
+@cases("text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"])
 def test_statements_are_not_questions(text: str) -> None:
     """This is true even for short ones."""
     assert not is_asking(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("reply", "answers"),
     [
         ("I do not know.", False),

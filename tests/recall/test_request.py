@@ -6,11 +6,12 @@ import pytest
 
 from memoranda.recall.evidence import show_time
 from memoranda.recall.request import parse_time
+from tests.cases import cases
 
 NOW = datetime(2026, 11, 15, 12, 0).timestamp()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "seconds"),
     [
         ("30d", NOW - 30 * 86_400),
@@ -37,7 +38,7 @@ def test_a_day_as_an_end_means_its_last_moment() -> None:
     assert parse_time("2026-11-01", now=NOW, end=True) == pytest.approx(datetime(2026, 11, 2).timestamp(), abs=0.01)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["", "soon", "3M", "5 moons", float("nan"), 10**400, "2026-13-01", "9999999d9", None, True, [], "99999-01-01"],
 )

@@ -164,6 +164,7 @@ def test_a_noisy_session_does_not_hide_the_other(library: Library) -> None:
     assert library.names("zebra crossing") == ["quiet"]
 
 
+@pytest.mark.slow
 def test_the_newest_matches_do_not_hide_the_older_ones(library: Library) -> None:
     """Thousands of newer mentions in one session leave room for an older conversation."""
     library.add("quiet", "The zebra crossing is repainted in June.", time=NOW - 300 * DAY)
@@ -302,6 +303,7 @@ def _recorded_backwards(library: Library, said: str) -> None:
     library.index.catch_up()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ["server config", "server", "how did we deploy the server config?"])
 def test_the_newest_is_what_was_said_last_not_what_was_recorded_last(library: Library, question: str) -> None:
     """History that was imported comes in any order."""
@@ -313,6 +315,7 @@ def test_the_newest_is_what_was_said_last_not_what_was_recorded_last(library: Li
     assert found == library.ids["day00"][:-4:-1]
 
 
+@pytest.mark.slow
 def test_the_oldest_is_what_was_said_first(library: Library) -> None:
     """However much was said since."""
     for day in range(80):
@@ -323,6 +326,7 @@ def test_the_oldest_is_what_was_said_first(library: Library) -> None:
         assert library.names(question, sort="oldest", limit=2) == ["day00", "day01"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ["quail", "quail service", "the quail service of the zeppelin"])
 @pytest.mark.parametrize("noisy", [1, 4])
 def test_no_session_floods_the_others(library: Library, question: str, noisy: int) -> None:
@@ -373,6 +377,7 @@ def test_a_phrase_without_spaces_is_found_in_its_order(library: Library, typed: 
     assert exactly == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", [None, "newest", "oldest"])
 @pytest.mark.parametrize("text", ["heron sighting", "heron", "which heron sighting was it?"])
 def test_the_pages_of_messages_are_all_of_them_once(library: Library, sort: Sort | None, text: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from memoranda.recall.standing_instructions import concerns_work, is_standing
 from memoranda.session_db import SessionDB
+from tests.cases import cases
 from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell
 
@@ -19,7 +20,7 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Always run the linter before you commit.",
@@ -41,7 +42,7 @@ def test_a_standing_instruction_is_recognised(text: str) -> None:
     assert is_standing(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Why does the build always fail on Mondays?",
@@ -56,7 +57,7 @@ def test_a_report_is_no_standing_instruction(text: str) -> None:
     assert not is_standing(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("prompt", "expected"),
     [
         ("Can you write the release notes?", True),

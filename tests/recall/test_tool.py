@@ -206,6 +206,7 @@ def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Cal
         assert len(set(seen)) == len(seen)
 
 
+@pytest.mark.slow
 def test_the_last_page_says_that_worse_matches_exist(db: SessionDB, call: Call) -> None:
     """Only the last page says so; if everything was listed, there is no note."""
     for number in range(260):
@@ -278,6 +279,7 @@ def test_a_long_message_is_read_to_its_end(db: SessionDB, call: Call) -> None:
     assert "".join(pieces) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 10])
 def test_no_answer_is_larger_than_allowed(tmp_path: Path, limit: int) -> None:
     """However long the messages are, in whatever characters."""

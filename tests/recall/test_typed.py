@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.recall.guidance import NOT_FOUND
 from memoranda.recall.search import NOT_ALL, NOTHING_TYPED
+from tests.cases import cases
 from tests.examples import examples
 from tests.recall.library import Library
 
@@ -162,7 +163,7 @@ def test_all_the_inputs_are_here() -> None:
     assert len(TYPED) == 111
 
 
-@pytest.mark.parametrize(("typed", "found", "not_found"), TYPED, ids=lambda value: str(value)[:20])
+@cases(("typed", "found", "not_found"), TYPED, ids=lambda value: str(value)[:20])
 def test_an_input_finds_what_a_person_expects(
     library: Library, typed: str, found: str | None, not_found: str | None
 ) -> None:
@@ -176,7 +177,7 @@ def test_an_input_finds_what_a_person_expects(
         assert not_found not in names
 
 
-@pytest.mark.parametrize("typed", [typed for typed, _, _ in TYPED], ids=lambda value: str(value)[:20])
+@cases("typed", [typed for typed, _, _ in TYPED], ids=lambda value: str(value)[:20])
 def test_messages_are_found_by_the_same_inputs(library: Library, typed: str) -> None:
     """The message level answers whenever the conversation level does."""
     found = list(library.search.messages(typed, library.everyone, limit=50).ids)

@@ -244,6 +244,7 @@ watched.turn(talk, wait=60)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["early", "late"])
 def test_a_review_that_was_killed_is_made_again(tmp_path: Path, stage: str) -> None:
     """kill -9 in the middle: the next turn in another process makes up for it, and nothing is saved twice."""
@@ -264,6 +265,7 @@ def test_a_review_that_was_killed_is_made_again(tmp_path: Path, stage: str) -> N
     assert watched.review.close()
 
 
+@pytest.mark.slow
 def test_while_one_process_reviews_another_does_not(tmp_path: Path) -> None:
     """Its own review stays due until the first is done."""
     process = subprocess.Popen(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memoranda.index.tokenizer import tokenize
 from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.safety.fence import build_memory_context_block
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 SUPPORTED = [
@@ -52,14 +53,14 @@ UNSUPPORTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "note"), SUPPORTED)
+@cases(("said", "note"), SUPPORTED)
 def test_what_the_user_said_is_supported(said: str, note: str) -> None:
     """In the user's words, in any language, whatever else was said before and after."""
     assert UserEvidence([said]).find_unsupported(note) is None
     assert UserEvidence(["Good morning.", said, "What is the weather like?"]).find_unsupported(note) is None
 
 
-@pytest.mark.parametrize(("said", "note"), UNSUPPORTED)
+@cases(("said", "note"), UNSUPPORTED)
 def test_what_the_user_did_not_say_is_not_supported(said: str, note: str) -> None:
     """Another name, another number, or one clause too many."""
     assert UserEvidence([said]).find_unsupported(note) is not None
@@ -151,6 +152,7 @@ def test_words_of_which_the_user_used_none_are_never_supported(said: list[str], 
     assert repeated is None or not repeated.missing
 
 
+@pytest.mark.slow
 def test_a_very_long_message_is_judged_in_a_moment() -> None:
     """A pasted book supports only what it says in one place, near its beginning or its end."""
     book = " ".join(f"word{number} and more of it." for number in range(100_000))

@@ -278,6 +278,7 @@ def _forever(step: Step) -> list[Step]:
 _TOOLS = st.sampled_from(["memory", "skill_manage", "x"])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.text(max_size=60), st.lists(st.tuples(_TOOLS, st.text()))), max_size=5),

@@ -1,11 +1,10 @@
 """Which notes would change what an agent does."""
 
-import pytest
-
 from memoranda.safety.behaviour import changes_behaviour
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Always send the build log to the release channel.",
@@ -25,7 +24,7 @@ def test_orders_permissions_preferences_addresses_and_commands_change_behaviour(
     assert changes_behaviour(text)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Maria's daughter plays the cello.",

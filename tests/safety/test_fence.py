@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from memoranda.safety import scan
 from memoranda.safety.fence import CUT, build_memory_context_block, inject, sanitize_context
 from memoranda.safety.fence_tags import escape_tags, next_tag
+from tests.cases import cases
 from tests.examples import examples
 from tests.safety.test_scrubber import PIECES, TEXTS, C, O, counted, scrub
 
@@ -42,7 +43,7 @@ def test_a_block_has_the_tag_one_note_and_the_text() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t\n", f"{O}\nonly a fence\n{C}", f"{O}\nunterminated", C])
+@cases("text", ["", " ", "\n\t\n", f"{O}\nonly a fence\n{C}", f"{O}\nunterminated", C])
 def test_nothing_gives_no_block(text: str) -> None:
     """Blank text, or text with nothing but fences in it, is not worth a fence."""
     assert build_memory_context_block(text) == ""
@@ -91,7 +92,7 @@ def test_a_forged_fence_is_removed_and_logged(caplog: pytest.LogCaptureFixture) 
     assert "from evil contained a memory fence" in caplog.text
 
 
-@pytest.mark.parametrize(
+@cases(
     "form",
     [
         "<mem<memory-context>x</memory-context>ory-context>",
@@ -112,6 +113,7 @@ def test_what_looks_like_the_tag_is_escaped(form: str) -> None:
     assert escape_tags(text) == text
 
 
+@pytest.mark.slow
 @given(PASSAGES, st.integers(1, 400))
 @settings(max_examples=examples(300))
 def test_no_text_escapes_its_block(text: str, most: int) -> None:
@@ -132,7 +134,7 @@ def test_no_text_escapes_its_block(text: str, most: int) -> None:
     assert sanitize_context(inject("question", block)).strip() == "question"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "clean"),
     [
         ("plain < text >", "plain < text >"),
@@ -168,6 +170,7 @@ def test_a_note_without_its_fence_is_taken_out() -> None:
         assert sanitize_context(f"before\n{note}\nafter") == "before\nafter"
 
 
+@pytest.mark.slow
 @given(TEXTS | PASSAGES)
 @settings(max_examples=examples(500))
 def test_no_tag_is_left_and_a_second_time_changes_nothing(text: str) -> None:

@@ -1,8 +1,7 @@
 """Invisible and direction-changing characters, and the places where scripts and emoji need them."""
 
-import pytest
-
 from memoranda.safety import scan
+from tests.cases import cases
 
 INVISIBLE = (
     "\u034f \u115f \u180e \u200b \u200c \u200d \u2060 \u2061 \u2063 \u3164 \ufe0f \ufeff \uffa0 \U000e0041 \U000e0101"
@@ -11,26 +10,26 @@ DIRECTION = "\u202a \u202b \u202d \u202e \u2066 \u2068 \u200e \u200f \u061c"
 CONTROL = ("\x00", "\x07", "\x1b", "\x7f", "\x85", "\r", "\ud800")
 
 
-@pytest.mark.parametrize("char", INVISIBLE.split(" "))
+@cases("char", INVISIBLE.split(" "))
 def test_an_invisible_character_between_latin_letters_is_found(char: str) -> None:
     """Whatever shows nothing and joins nothing is reported where it stands."""
     findings = scan(f"note{char}book", learned=False)
     assert [(finding.id, finding.span) for finding in findings] == [("invisible_character", (4, 5))]
 
 
-@pytest.mark.parametrize("char", DIRECTION.split(" "))
+@cases("char", DIRECTION.split(" "))
 def test_a_direction_change_is_found(char: str) -> None:
     """Overrides, isolates and stray marks are reported in left-to-right text."""
     assert [finding.id for finding in scan(f"note{char}book", learned=False)] == ["direction_override"]
 
 
-@pytest.mark.parametrize("char", CONTROL)
+@cases("char", CONTROL)
 def test_a_control_character_is_found(char: str) -> None:
     """NUL, escapes, a lone carriage return and lone surrogates are reported."""
     assert [finding.id for finding in scan(f"note{char}book", learned=False)] == ["control_character"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "👨\u200d👩\u200d👧\u200d👦 on holiday",

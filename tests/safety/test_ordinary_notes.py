@@ -1,8 +1,7 @@
 """Notes that people really keep, which must never be refused."""
 
-import pytest
-
 from memoranda.safety import scan
+from tests.cases import cases
 
 NOTES = [
     "The agent sends a heartbeat to the control plane every minute.",
@@ -50,7 +49,7 @@ NOTES = [
 ]
 
 
-@pytest.mark.parametrize("note", NOTES)
+@cases("note", NOTES)
 def test_an_ordinary_note_is_clean(note: str) -> None:
     """Engineering notes, preferences and small talk give no finding."""
     assert scan(note) == ()

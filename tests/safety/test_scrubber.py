@@ -11,6 +11,7 @@ from memoranda.safety import fence, fence_tags, scrubber
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
 from memoranda.safety.fence_tags import MAX_TAG_CHARS
 from memoranda.safety.scrubber import StreamingContextScrubber
+from tests.cases import cases
 from tests.examples import examples
 
 O, C = "<memory-context>", "</memory-context>"  # noqa: E741
@@ -141,15 +142,13 @@ def in_sizes(text: str, size: int) -> list[str]:
 ROWS = [(number, chunks, total) for number, chunks, total in SAME] + [row[:3] for row in OTHER]
 
 
-@pytest.mark.parametrize(("number", "chunks", "total"), SAME, ids=lambda value: value if isinstance(value, int) else "")
+@cases(("number", "chunks", "total"), SAME, ids=lambda value: value if isinstance(value, int) else "")
 def test_rows_that_stay_as_they_were(number: int, chunks: list[str], total: str) -> None:
     """Fences are hidden and ordinary text is untouched where the reference did so."""
     assert scrub(chunks) == total
 
 
-@pytest.mark.parametrize(
-    ("number", "chunks", "total", "why"), OTHER, ids=lambda value: value if isinstance(value, int) else ""
-)
+@cases(("number", "chunks", "total", "why"), OTHER, ids=lambda value: value if isinstance(value, int) else "")
 def test_rows_where_the_reference_leaks_or_swallows(number: int, chunks: list[str], total: str, why: str) -> None:
     """The known leaks are closed, each for the reason that is given."""
     assert scrub(chunks) == total, why
@@ -160,14 +159,14 @@ def test_the_table_is_whole() -> None:
     assert {number for number, _, _ in ROWS} == set(range(1, 82)) - {37, 38, 69}
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 16, 17, 1000])
+@cases("size", [1, 2, 3, 5, 7, 16, 17, 1000])
 def test_every_row_comes_out_the_same_in_chunks_of_any_size(size: int) -> None:
     """How the stream is cut does not matter."""
     for number, chunks, total in ROWS:
         assert scrub(in_sizes("".join(chunks), size)) == total, number
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"It is put between {O} tags.",
@@ -190,7 +189,7 @@ def test_mentions_are_text(text: str) -> None:
     assert scrub([text]) == text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "total"),
     [
         (f"see {O} likes tea {C} end", "see  end"),
@@ -234,6 +233,7 @@ def assert_same_for_every_cut(text: str, sizes: list[int]) -> None:
     assert scrub(text) == whole
 
 
+@pytest.mark.slow
 @given(TEXTS, CUTS)
 @settings(max_examples=examples(500))
 def test_random_texts_come_out_the_same_for_random_cuts(text: str, sizes: list[int]) -> None:

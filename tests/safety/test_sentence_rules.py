@@ -2,11 +2,11 @@
 
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.safety import scan
+from tests.cases import cases
 from tests.examples import examples
 
 HITS = [
@@ -54,19 +54,19 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text"), HITS)
+@cases(("kind", "text"), HITS)
 def test_a_sentence_that_does_harm_is_found(kind: str, text: str) -> None:
     """Poisoning that sounds like a preference, data in tool calls and images, and orders to decode are found."""
     assert kind in {finding.id for finding in scan(text, learned=False)}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@cases("language", LANGUAGES)
 def test_every_language_is_understood(language: str) -> None:
     """The rules know the words of fourteen languages."""
     assert scan(LANGUAGES[language], learned=False)
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@cases("text", HARMLESS)
 def test_a_harmless_sentence_on_the_same_topic_passes(text: str) -> None:
     """A word by itself decides nothing: it takes who does what to which data."""
     assert scan(text, learned=False) == ()

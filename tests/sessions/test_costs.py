@@ -204,6 +204,7 @@ LISTS = {
 }
 
 
+@pytest.mark.slow
 def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
     """And so do an append, every list of twenty, a title and a prune that finds nothing; sessions are an hour apart."""
     operations: dict[str, Callable[[SessionStore], Any]] = {

@@ -61,6 +61,7 @@ def test_eight_processes_neither_lose_nor_mix_up_messages(path: Path) -> None:
         assert session["message_count"] == 400
 
 
+@pytest.mark.slow
 def test_threads_share_a_store(store: SessionStore) -> None:
     """With readers and writers in one process, every append is stored and every read is consistent."""
     store.sessions.create_session("s", "cli")
@@ -211,6 +212,7 @@ def test_writers_do_not_wait_for_a_reader(path: Path) -> None:
         assert len(store.messages.get_messages("s")) == 20
 
 
+@pytest.mark.slow
 def test_the_log_is_copied_back_by_itself(path: Path) -> None:
     """It does not grow with everything that is appended, and no append pays for it."""
     with open_store(path) as store:

@@ -60,6 +60,7 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100))
 @given(message=MESSAGE, unknown=UNKNOWN)
 def test_any_message_is_returned_unchanged(
@@ -157,6 +158,7 @@ def test_a_message_larger_than_the_database_takes_is_refused(store: SessionStore
     assert store.messages.append_message("s", "user", "after")
 
 
+@pytest.mark.slow
 def test_a_refused_structure_is_refused_with_a_redactor_too(path: Path) -> None:
     """Too deep, circular, or not JSON at all: a clear error, never one from below."""
     circle: list[Any] = ["x"] * 1_000

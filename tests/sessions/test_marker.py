@@ -209,6 +209,7 @@ def test_deleting_messages_is_no_alarm(tmp_path: Path, delete: Callable[[Session
         assert marker.messages == left + 1
 
 
+@pytest.mark.slow
 @forking
 def test_a_process_that_is_killed_leaves_an_older_marker_which_is_no_alarm(tmp_path: Path) -> None:
     """Wherever it is killed: during an append, at a close, while it writes the marker."""
@@ -233,6 +234,7 @@ def test_a_process_that_is_killed_leaves_an_older_marker_which_is_no_alarm(tmp_p
         assert db.statistics()["messages"] >= 3 + acknowledged
 
 
+@pytest.mark.slow
 @forking
 def test_several_processes_open_write_and_close_without_an_alarm(tmp_path: Path) -> None:
     """They also create the store together."""

@@ -58,6 +58,7 @@ def test_no_read_or_delete_hangs_on_odd_links(store: SessionStore, path: Path, d
     assert store.listing.session_count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_random_families_stay_consistent(store: SessionStore, seed: int) -> None:
     """Made, continued, branched and deleted at random: links, conversations, lists and counts always agree."""

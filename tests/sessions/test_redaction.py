@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.store import SessionStore, open_store
+from tests.cases import cases
 from tests.sessions.conftest import file_bytes
 
 KNOWN = "correct-horse-battery"
@@ -136,7 +137,7 @@ def test_what_is_known_already_is_not_counted_again(redacting: SessionStore) -> 
     assert redacting.usage.statistics()["redacted_secrets"] == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "kept"),
     [
         ({"hunter2hunter2": 1, "anotherValue99": 2}, {"[redacted:known_value]": 1, "[redacted:known_value] (2)": 2}),

@@ -111,6 +111,7 @@ def test_a_store_that_takes_long_to_rewrite_says_how_much_is_free(
         assert store.deletion.release_space() == 0
 
 
+@pytest.mark.slow
 def test_a_prune_is_many_short_transactions(path: Path) -> None:
     """Each deletes a few whole conversations, so that a turn that is being recorded hardly waits."""
     with open_store(path) as store:
@@ -125,6 +126,7 @@ def test_a_prune_is_many_short_transactions(path: Path) -> None:
     assert max(transaction.count("DELETE FROM sessions") for transaction in transactions) <= 20
 
 
+@pytest.mark.slow
 def test_a_stopped_prune_deletes_no_more(path: Path) -> None:
     """What it has deleted stays deleted."""
     with open_store(path) as store:

@@ -62,6 +62,7 @@ def _everything(store: SessionStore) -> dict[str, Any]:
     return {row["id"]: row for row in store.transfer.export_all()}
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(steps=st.lists(STEP, min_size=5, max_size=30))
 def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple[str | None, str, int, str]]) -> None:

@@ -157,6 +157,7 @@ def test_a_user_and_a_text_have_one_id() -> None:
     assert prompt_id(None, "x") == prompt_id("", "x")
 
 
+@pytest.mark.slow
 def test_sessions_begin_and_end_with_one_prompt_at_the_same_time(location: str | Path) -> None:
     """Whichever transaction comes first, no session loses its prompt and no prompt stays behind."""
 
@@ -173,7 +174,7 @@ def test_sessions_begin_and_end_with_one_prompt_at_the_same_time(location: str |
         assert connection.execute("SELECT count(*) FROM system_prompts").fetchone()[0] == 0
 
 
-@pytest.fixture(params=["file", "server"])
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
 def location(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     """The location of a store: a file, then a server."""
     if request.param == "server":

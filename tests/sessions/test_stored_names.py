@@ -23,6 +23,7 @@ from memoranda.sessions.imported_rows import MessageState
 from memoranda.sessions.message_rows import REDACTED
 from memoranda.sessions.store import SessionStore, open_store
 from memoranda.sessions.store_part import PARAMETERS, StorePart
+from tests.cases import cases
 from tests.sessions.conftest import file_bytes
 
 # In the form of an issuer, put together here so that no scanner takes this file for a leak.
@@ -103,7 +104,7 @@ _SHAPES: dict[str, Callable[[random.Random], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", _SHAPES)
+@cases("shape", _SHAPES)
 def test_ordinary_names_stay(shape: str) -> None:
     """No id of a program, service or file is taken for a credential."""
     generator = random.Random(shape)
@@ -114,6 +115,7 @@ def test_ordinary_names_stay(shape: str) -> None:
 _AFFIXES = st.one_of(st.text(max_size=12), st.sampled_from(["claude-code-", "password=", "/srv/", "key: ", "a" * 200]))
 
 
+@pytest.mark.slow
 @given(_AFFIXES, st.sampled_from([TOKEN, KNOWN, "password=hunter2hunter2"]), _AFFIXES)
 @settings(max_examples=20, deadline=None)
 def test_the_stored_form_is_stable_and_clean(before: str, secret: str, after: str) -> None:
@@ -126,6 +128,7 @@ def test_the_stored_form_is_stable_and_clean(before: str, secret: str, after: st
     assert len(stored) <= max(len(name), 150)
 
 
+@pytest.mark.slow
 def test_no_replacement_looks_like_a_credential() -> None:
     """For every kind, whatever the digest."""
     formats = [*FORMATS, *EMBEDDED_FORMATS]
@@ -225,6 +228,7 @@ def _call(part: StorePart, name: str, session_id: str) -> list[str]:
     return [parameter.name for parameter in parameters]
 
 
+@pytest.mark.slow
 def test_no_method_stores_a_credential_in_a_name(
     redacting: SessionStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_an_export_does_not_fit_into_memory_and_need_not(tmp_path: Path) -> None
         assert [json.loads(line) for line in lines] == list(db.iter_export())
 
 
+@pytest.mark.slow
 def test_a_line_is_the_exported_session(tmp_path: Path) -> None:
     """With the same fields in the same order, also when it is read in many parts."""
     with SessionDB(tmp_path / "state.db") as db:
@@ -127,6 +128,7 @@ def test_imported_ids_are_a_map() -> None:
         assert ids.get(old) == plain.get(old)
 
 
+@pytest.mark.slow
 def test_a_file_with_a_million_ids_needs_few_bytes_for_each(tmp_path: Path) -> None:
     """An import remembers every id of a message, for the copies and references that come later."""
     program = (

@@ -70,6 +70,7 @@ def test_python_and_the_server_agree_on_shards(postgres_server: Server) -> None:
     assert len({shard_of(f"u{number}") for number in range(2_000)}) == SHARDS
 
 
+@pytest.mark.smoke
 def test_a_moved_shard_has_all_rows_with_their_ids(postgres_server: Server) -> None:
     """Only the users of the shard move; what remains of them in the old store is nothing."""
     with _fleet(postgres_server, postgres_server) as (directory, (first, second), _):

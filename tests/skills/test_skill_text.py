@@ -1,5 +1,6 @@
 """The format of SKILL.md holds for any text."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_a_name_that_passes_stays_where_it_belongs(text: str) -> None:
         assert is_inside(text) and not text.startswith(("/", ".")) and ":" not in text
 
 
+@pytest.mark.slow
 def test_deep_yaml_is_a_problem_and_no_error() -> None:
     """Nesting, aliases, odd keys and odd dates."""
     for front in ("[" * 700, "a: &x [*x]", "? [1]\n: 2", "a: 2026-99-99", "!!python/object:os.system x", "a: b\na: c"):

@@ -150,6 +150,7 @@ for number in range(20):
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_just_ends_leaves_its_rows(tmp_path: Path) -> None:
     """The caller does not have to close it, and the next program continues the count."""
     for _ in range(2):

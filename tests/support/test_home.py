@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import memoranda
 from memoranda.errors import ForeignHomeError, HomeError
 from memoranda.support.home import Home, decode_user_id, encode_user_id
+from tests.cases import cases
 
 _ANY_TEXT = st.text(st.characters(codec=None), min_size=1)
 
@@ -38,9 +39,7 @@ def test_a_directory_name_leads_back_to_its_user(user: str) -> None:
     assert decode_user_id(name) == (user if name.startswith("u-") else None)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("Ana", "ana"), ("a.b", "a=2eb"), ("é", "e\u0301"), ("CON", "con"), ("x" * 500, "x" * 501)]
-)
+@cases(("one", "other"), [("Ana", "ana"), ("a.b", "a=2eb"), ("é", "e\u0301"), ("CON", "con"), ("x" * 500, "x" * 501)])
 def test_ids_that_look_alike_are_kept_apart(one: str, other: str) -> None:
     """Case, dots, composed letters and length all make a difference."""
     assert encode_user_id(one).lower() != encode_user_id(other).lower()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.support.relaxed_json import JsonTextError, parse, parse_json5
+from tests.cases import cases
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -42,7 +43,7 @@ b', t: true, n: null, 'q"': "\\x41\\u00e9\\ud83d\\ude00", }"""
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "line"),
     [
         ("{\n a: 1,\n b: }", 3),
@@ -60,7 +61,7 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int) -> None:
         parse_json5(text)
 
 
-@pytest.mark.parametrize("text", ["{a: 1}", "{'a': 1}", "[.5]", "[+1]", "[0x1F]", '["a\\\nb"]', "[NaN]", '["\\x41"]'])
+@cases("text", ["{a: 1}", "{'a': 1}", "[.5]", "[+1]", "[0x1F]", '["a\\\nb"]', "[NaN]", '["\\x41"]'])
 def test_what_hosts_would_reject_is_rejected_in_their_dialect(text: str) -> None:
     """An edit must not write back settings that the host itself cannot read."""
     parse_json5(text)

@@ -3,11 +3,11 @@
 import json
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memoranda.support.shorten import shorten_end, shorten_for_json, shorten_middle
+from tests.cases import cases
 
 # Texts that are likely to be cut in a bad place: accents, joined emoji, flags, half characters, line ends.
 _WHOLE = ["e\u0301", "👩\u200d👩\u200d👧", "👍🏽", "🇩🇪", "❤\ufe0f", "\ud83d\ude00", "षि"]
@@ -58,7 +58,7 @@ def test_a_text_fits_into_its_room_in_json(text: str, room: int) -> None:
         assert len(json.dumps(text[: len(shown) + 1], ensure_ascii=False)) > room
 
 
-@pytest.mark.parametrize("character", [*_WHOLE, "\r\n"])
+@cases("character", [*_WHOLE, "\r\n"])
 def test_no_character_is_split(character: str) -> None:
     """Whatever the limit, a text of one repeated character keeps whole ones only."""
     text = character * 30

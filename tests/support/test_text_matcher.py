@@ -3,12 +3,12 @@
 import json
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.support.byte_pattern import byte_pattern
 from memoranda.support.text_matcher import MARK, TextMatcher
+from tests.cases import cases
 
 WAYS = [
     "Zoë Müller",
@@ -20,16 +20,14 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@cases("way", WAYS)
 def test_it_is_found_in_every_way_of_writing(way: str) -> None:
     """Case, whitespace, Unicode form, width and invisible characters make no difference."""
     replaced = TextMatcher(["Zoë  Müller"]).replace(f"Dear {way}, hello")
     assert (replaced.value, replaced.count) == (f"Dear {MARK}, hello", 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "within"), [("Straße", "die STRASSE"), ("ﬁn", "the FIN"), ("한글", "\u1112\u1161\u11ab글")]
-)
+@cases(("text", "within"), [("Straße", "die STRASSE"), ("ﬁn", "the FIN"), ("한글", "\u1112\u1161\u11ab글")])
 def test_letters_that_have_several_forms_are_equal(text: str, within: str) -> None:
     """Sharp s, ligatures, and Hangul in parts."""
     assert TextMatcher([text]).found_in(within)
@@ -81,8 +79,8 @@ def test_nothing_is_found_after_a_replacement(before: str, text: str, after: str
     assert matcher.replace(before).value == before or matcher.found_in(before)
 
 
-@pytest.mark.parametrize("way", WAYS[:4])
-@pytest.mark.parametrize("depth", range(4))
+@cases("way", WAYS[:4])
+@cases("depth", range(4))
 def test_bytes_are_recognised_plain_and_escaped(way: str, depth: int) -> None:
     """As UTF-8, and as JSON in JSON."""
     written = f"Dear {way}, hello"

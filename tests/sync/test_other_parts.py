@@ -115,6 +115,7 @@ def test_facts_travel_with_their_trust(pair: list[Machine]) -> None:
         assert (bob.content, bob.helpful_count) == ("Bob prefers pears", 1)
 
 
+@pytest.mark.slow
 def test_entries_are_in_the_same_order(pair: list[Machine]) -> None:
     """Those of both machines, those that were added at the same time, and those that a person has moved."""
     a, b = pair
@@ -137,6 +138,7 @@ def test_entries_are_in_the_same_order(pair: list[Machine]) -> None:
     assert a.sync().sent == b.sync().sent == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["parent", "child"])
 def test_a_child_is_linked_when_its_parent_arrives(pair: list[Machine], tmp_path: Path, first: str) -> None:
     """In whatever order the bundles of two machines arrive at a third."""
@@ -160,6 +162,7 @@ def test_a_child_is_linked_when_its_parent_arrives(pair: list[Machine], tmp_path
     third.close()
 
 
+@pytest.mark.slow
 def test_of_two_continuations_the_older_one_continues_everywhere(pair: list[Machine]) -> None:
     """The other one is a branch with its own conversation, and what continues it stays with it."""
     a, b = pair
@@ -185,6 +188,7 @@ def _texts(machine: Machine, session_id: str = "s1") -> list[str]:
     return [row["content"] for row in machine.db.get_messages(session_id)]
 
 
+@pytest.mark.slow
 def test_messages_of_both_machines_are_in_the_same_order(pair: list[Machine]) -> None:
     """Those of each machine stay together; copies, summaries and search follow the messages that got new ids."""
     a, b = pair
@@ -229,6 +233,7 @@ def test_a_session_in_use_is_ordered_later(pair: list[Machine]) -> None:
     assert _texts(a) == ["one", "two", "earlier", "later"]
 
 
+@pytest.mark.slow
 def test_counters_of_a_session_that_both_machines_use_are_added(pair: list[Machine]) -> None:
     """Each token is counted once, however often the machines synchronise; what was forgotten stays so."""
     a, b = pair

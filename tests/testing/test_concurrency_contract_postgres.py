@@ -14,6 +14,7 @@ from memoranda.testing.concurrency_contract import ConcurrencyContract
 from tests.postgres import Server, newest_binaries, oldest_binaries, run_directory, shared_server
 
 
+@pytest.mark.slow
 class TestNewestServer(ConcurrencyContract):
     @pytest.fixture
     def server(self, tmp_path_factory: pytest.TempPathFactory) -> Server:

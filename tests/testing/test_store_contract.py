@@ -24,6 +24,7 @@ class TestWithWriteAheadLog(StoreContract):
             yield opened
 
 
+@pytest.mark.slow
 class TestWithoutWriteAheadLog(TestWithWriteAheadLog):
     @pytest.fixture(autouse=True)
     def _no_shared_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ _values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(answer=st.dictionaries(st.text(max_size=8), _values, max_size=6), max_bytes=st.integers(200, 2_000))
 def test_an_answer_is_whole_or_says_that_it_is_not(answer: dict[str, Any], max_bytes: int) -> None:
     """It is JSON of at max_bytes so many bytes either way."""

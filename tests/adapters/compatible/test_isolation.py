@@ -9,6 +9,7 @@ from memoranda.adapters.compatible.mem0 import routes as mem0
 from memoranda.adapters.http.route import Route
 from memoranda.adapters.mounts import COMPATIBLE
 from tests.adapters.http.running_service import RunningService
+from tests.cases import cases
 
 _ROUTES = {route.name: route for mount in COMPATIBLE.values() for route in mount.routes}
 _SECRET = "the wombat of ana"
@@ -86,7 +87,7 @@ def ana(compatible: RunningService) -> _Belongings:
     return _Belongings(compatible.client(compatible.key(user="isolated-ana")))
 
 
-@pytest.mark.parametrize("name", sorted(_ROUTES))
+@cases("name", sorted(_ROUTES))
 def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings, name: str) -> None:
     """Every route answers another user's key as if the id did not exist, and changes nothing."""
     before = ana.picture()
@@ -100,14 +101,14 @@ def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings,
     assert ana.picture() == before
 
 
-@pytest.mark.parametrize("name", sorted(set(_ROUTES) - _WITHOUT_USER))
+@cases("name", sorted(set(_ROUTES) - _WITHOUT_USER))
 def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: _Belongings, name: str) -> None:
     """Not even by the header: the request is refused before anything is done."""
     bo = compatible.client(compatible.key(user="isolated-bo"))
     assert _request(bo, _ROUTES[name], ana.ids, **{"X-Memoranda-User": "isolated-ana"}).status_code == 403
 
 
-@pytest.mark.parametrize("name", sorted(_ROUTES))
+@cases("name", sorted(_ROUTES))
 def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name: str) -> None:
     """Without a key 401, with a key that lacks the scope 403, in the form of the API."""
     route, ids = _ROUTES[name], dict.fromkeys(_IDS, "x")

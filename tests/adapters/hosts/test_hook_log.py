@@ -54,6 +54,7 @@ def test_every_call_has_its_result_and_the_newest_is_first(tmp_path: Path) -> No
     assert read_calls(tmp_path)[0]["outcome"] == STOPPED
 
 
+@pytest.mark.slow
 def test_the_log_stays_small_and_keeps_the_newest(tmp_path: Path) -> None:
     """However many prompts there are."""
     for number in range(2_000):

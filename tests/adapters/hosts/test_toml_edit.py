@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.adapters.hosts.host import UnusableSettingsError
 from memoranda.adapters.hosts.toml_edit import read_toml, rewrite_toml
+from tests.cases import cases
 
 PARENT, NAME = "mcp_servers", "memoranda"
 OURS = {"command": "/opt/my tools/memoranda", "args": ["mcp", "--home", 'C:\\Users\\"x"\x7f']}
@@ -72,7 +73,7 @@ def test_a_table_goes_in_and_out_and_the_rest_keeps_its_bytes(
     assert _without_ours(added) == text
 
 
-@pytest.mark.parametrize("text", ["", "\n", "\n\n", "# only a comment", "\ufeff", "a = 1", "a = 1\n\n\n", "a = 1\n  "])
+@cases("text", ["", "\n", "\n\n", "# only a comment", "\ufeff", "a = 1", "a = 1\n\n\n", "a = 1\n  "])
 def test_small_files_come_back_byte_for_byte(text: str) -> None:
     """Also those that say nothing."""
     assert _without_ours(_with_ours(text)) == text
@@ -109,7 +110,7 @@ def test_the_parts_of_a_table_are_removed_from_several_places() -> None:
     assert _without_ours(text) == "[tui]\nx = 1\n"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ('mcp_servers = { memoranda = { command = "x" } }\n', 'mcp_servers = { memoranda = { command = "y" } }\n'),
@@ -129,7 +130,7 @@ def test_a_key_that_is_added_to_our_table_has_the_line_ends_of_the_file() -> Non
     assert _with_ours(text, {"command": "x", "args": ["mcp"]}) == text + 'args = ["mcp"]\r\n'
 
 
-@pytest.mark.parametrize(
+@cases(
     "text", ['mcp_servers = {a = 1 , b = {c = 2}}\n', "= broken\n", "a = 1\na = 2\n"]
 )  # fmt: skip
 def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
@@ -138,6 +139,7 @@ def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
         _with_ours(text)
 
 
+@pytest.mark.slow
 def test_commands_that_hosts_wait_for_do_not_load_the_editor() -> None:
     """Only installing and uninstalling do."""
     code = "import sys, memoranda.cli.hosts.hook, memoranda.cli.mcp; sys.exit('tomlkit' in sys.modules)"

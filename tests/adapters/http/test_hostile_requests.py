@@ -12,6 +12,7 @@ from memoranda.adapters.http.h11_protocol import H11Limited
 from memoranda.adapters.http.httptools_protocol import HttpToolsLimited
 from memoranda.adapters.http.settings import ServerSettings
 from tests.adapters.http.running_service import RunningService, run_service
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 _JSON = b"Content-Type: application/json\r\n"
@@ -138,7 +139,7 @@ def _is_complete(received: bytes) -> bool:
     return bool(lengths) and len(body) >= int(lengths[0].partition(b":")[2])
 
 
-@pytest.mark.parametrize(("raw", "accepted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@cases(("raw", "accepted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_hostile_request_is_refused_cleanly(
     hostile_target: RunningService, raw: bytes, accepted: set[int | None]
 ) -> None:

@@ -13,18 +13,13 @@ from memoranda.adapters.http.routes import ROUTES
 from memoranda.curated.write_result import PERSON, Origin
 from memoranda.sessions.scope import Scope
 from tests.adapters.http.running_service import RunningService
+from tests.cases import cases
 
 # What a stranger may ask for, and what only the answers of its owner have.
 MARK, SECRET = "zanzibar", "stonetown"
 CHECKED = [route for route in ROUTES if route.scope is not None and route.name != "metrics"]
 # The ids that a request may carry: in the path, in the query, in the body.
 _PATH_IDS = {"session_id", "message_id", "entry_id", "proposal_id", "key"}
-
-
-def _cases() -> list[Any]:
-    """All routes; forgetting reads every byte of the home in another process."""
-    slow = pytest.mark.slow
-    return [pytest.param(route, marks=slow) if route.name == "forget" else route for route in CHECKED]
 
 
 @dataclass(frozen=True)
@@ -107,14 +102,23 @@ def build_request(route: Route, victim: Victim, **query: str) -> dict[str, Any]:
     return request
 
 
-@pytest.mark.parametrize("route", _cases(), ids=lambda route: route.name)
+# A stream does not end; its events come from the same function as the feed's. Forgetting has a test of its own below.
+@cases(
+    "route", [route for route in CHECKED if route.name not in ("feed_stream", "forget")], ids=lambda route: route.name
+)
 def test_no_route_shows_or_changes_what_belongs_to_another_user(
     shared_service: RunningService, victim: Victim, stranger: httpx.Client, route: Route
 ) -> None:
     """A foreign id is as unknown as one that does not exist, and nothing else has the other user's texts."""
-    if route.name == "feed_stream":
-        pytest.skip("A stream does not end; its events come from the same function as the feed's.")
     check_stranger(stranger, victim, route)
+
+
+@pytest.mark.slow
+def test_forgetting_neither_shows_nor_changes_what_belongs_to_another_user(
+    victim: Victim, stranger: httpx.Client
+) -> None:
+    """It reads every byte of the home in another process, so it takes long."""
+    check_stranger(stranger, victim, next(route for route in CHECKED if route.name == "forget"))
 
 
 def check_stranger(stranger: httpx.Client, victim: Victim, route: Route) -> None:
@@ -130,7 +134,7 @@ def check_stranger(stranger: httpx.Client, victim: Victim, route: Route) -> None
         assert SECRET not in answer.text, route.name
 
 
-@pytest.mark.parametrize("route", [route for route in CHECKED if route.for_user], ids=lambda route: route.name)
+@cases("route", [route for route in CHECKED if route.for_user], ids=lambda route: route.name)
 def test_a_key_that_is_bound_to_a_user_names_no_other_user(
     victim: Victim, stranger: httpx.Client, route: Route
 ) -> None:
@@ -160,7 +164,7 @@ def check_victim(running: RunningService, victim: Victim, tenant: str) -> None:
     assert row is not None and row["user_id"] == stored
 
 
-@pytest.mark.parametrize("route", CHECKED, ids=lambda route: route.name)
+@cases("route", CHECKED, ids=lambda route: route.name)
 def test_every_route_needs_a_key_and_its_scope(shared_service: RunningService, victim: Victim, route: Route) -> None:
     """401 without a key; 403 with a key that has all other scopes."""
     request = build_request(route, victim)

@@ -12,6 +12,7 @@ from memoranda.adapters.http.server import refuse_open_address
 from memoranda.adapters.http.settings import ServerSettings
 from memoranda.errors import AccessError
 from tests.adapters.http.running_service import RunningService, run_service
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -21,14 +22,14 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         yield started
 
 
-@pytest.mark.parametrize("header", ["Authorization: Bearer {}", "Authorization: Token {}", "X-API-Key: {}"])
+@cases("header", ["Authorization: Bearer {}", "Authorization: Token {}", "X-API-Key: {}"])
 def test_a_key_is_accepted_in_three_headers(shared_service: RunningService, header: str) -> None:
     """So that the clients of other products work."""
     name, value = header.format(shared_service.key("read")).split(": ")
     assert shared_service.client().get("/v1/sessions", headers={name: value}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "headers",
     [
         {},

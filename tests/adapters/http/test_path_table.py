@@ -3,6 +3,7 @@
 import pytest
 
 from memoranda.adapters.http.path_table import PathTable
+from tests.cases import cases
 
 _PATHS = (
     "/",
@@ -23,7 +24,7 @@ def table() -> PathTable[str]:
     return paths
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "expected"),
     [
         ("/", ("/", {})),

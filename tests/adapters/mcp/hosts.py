@@ -1,27 +1,17 @@
-"""Hosts for tests: one that speaks raw lines to a real process, and the official client over either transport."""
+"""Hosts for tests: one that speaks raw lines to a real process, and one in this process."""
 
-import asyncio
 import json
-import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
-
-import httpx2
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
+from typing import Any
 
 from memoranda.adapters.mcp.server import McpServer
 from memoranda.app import Memory
 from memoranda.tool_host.tool_host import ToolHost
 from tests.timing import GIVE_UP
-
-Era = Literal["auto", "legacy"]
-Transport = Literal["stdio", "http"]
 
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 
@@ -99,29 +89,6 @@ def http_server(home: Path, *more: str) -> Iterator[dict[str, Any]]:
         process.terminate()
         process.communicate(timeout=GIVE_UP)
     assert process.returncode == 0
-
-
-@asynccontextmanager
-async def client(home: Path, transport: Transport, era: Era, *more: str) -> AsyncIterator[Client]:
-    """The official client, connected to a server of its own."""
-    if transport == "stdio":
-        told = {"HOME": os.environ["HOME"]}
-        server = StdioServerParameters(command=sys.executable, args=arguments(home, *more), env=told)
-        async with Client(server, mode=era) as connected:
-            yield connected
-        return
-    with http_server(home, *more) as said:
-        headers = {"Authorization": f"Bearer {said['secret']}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=GIVE_UP) as http,
-            Client(streamable_http_client(said["url"], http_client=http), mode=era) as connected,
-        ):
-            yield connected
-
-
-def run(host: Callable[[], Awaitable[None]]) -> None:
-    """Let a host do what it does, at most for a minute."""
-    asyncio.run(asyncio.wait_for(host(), 60))
 
 
 def server_for(memory: Memory, **options: bool) -> McpServer:

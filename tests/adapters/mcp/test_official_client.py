@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent, TextResourceContents
 
 import memoranda
-from tests.adapters.mcp.hosts import Era, Transport, client, run
+from tests.adapters.mcp.official_client import Era, Transport, client, run
 from tests.providers.diary import diary_home
 
 pytestmark = pytest.mark.slow

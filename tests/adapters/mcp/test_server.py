@@ -19,6 +19,7 @@ from memoranda.support.home import Home
 from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
 from memoranda.tools import Tool
 from tests.adapters.mcp.hosts import MODERN, ask, server_for
+from tests.cases import cases
 from tests.examples import examples
 
 
@@ -158,6 +159,7 @@ _messages = _json | st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(messages=st.lists(_messages, min_size=1, max_size=5))
 def test_every_request_is_answered_once_and_with_its_id(messages: list[Any]) -> None:
@@ -188,7 +190,7 @@ def test_bytes_are_json_or_an_error(raw: bytes) -> None:
         assert error.code == -32700
 
 
-@pytest.mark.parametrize("raw", [b"[" * 100_000, b"9" * 100_000, b"\xff\xfe"])
+@cases("raw", [b"[" * 100_000, b"9" * 100_000, b"\xff\xfe"])
 def test_json_that_is_too_much_is_an_error_too(raw: bytes) -> None:
     """Depth and digits have limits."""
     with pytest.raises(ProtocolError):
@@ -308,6 +310,7 @@ def test_a_host_is_notified_of_tools_that_come_later(memory: Memory) -> None:
     assert ask(server, "tools/list")["result"]["tools"][-1]["inputSchema"]["type"] == "object"
 
 
+@pytest.mark.slow
 def test_a_large_answer_of_search_can_be_continued(tmp_path: Path) -> None:
     """It is as long as hosts take it, and the cursor leads to the rest."""
     with open_for_hosts(str(tmp_path)) as memory:

@@ -225,6 +225,7 @@ def test_a_person_who_starts_it_by_hand_reads_what_it_waits_for(tmp_path: Path) 
     assert b"Waiting for an MCP client" in errors
 
 
+@pytest.mark.slow
 def test_an_unusable_home_is_reported_on_standard_error(tmp_path: Path) -> None:
     """With an exit code, and nothing on the protocol's channel."""
     (tmp_path / "config.yaml").write_text("memory: [")

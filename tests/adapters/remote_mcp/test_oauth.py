@@ -141,6 +141,7 @@ def test_a_token_is_for_mcp_only(program: ClientProgram) -> None:
     assert refused.status_code == 401
 
 
+@pytest.mark.slow
 def test_a_person_can_allow_reading_only(program: ClientProgram) -> None:
     """Whatever the client asked for; and a key that only reads gives no more."""
     for key, form in ((program.running.key(user="o1"), {"read_only": "yes"}), (program.running.key("read"), {})):
@@ -150,6 +151,7 @@ def test_a_person_can_allow_reading_only(program: ClientProgram) -> None:
         assert [tool["name"] for tool in tools] == ["session_search"]
 
 
+@pytest.mark.slow
 def test_a_code_is_valid_once(program: ClientProgram) -> None:
     """A second use means that it was stolen, so the tokens of the first end as well."""
     code = program.get_code(program.running.key(user="o2"))
@@ -187,6 +189,7 @@ def test_a_code_expires(program: ClientProgram) -> None:
     assert program.exchange_code(code).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.slow
 def test_refresh_tokens_rotate_and_a_reused_one_ends_the_grant(program: ClientProgram) -> None:
     """Two programs that have the same token cannot both be the client."""
     first = program.get_tokens(program.running.key(user="o5"))
@@ -197,6 +200,7 @@ def test_refresh_tokens_rotate_and_a_reused_one_ends_the_grant(program: ClientPr
     assert program.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.slow
 def test_an_access_token_expires(program: ClientProgram) -> None:
     """The refresh token gets another one."""
     tokens = program.get_tokens(program.running.key(user="o6"))
@@ -215,6 +219,7 @@ def test_a_revoked_key_ends_what_it_approved(program: ClientProgram) -> None:
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.slow
 def test_a_client_can_revoke_its_tokens(program: ClientProgram) -> None:
     """Another client cannot, and learns nothing by trying."""
     tokens = program.get_tokens(program.running.key(user="o8"))
@@ -224,6 +229,7 @@ def test_a_client_can_revoke_its_tokens(program: ClientProgram) -> None:
         assert program.works(tokens["access_token"]) is still_works
 
 
+@pytest.mark.slow
 def test_a_person_sees_and_disconnects_programs(program: ClientProgram) -> None:
     """On the machine of the service, by name; the key itself stays valid."""
     key = program.running.key(user="o13")
@@ -290,6 +296,7 @@ def test_the_port_of_a_loopback_address_is_free(program: ClientProgram) -> None:
         assert program.person.open_page(program.page_url(redirect_uri=redirect_uri)).status_code == status
 
 
+@pytest.mark.slow
 def test_a_form_that_another_site_sends_is_refused(program: ClientProgram) -> None:
     """Without the cookie of this browser, with another token, or from another origin, nothing is approved."""
     key = program.running.key(user="o10")

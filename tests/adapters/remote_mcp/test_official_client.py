@@ -15,7 +15,7 @@ from mcp.types import TextContent
 from pydantic import AnyUrl
 
 from tests.adapters.http.running_service import RunningService
-from tests.adapters.mcp.hosts import Era, run
+from tests.adapters.mcp.official_client import Era, run
 from tests.adapters.remote_mcp.remote_service import browsing, read_query
 from tests.timing import GIVE_UP
 

@@ -11,6 +11,7 @@ import pytest
 from tests.adapters.http.running_service import RunningService
 from tests.adapters.mcp.hosts import MODERN
 from tests.adapters.remote_mcp.remote_service import INITIALIZE, ask, rpc, run_remote_service
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 
@@ -25,6 +26,7 @@ def _start(running: RunningService, key: str) -> str:
     return started.headers["Mcp-Session-Id"]
 
 
+@pytest.mark.slow
 def test_a_session_is_started_used_and_ended(remote_service: RunningService) -> None:
     """After its end it does not exist any more, and the client has to initialize again."""
     key = remote_service.key(user="session-user")
@@ -37,6 +39,7 @@ def test_a_session_is_started_used_and_ended(remote_service: RunningService) -> 
     assert ask(remote_service, rpc("ping"), key=key).json()["result"] == {}
 
 
+@pytest.mark.slow
 def test_the_memory_text_of_a_session_does_not_change(remote_service: RunningService) -> None:
     """Later changes follow separately, so the prefix of a host's prompt stays the same."""
     key = remote_service.key(user="frozen-user")
@@ -50,6 +53,7 @@ def test_the_memory_text_of_a_session_does_not_change(remote_service: RunningSer
     assert "heron" in ask(remote_service, INITIALIZE, key=key).json()["result"]["instructions"]
 
 
+@pytest.mark.slow
 def test_a_session_survives_a_restart_of_the_service(tmp_path: Path) -> None:
     """Because many clients give up when their session is unknown."""
     with run_remote_service(tmp_path / "home", with_oauth=False) as running:
@@ -77,6 +81,7 @@ def test_a_key_that_may_not_read_gets_nothing(remote_service: RunningService) ->
     assert refused.status_code == 403 and 'error="insufficient_scope"' in refused.headers["WWW-Authenticate"]
 
 
+@pytest.mark.slow
 def test_two_users_know_nothing_of_each_other(remote_service: RunningService) -> None:
     """Neither through their keys, nor by naming the other, nor with the session of the other."""
     ana, ben = remote_service.key(user="ana-m"), remote_service.key(user="ben-m")
@@ -93,7 +98,7 @@ def test_two_users_know_nothing_of_each_other(remote_service: RunningService) ->
     assert named.status_code == 403 and "bees" not in named.text
 
 
-@pytest.mark.parametrize("key", ["", "nonsense", "mk_000000000000_" + "x" * 43, "mat_" + "x" * 43])
+@cases("key", ["", "nonsense", "mk_000000000000_" + "x" * 43, "mat_" + "x" * 43])
 def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningService, key: str) -> None:
     """Clients start their OAuth flow with this header."""
     refused = ask(remote_service, INITIALIZE, key=key)
@@ -102,7 +107,7 @@ def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningS
     assert expected in refused.headers["WWW-Authenticate"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "status"),
     [
         ({"Origin": "https://evil.example"}, 403),
@@ -150,6 +155,7 @@ def test_an_answer_can_be_a_stream(remote_service: RunningService) -> None:
     assert answer.headers["Mcp-Session-Id"]
 
 
+@pytest.mark.slow
 def test_a_client_can_listen_to_its_session(remote_service: RunningService) -> None:
     """The stream ends with the session."""
     key = remote_service.key("read")
@@ -172,6 +178,7 @@ def test_a_self_contained_request_needs_no_session(remote_service: RunningServic
     assert answer.json()["result"]["resultType"] == "complete" and "Mcp-Session-Id" not in answer.headers
 
 
+@pytest.mark.slow
 def test_a_revoked_key_ends_its_sessions(remote_service: RunningService) -> None:
     """At the latest after the two seconds for which a key is cached."""
     key, token = remote_service.service.keys.create(["read"])

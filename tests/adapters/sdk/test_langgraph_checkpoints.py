@@ -31,6 +31,9 @@ from memoranda.adapters.sdk.langgraph_store import MemorandaStore
 from tests.forked import Forked, Say, forking
 from tests.timing import GIVE_UP
 
+# Importing the framework takes seconds; `make test-frameworks` runs this file too.
+pytestmark = pytest.mark.slow
+
 _THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
@@ -80,7 +83,6 @@ def test_all_eight_capabilities_of_the_conformance_suite_pass(memory: memoranda.
     assert (memory.home.root / "checkpoints.db").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.slow
 def test_the_conformance_suite_passes_on_a_server(server_memory: memoranda.Memory) -> None:
     """The same eight capabilities with tables on PostgreSQL, and no file in the home."""
     report = _conformance(server_memory)
@@ -283,7 +285,6 @@ def _put_many(home: Path, first: int, count: int, say: Say) -> None:
 
 
 @forking
-@pytest.mark.slow
 def test_an_acknowledged_checkpoint_survives_kill_9(tmp_path: Path) -> None:
     """With its values and its writes, in ten processes that are killed one after the other."""
     acknowledged: list[int] = []
@@ -301,7 +302,6 @@ def test_an_acknowledged_checkpoint_survives_kill_9(tmp_path: Path) -> None:
 
 
 @forking
-@pytest.mark.slow
 def test_processes_and_threads_write_to_one_thread_id(tmp_path: Path) -> None:
     """None loses a checkpoint of another, while a third prunes another thread."""
     home = tmp_path / "home"

@@ -19,6 +19,9 @@ from agents.testing import ScriptedModel
 
 from memoranda.adapters.sdk.openai_agents import SOURCE, MemorandaSession, add_recall, memory_tools
 
+# Importing the framework takes seconds; `make test-frameworks` runs this file too.
+pytestmark = pytest.mark.slow
+
 _ITEMS: list[Any] = [
     {"role": "user", "content": "What is the weather in Kyoto?"},
     {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "opaque"},

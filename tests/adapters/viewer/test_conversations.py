@@ -19,6 +19,7 @@ from tests.adapters.viewer.running_viewer import RunningViewer, run_viewer
 _LINK = re.compile(r'href="(/view[^"]*)"')
 
 
+@pytest.mark.slow
 def test_today_has_the_latest_of_each_agent(client: httpx.Client) -> None:
     """Conversations by agent, what was remembered, what waits and what it cost."""
     page = client.get("/view/").text
@@ -52,6 +53,7 @@ def test_filters_are_addresses(client: httpx.Client) -> None:
     assert "is not a time" in client.get("/view/search", params={"q": "deadlock", "since": "nonsense"}).text
 
 
+@pytest.mark.slow
 def test_results_continue_on_the_next_page(tmp_path: Path) -> None:
     """More conversations than fit one page are reached by its link, each once."""
     with run_viewer(tmp_path / "home") as viewer:
@@ -198,6 +200,7 @@ def test_a_link_to_a_message_opens_its_part(client: httpx.Client) -> None:
         assert client.get(f"/view/sessions/{LONG}?message={wrong}").status_code == 404
 
 
+@pytest.mark.slow
 def test_pages_stay_small_and_long_texts_stay_reachable(tmp_path: Path) -> None:
     """Fifty huge messages make a page below 200 kB, and every character of one can be read."""
     text = "\"<&>' \N{SNOWMAN}" * 30_000
@@ -241,6 +244,7 @@ def test_a_conversation_can_be_exported(client: httpx.Client, file_format: str, 
     assert client.get(f"/view/sessions/{DEADLOCK}/export?format=exe").status_code == 404
 
 
+@pytest.mark.slow
 def test_no_link_of_a_page_is_broken(client: httpx.Client) -> None:
     """Every link on the main pages answers."""
     seen: set[str] = set()

@@ -34,6 +34,7 @@ def _entry(text: str) -> str:
     return f"/view/memory/memory/{digest(text)}"
 
 
+@pytest.mark.slow
 def test_an_entry_is_added_edited_removed_and_each_is_undone(viewer: RunningViewer) -> None:
     """Each change shows its receipt with a button, and undoing restores what was there."""
     curated = viewer.memory.curated
@@ -135,6 +136,7 @@ def test_a_proposal_is_approved_rejected_and_restored(viewer: RunningViewer) -> 
     assert curated.entries("memory") == (JENKINS,)
 
 
+@pytest.mark.slow
 def test_a_proposal_is_edited_before_it_is_approved(viewer: RunningViewer) -> None:
     """Its texts are in a form; a refused edit stays there, and one that no longer fits is not applied."""
     client, curated = viewer.client(), viewer.memory.curated
@@ -151,6 +153,7 @@ def test_a_proposal_is_edited_before_it_is_approved(viewer: RunningViewer) -> No
     assert curated.entries("memory") == ("CI runs on GitLab 17.", "Bo joined.")
 
 
+@pytest.mark.slow
 def test_a_withheld_entry_is_allowed_and_revoked(viewer: RunningViewer) -> None:
     """Its text is on the page for the person who decides; the permission is in the history, and can be revoked."""
     client, curated = viewer.client(), viewer.memory.curated

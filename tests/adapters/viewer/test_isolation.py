@@ -23,6 +23,7 @@ from memoranda.providers.outbox import Outbox
 from memoranda.support.canonical_text import digest
 from tests.adapters.http.running_service import RunningService, run_service
 from tests.adapters.viewer.running_viewer import form_token
+from tests.cases import cases
 from tests.spending.models import QUESTION, Fixed
 
 USERS = ("ana", "bo")
@@ -104,7 +105,7 @@ def _address(page: Page, parts: dict[str, str], **query: str) -> str:
     return page_url(page.path, **query, **{name: parts[name] for name in re.findall(r"{(\w+)}", page.path)})
 
 
-@pytest.mark.parametrize("page", PAGES_TO_SEE, ids=lambda page: page.name)
+@cases("page", PAGES_TO_SEE, ids=lambda page: page.name)
 def test_no_page_shows_what_belongs_to_another_user(
     clients: dict[str, httpx.Client], neighbours: dict[str, Neighbour], page: Page
 ) -> None:
@@ -127,7 +128,7 @@ def test_no_page_shows_what_belongs_to_another_user(
         assert other.status_code in (403, 404)
 
 
-@pytest.mark.parametrize("page", PAGES_WITH_FORMS, ids=lambda page: page.name)
+@cases("page", PAGES_WITH_FORMS, ids=lambda page: page.name)
 def test_no_form_changes_what_belongs_to_another_user(
     clients: dict[str, httpx.Client], neighbours: dict[str, Neighbour], page: Page
 ) -> None:

@@ -9,8 +9,10 @@ from memoranda.adapters.viewer.logins import LINK_SECONDS, LoginLinks, Logins
 from memoranda.adapters.viewer.mount import viewer_mount
 from tests.adapters.http.running_service import run_service
 from tests.adapters.viewer.running_viewer import RunningViewer, form_token
+from tests.cases import cases
 
 
+@pytest.mark.slow
 def test_a_link_logs_in_once(viewer: RunningViewer) -> None:
     """The link sets a strict cookie that scripts cannot read, and does not work again."""
     client = viewer.running.client()
@@ -61,7 +63,7 @@ def test_a_wrong_token_is_refused(viewer: RunningViewer) -> None:
     assert "deadlock" not in answer.text
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+@cases("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
 def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
     """A name of another site that leads to this machine gets nothing, not even the login page."""
     for path in ("/", "/view/", "/view/login", viewer.viewer.new_login_path()):
@@ -70,7 +72,7 @@ def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
         assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", None])
+@cases("origin", ["https://evil.example", "null", "http://127.0.0.1:1", None])
 def test_a_form_of_another_page_is_refused(viewer: RunningViewer, origin: str | None) -> None:
     """The cookie and even the token do not help a page of another origin."""
     client = viewer.client()

@@ -73,6 +73,7 @@ def test_contradictions_are_found_after_the_page_is_shown(client: httpx.Client) 
     assert 'aria-label="Contradiction 1"' in compared and "Find facts" not in compared
 
 
+@pytest.mark.slow
 def test_a_viewer_prepares_itself_in_the_background(tmp_path: Path) -> None:
     """Also over an empty home, in which it creates no record; pages are shown meanwhile."""
     viewer = LocalViewer(prepare=True)

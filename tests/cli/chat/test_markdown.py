@@ -1,12 +1,12 @@
 """Markdown on a terminal: rendered as it arrives, in pieces of any size, at any width."""
 
 import click
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.cli.chat.line_writer import display_width, wrap_lines
 from memoranda.cli.chat.markdown_stream import MarkdownStream
+from tests.cases import cases
 
 
 def _render(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True) -> str:
@@ -19,7 +19,7 @@ def _show(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True)
     return click.unstyle(_render(text, width, size, markup=markup))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "shown"),
     [
         ("# One", "One\n"),

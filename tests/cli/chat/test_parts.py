@@ -19,6 +19,7 @@ from memoranda.cli.chat.terminal_output import TerminalOutput
 from memoranda.cli.log_file import log_to_file
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
+from tests.cases import cases
 
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "chat.md"
 STATUS = ChatStatus("s1", "Build", "any-1", 12_345, False, 200_000, 1_000, 870)
@@ -51,7 +52,7 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
     assert [name for name in events if f"| `{name}` |" not in guide] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("number", "words"),
     [
         (0, "0"),
@@ -73,7 +74,7 @@ def test_the_status_line_says_how_full_the_context_is_and_what_the_cache_gave() 
     assert STATUS.line() == "context 12.3k of 200k tokens (6 %) · 87 % from cache · any-1 · Build"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "meant"),
     [("/help", True), ("/search a b", True), ("/foo", True), ("/etc/hosts", False), (" /help", False), ("a /b", False),
      ("/", False), ("//", False), ("/Users", False)],

@@ -13,6 +13,7 @@ import memoranda
 from memoranda.adapters.hosts.prompt_evidence import is_own_session
 from memoranda.importers.session_writer import session_name
 from memoranda.recall.search import Hit
+from tests.cases import cases
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
@@ -194,7 +195,8 @@ def test_a_session_is_recognized_by_the_id_that_imports_give_it() -> None:
             assert not is_own_session(hit, "claude-code", "")
 
 
-@pytest.mark.parametrize("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)
+@pytest.mark.slow
+@cases("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)
 def test_wrong_options_do_not_stop_the_host(words: list[str]) -> None:
     """Exit code 2 would erase the prompt, or keep the model going."""
     done = subprocess.run(
@@ -203,6 +205,7 @@ def test_wrong_options_do_not_stop_the_host(words: list[str]) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_output_that_cannot_be_written_does_not_stop_the_host(tmp_path: Path) -> None:
     """There was an answer, but the host closed its end."""
@@ -228,6 +231,7 @@ def test_a_hook_that_gets_no_answer_in_time_ends_without_one(tmp_path: Path) -> 
         assert process.stdout is not None and process.stdout.read() == b""
 
 
+@pytest.mark.slow
 def test_the_log_goes_to_the_home_and_not_to_the_host(tmp_path: Path) -> None:
     """Suspicious text is withheld, and nothing is printed on standard error."""
     with memoranda.open(tmp_path) as memory:

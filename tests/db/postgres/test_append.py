@@ -13,6 +13,8 @@ from memoranda.sessions.store import SessionStore, open_store
 from tests.db.postgres.proxy import Proxy
 from tests.postgres import Server
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def proxy(postgres_server: Server) -> Iterator[Proxy]:

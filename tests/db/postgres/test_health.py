@@ -15,6 +15,8 @@ from memoranda.sessions.store import SessionStore, open_store
 from memoranda.support.home import Home
 from tests.postgres import Server
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def store(postgres_url: str) -> Iterator[SessionStore]:

@@ -13,6 +13,8 @@ from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def nodes(postgres_url: str, tmp_path: Path) -> Iterator[tuple[SessionDB, SessionDB]]:

@@ -9,6 +9,8 @@ from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore, open_store
 from tests.postgres import Server
 
+pytestmark = pytest.mark.smoke
+
 _COUNTS = "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM messages)"
 
 

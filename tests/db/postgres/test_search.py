@@ -63,6 +63,7 @@ def db(postgres_server: Server, postgres_url: str, proxy: Proxy, tmp_path: Path)
         yield opened
 
 
+@pytest.mark.smoke
 def test_a_search_takes_a_few_round_trips(db: SessionDB, proxy: Proxy) -> None:
     """However many results it shows: one for the head of the feed, and some for all of its evidence at once."""
     tool = SessionSearchTool(lambda: db)

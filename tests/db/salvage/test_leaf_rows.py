@@ -160,6 +160,7 @@ def test_any_bytes_are_read_without_an_error(file: bytes, log: bytes | None, sig
         _check_bounds(path)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(damage=_damage())
 def test_any_damage_to_a_store_is_read_without_an_error(whole: bytes, damage: list[tuple[float, bytes]]) -> None:

@@ -102,6 +102,7 @@ def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
     assert {row["id"] for row in saved_rows(path, SESSIONS)} == {f"s{number}" for number in range(20)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["messages", "the first page"])
 def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> None:
     """A lost root or first page does not lead to an empty store."""

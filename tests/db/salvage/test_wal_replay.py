@@ -40,6 +40,7 @@ def test_what_is_in_the_log_is_saved_and_the_log_is_kept(tmp_path: Path, lose: C
     assert (tmp_path / "kept.wal").read_bytes() == log
 
 
+@pytest.mark.slow
 def test_a_complete_log_needs_no_file(tmp_path: Path) -> None:
     """The killed process had created the store; many messages have separate pages."""
     path = tmp_path / "state.db"
@@ -56,6 +57,7 @@ def test_a_complete_log_needs_no_file(tmp_path: Path) -> None:
     assert len(_contents(path)) == 500
 
 
+@pytest.mark.slow
 def test_the_newest_messages_of_a_large_store_are_saved(tmp_path: Path) -> None:
     """Messages that were only in the file are lost; messages in the log are saved."""
     path = tmp_path / "state.db"
@@ -114,6 +116,7 @@ def log_and_empty_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes
     return Path(f"{killed_store(path)}-wal").read_bytes(), empty.read_bytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_a_damaged_log_shows_nothing_that_was_not_written(

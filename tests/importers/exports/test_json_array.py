@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memoranda.importers.exports import json_array as module
 from memoranda.importers.exports.json_array import ArrayElement, read_elements
 from memoranda.importers.reader_protocol import Problem
+from tests.cases import cases
 from tests.examples import examples
 
 FILE = Path("conversations.json")
@@ -72,7 +73,7 @@ def test_a_broken_element_is_reported_and_skipped() -> None:
     assert problem.text.startswith("element 2 of the list is not JSON")
 
 
-@pytest.mark.parametrize("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
+@cases("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
 def test_stray_text_costs_no_element(raw: bytes) -> None:
     """Stray words and brackets end where the list continues."""
     assert {"b": 1} in values(raw)

@@ -14,6 +14,7 @@ from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.redaction import MigrationRedactor, is_secret_name
+from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, make_openclaw, write_transcript
 
@@ -97,14 +98,14 @@ def test_credentials_of_openclaw_are_redacted_in_messages(tmp_path: Path) -> Non
     assert message["external_id"] == GATEWAY
 
 
-@pytest.mark.parametrize("name", ["token", "botToken", "api_key", "API-KEY", "clientSecret", "webhookUrl", "password"])
+@cases("name", ["token", "botToken", "api_key", "API-KEY", "clientSecret", "webhookUrl", "password"])
 def test_names_of_credentials_are_known(name: str) -> None:
     """However they are spelled."""
     assert is_secret_name(name)
     assert MigrationRedactor().settings({"a": [{name: "hunter2"}]}) == {"a": [{name: "[redacted]"}]}
 
 
-@pytest.mark.parametrize("name", ["maxTokens", "tokenLimit", "name", "keyboard", "mode"])
+@cases("name", ["maxTokens", "tokenLimit", "name", "keyboard", "mode"])
 def test_other_names_are_not(name: str) -> None:
     """Settings that only sound like it stay readable."""
     assert MigrationRedactor().settings({name: "plain words"}) == {name: "plain words"}

@@ -218,6 +218,7 @@ _lines = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(lines=_lines)
 def test_no_line_of_a_transcript_is_lost_silently(lines: list[bytes]) -> None:

@@ -23,6 +23,7 @@ from memoranda.providers.holographic.algebra import (
     unpack,
 )
 from memoranda.providers.holographic.encoding import Encoder
+from tests.cases import cases
 
 DIMENSION = 1024
 NEAR = 4 * noise(DIMENSION)
@@ -45,7 +46,7 @@ def test_unrelated_atoms_resemble_each_other_by_nothing_but_noise() -> None:
     assert math.sqrt(sum(value * value for value in alike) / len(alike)) == pytest.approx(noise(DIMENSION), rel=0.15)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 16])
+@cases("count", [1, 2, 3, 8, 16])
 def test_a_bundle_resembles_its_members_by_what_is_expected(count: int) -> None:
     """1, 2/π, 0.52 … for every member, and nothing for others."""
     *members, stranger = _atoms(count + 1)

@@ -28,6 +28,7 @@ def _contents(store: CachedFactStore) -> dict[int, str]:
     return {fact.fact_id: fact.content for fact in store.list_facts(limit=100)}
 
 
+@pytest.mark.smoke
 def test_both_nodes_have_every_change(nodes: list[CachedFactStore]) -> None:
     """Added, changed, rated and removed facts, with the same numbers; and both find them."""
     here, there = nodes

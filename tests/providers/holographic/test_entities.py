@@ -1,13 +1,13 @@
 """Names are found in ordinary sentences, and few other things are taken for names."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.providers.holographic.entities import find_entities, key_of
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "names"),
     [
         ("Peppi runs the Backend", ["Peppi", "Backend"]),
@@ -54,7 +54,7 @@ def test_an_alias_says_whose_it_is() -> None:
     assert [entity.alias_of for entity in find_entities("Guido aka BDFL wrote it")] == ["", "Guido"]
 
 
-@pytest.mark.parametrize("name", ["ana  kovac", "Ana Kovac's", "“ANA KOVAC”", "Ａna Kovac", "Ana Kovac."])
+@cases("name", ["ana  kovac", "Ana Kovac's", "“ANA KOVAC”", "Ａna Kovac", "Ana Kovac."])
 def test_spellings_of_one_name_have_one_key(name: str) -> None:
     """Case, width, spaces, quotation marks and a possessive do not count."""
     assert key_of(name) == "ana kovac"

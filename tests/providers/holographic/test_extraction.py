@@ -1,11 +1,10 @@
 """Statements are kept, requests are not."""
 
-import pytest
-
 from memoranda.providers.holographic.extraction import category_of, extract_statements
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sentence", "category"),
     [
         ("I prefer tabs over spaces.", "user_pref"),
@@ -25,7 +24,7 @@ def test_statements_are_recognised(sentence: str, category: str) -> None:
     assert category_of(sentence) == category
 
 
-@pytest.mark.parametrize(
+@cases(
     "sentence",
     [
         "I need help",

@@ -147,6 +147,7 @@ def lasting() -> Iterator[HolographicProvider]:
         made.shutdown()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     tool=st.sampled_from(["fact_store", "fact_store", "fact_feedback", "other"]),

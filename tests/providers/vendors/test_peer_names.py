@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memoranda.errors import ProviderError
 from memoranda.providers.vendors.peer_names import peer_name, read_peer_name
+from tests.cases import cases
 
 NAMES = st.text(st.characters(exclude_categories=()), max_size=20)
 
@@ -38,7 +39,7 @@ def test_long_names_stay_different_and_within_the_limit() -> None:
             read_peer_name(name)
 
 
-@pytest.mark.parametrize("name", ["default__", "_zz", "a_4", "a__b__c", "_ff"])
+@cases("name", ["default__", "_zz", "a_4", "a__b__c", "_ff"])
 def test_other_names_are_refused(name: str) -> None:
     """Not every name at a vendor is ours."""
     with pytest.raises(ProviderError):

@@ -46,6 +46,7 @@ def say(home: Path, text: str, source: str, context: str = "", *, delivered: boo
         outbox.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "context"), [("cron", ""), ("subagent", ""), ("cli", "cron")])
 def test_a_reading_session_delivers_what_another_left_and_nothing_of_its_own(
     source: str, context: str, double: AcmeDouble, home: Path

@@ -1,8 +1,7 @@
 """Recalled items as text."""
 
-import pytest
-
 from memoranda.providers.vendors.recalled_item import RecalledItem, format_items
+from tests.cases import cases
 
 
 def test_items_have_the_labels_that_are_known() -> None:
@@ -25,7 +24,7 @@ def test_repeated_and_empty_items_are_left_out() -> None:
     assert format_items(items, "Acme", 1_000) == "- Likes tea. (Acme, score 0.90)"
 
 
-@pytest.mark.parametrize("limit", [0, 10, 40, 300, 5_000])
+@cases("limit", [0, 10, 40, 300, 5_000])
 def test_the_text_never_exceeds_its_limit(limit: int) -> None:
     """Whole items are left out; a single long one is shortened."""
     text = format_items([RecalledItem("x" * 9_000), *(RecalledItem(f"item {n}") for n in range(50))], "Acme", limit)

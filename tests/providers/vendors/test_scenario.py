@@ -12,6 +12,7 @@ from benchmarks.vendors.scenario import FACTS, compare_turns, run_scenario
 from memoranda.providers import discovery
 from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.vendors.vendor_deliveries import Turn
+from tests.cases import cases
 from tests.providers.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.providers.vendors.vendor_contract import SECRET
 
@@ -114,7 +115,7 @@ def test_a_vendor_that_cannot_run_is_reported_with_the_reason(
     assert "not run    npm is not installed" in format_report(run_scenario(acme, tmp_path / "work", TURNS))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arrived", "problem"),
     [
         ([0, 1, 2], []),

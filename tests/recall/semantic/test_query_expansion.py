@@ -18,6 +18,7 @@ from memoranda.session_db import SessionDB
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.testing.scripted.server import ScriptedServer
+from tests.cases import cases
 
 _QUESTION = "which board games do we own?"
 
@@ -75,7 +76,7 @@ def test_what_is_typed_exactly_is_not_expanded(db: SessionDB, tmp_path: Path) ->
     assert not model.requests
 
 
-@pytest.mark.parametrize(
+@cases(
     ("answer", "words"),
     [
         ("chess, Go, C++, node.js.", ["chess", "Go", "C++", "node.js"]),

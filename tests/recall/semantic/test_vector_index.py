@@ -47,6 +47,7 @@ def _find(index: VectorIndex, query: str, filters: Filters | None = None) -> lis
         return [match.session_id for match in reader.search(wanted, filters or Filters(Scope.everyone()), 3)]
 
 
+@pytest.mark.slow
 def test_what_shares_no_word_is_found(db: SessionDB) -> None:
     """The vector of the message decides."""
     _fill(db)

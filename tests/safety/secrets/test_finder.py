@@ -2,13 +2,13 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.safety import scan
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
+from tests.cases import cases
 
 RANDOM = "q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2Te7Wi4Ox8Cz3Bv6Nm1Kq5"
 CREDENTIALS = {
@@ -33,7 +33,7 @@ CREDENTIALS = {
 }
 
 
-@pytest.mark.parametrize("kind", CREDENTIALS)
+@cases("kind", CREDENTIALS)
 def test_a_credential_is_recognised_by_its_form(kind: str) -> None:
     """Each issuer's format is named and located."""
     text = f"note {CREDENTIALS[kind]} end"
@@ -42,7 +42,7 @@ def test_a_credential_is_recognised_by_its_form(kind: str) -> None:
     assert text[found[0].start : found[0].end] in CREDENTIALS[kind]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f'password: "{RANDOM[:14]}"',
@@ -67,7 +67,7 @@ def test_an_assigned_secret_is_found(text: str) -> None:
     assert "secret_in_clear" in {finding.id for finding in scan(text)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "secret"),
     [
         ("curl -u admin:Sup3rS3cret99 https://host.test", "Sup3rS3cret99"),
@@ -110,7 +110,7 @@ def test_json_is_still_json_without_its_secrets(text: str, levels: int) -> None:
         redacted = json.loads(redacted)["x"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "the token is in the vault",

@@ -6,11 +6,10 @@ import json
 import random
 import uuid
 
-import pytest
-
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.secrets.issuer_formats import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
+from tests.cases import cases
 
 _CHANCE = random.Random(5)
 HEX = _CHANCE.randbytes(100).hex()
@@ -184,7 +183,7 @@ def test_every_form_has_an_example_here() -> None:
     assert kinds == {*TOKENS, "sentry_dsn"}
 
 
-@pytest.mark.parametrize("kind", TOKENS)
+@cases("kind", TOKENS)
 def test_a_token_is_found_whole_wherever_it_stands(kind: str) -> None:
     """Alone, in prose, in JSON (also behind an escaped break), in an address; under its issuer's name."""
     for token in TOKENS[kind]:
@@ -242,7 +241,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY)
+@cases("text", ORDINARY.values(), ids=ORDINARY)
 def test_what_only_looks_like_a_credential_stays(text: str) -> None:
     """Hashes, ids, sums, pictures, names and options are kept letter by letter."""
     assert Redactor().text(text) == (text, 0)

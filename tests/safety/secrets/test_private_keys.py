@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
+from tests.cases import cases
 
 BODY = base64.b64encode(random.Random(17).randbytes(1163)).decode()
 LINES = [BODY[place : place + 64] for place in range(0, len(BODY), 64)]
@@ -59,8 +60,8 @@ def _leaks(text: str) -> list[str]:
     return [line for line in LINES if any(line[place : place + 10] in text for place in range(len(line) - 9))]
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@cases("way", WAYS.values(), ids=WAYS)
+@cases("key", KEYS.values(), ids=KEYS)
 def test_a_private_key_is_taken_out_whole(key: str, way: Callable[[str], str]) -> None:
     """From its first line to its last; it counts as one, and what stands around it stays."""
     text, count = Redactor().text(f"Here it is:\n{way(key)}\nthanks, Anna")
@@ -71,8 +72,8 @@ def test_a_private_key_is_taken_out_whole(key: str, way: Callable[[str], str]) -
     assert text.endswith("\nthanks, Anna")
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@cases("way", WAYS.values(), ids=WAYS)
+@cases("key", KEYS.values(), ids=KEYS)
 def test_a_key_without_its_end_is_taken_out_to_its_last_line(key: str, way: Callable[[str], str]) -> None:
     """As long as lines of a key follow; prose does not."""
     text, count = Redactor().text(_closed(way, key, end=-1))
@@ -81,8 +82,8 @@ def test_a_key_without_its_end_is_taken_out_to_its_last_line(key: str, way: Call
     assert text.endswith("thanks, Anna")
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@cases("way", WAYS.values(), ids=WAYS)
+@cases("key", KEYS.values(), ids=KEYS)
 def test_a_key_without_its_beginning_is_taken_out_from_its_first_line(key: str, way: Callable[[str], str]) -> None:
     """What a reader of the last part of a file sees."""
     text, count = Redactor().text(_closed(way, key, start=9))
@@ -91,7 +92,7 @@ def test_a_key_without_its_beginning_is_taken_out_from_its_first_line(key: str, 
     assert text.endswith("thanks, Anna")
 
 
-@pytest.mark.parametrize("lines", [(0, -1), (9, None), (0, None)], ids=["no end", "no beginning", "whole"])
+@cases("lines", [(0, -1), (9, None), (0, None)], ids=["no end", "no beginning", "whole"])
 def test_json_is_still_json_without_a_key(lines: tuple[int, int | None]) -> None:
     """Whichever part of the key is there."""
     part = "\n".join(PEM.split("\n")[slice(*lines)])
@@ -122,7 +123,7 @@ def test_a_key_of_putty_is_taken_out() -> None:
     assert (count, text) == (1, f"{head}{public}\n{REDACTED}\nPrivate-MAC: 0a1b")
 
 
-@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH "])
+@cases("kind", ["", "RSA ", "EC ", "OPENSSH "])
 def test_a_key_in_base64_is_taken_out(kind: str) -> None:
     """As Kubernetes writes it, while the certificate beside it stays."""
     encoded = base64.b64encode(_key(kind).encode()).decode()
@@ -154,7 +155,7 @@ PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("text", PUBLIC.values(), ids=PUBLIC)
+@cases("text", PUBLIC.values(), ids=PUBLIC)
 def test_what_is_public_stays(text: str) -> None:
     """Certificates, public keys, messages, and prose about keys."""
     assert Redactor().text(text) == (text, 0)
@@ -168,7 +169,7 @@ def test_a_certificate_behind_a_key_stays() -> None:
         assert (count, text) == (1, f"{REDACTED}\n{certificate}")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         'if "-----BEGIN PRIVATE KEY-----" in text and "-----END PRIVATE KEY-----" in text: return load(text)',
@@ -199,7 +200,8 @@ def test_keys_are_found_in_order_and_none_is_kept(text: str) -> None:
     assert "-----BEGIN PRIVATE KEY-----" not in Redactor().text(text)[0]
 
 
-@pytest.mark.parametrize("piece", [*PIECES, "-----BEGIN PRIVATE KEY-----\n" + BODY[:64], "curl -u ", "+" * 23 + ">"])
+@pytest.mark.slow
+@cases("piece", [*PIECES, "-----BEGIN PRIVATE KEY-----\n" + BODY[:64], "curl -u ", "+" * 23 + ">"])
 def test_no_text_takes_long(piece: str) -> None:
     """A part of a key, thousands of times, costs as much as its length, not its square."""
     for before, after in (("-----BEGIN PRIVATE KEY-----", ""), ("", "-----END PRIVATE KEY-----"), ("curl :", "")):

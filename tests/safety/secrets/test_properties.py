@@ -13,6 +13,7 @@ from benchmarks.secrets.lookalikes import written_lines
 from benchmarks.secrets.template import generate
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 ORDINARY = [line for line in written_lines() if not line.endswith(("\\", '"', "'", "=", ":"))]
@@ -83,7 +84,8 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     assert _cpu(long) < max(24 * _cpu(short), 0.02) < GIVE_UP
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@cases(
     "unit",
     [
         "card 4539578763621486\n",

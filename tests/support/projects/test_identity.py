@@ -1,11 +1,11 @@
 """Which names mean the same project."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.support.projects import Project, matching_projects, project_at, project_name
 from memoranda.support.projects.identity import read_project
+from tests.cases import cases
 
 PUBLISHED, COMMIT = "github.com/ana/house", "aaaaaaaaaaaa"
 WHOLE = f"{PUBLISHED}#{COMMIT}"
@@ -23,7 +23,7 @@ def test_sameness_goes_both_ways_and_survives_being_written(one: Project, two: P
         assert (one.published and one.published == two.published) or (one.first_commit == two.first_commit != "")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "meant"),
     [
         (WHOLE, {WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}"}),
@@ -48,7 +48,7 @@ def test_a_project_is_meant_by_any_of_its_names(wanted: str, meant: set[str]) ->
     assert matching_projects(known, wanted) == meant
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "meant"),
     [
         ("/home/ana/notes", {"/home/ana/notes", "/home/ana/notes/C#/x"}),

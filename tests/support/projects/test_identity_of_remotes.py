@@ -1,10 +1,10 @@
 """One name for every way to write where a repository is published."""
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memoranda.support.projects.identity import remote_name
+from tests.cases import cases
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=1, max_size=20).filter(
     lambda name: name.strip(".") and not name.endswith(".git")
@@ -51,7 +51,7 @@ def test_whatever_stands_there_gives_a_plain_name_or_none(address: str) -> None:
         assert len(found) <= 200
 
 
-@pytest.mark.parametrize(
+@cases(
     "address",
     ["", "/srv/git/x.git", "../x", "./x", "~/x", "x", "file:///srv/x", "C:/work/x", r"C:\work\x", "ext::sh -c true",
      "codecommit::eu-west-1://x", "https://", "https://github.com", "https://github.com/.git", "http://[::1/x",
@@ -62,7 +62,7 @@ def test_an_address_that_means_nothing_elsewhere_is_no_name(address: str) -> Non
     assert remote_name(address) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "addresses"),
     [
         ("github.com/o/n", ["ssh://git@ssh.github.com:443/o/n.git", "https://www.github.com/O/N"]),

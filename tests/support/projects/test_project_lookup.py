@@ -11,6 +11,7 @@ import pytest
 
 from memoranda.support.projects import matching_projects, project_of, projects_named
 from memoranda.support.projects.project_lookup import ask_git
+from tests.cases import cases
 from tests.support.projects.repositories import commit, first_commit, git, make_repository
 from tests.timing import GIVE_UP
 
@@ -90,7 +91,7 @@ def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
     assert not same(house, house / "vendored")
 
 
-@pytest.mark.parametrize(
+@cases(
     "directory",
     [
         "",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from memoranda.testing.scripted.schema_filler import Material, SchemaFillerError, fill_schema
+from tests.cases import cases
 
 jsonschema: Any = pytest.importorskip("jsonschema")
 
@@ -53,10 +54,8 @@ SCHEMAS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=range(len(SCHEMAS)))
-@pytest.mark.parametrize(
-    "material", [Material(), Material(("Ann lives in Basel.", "Bo has a cat."), "Basel", "Where?")]
-)
+@cases("schema", SCHEMAS, ids=range(len(SCHEMAS)))
+@cases("material", [Material(), Material(("Ann lives in Basel.", "Bo has a cat."), "Basel", "Where?")])
 def test_a_document_is_valid_under_its_schema(schema: dict[str, Any], material: Material) -> None:
     """With and without facts."""
     jsonschema.validate(fill_schema(schema, material), schema)
@@ -78,7 +77,7 @@ def test_single_texts_hold_the_answer_and_the_question() -> None:
     assert fill_schema(schema, Material((), "In Basel.", "Where?")) == {"answer": "In Basel.", "query": "Where?"}
 
 
-@pytest.mark.parametrize(
+@cases(
     "schema",
     [
         {"$ref": "#/$defs/missing"},

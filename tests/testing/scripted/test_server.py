@@ -125,6 +125,7 @@ def program(*arguments: str) -> Iterator[str]:
             assert process.wait(GIVE_UP) == 0
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
     """Its first line is its address, and it ends on SIGTERM."""
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
@@ -135,6 +136,7 @@ def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_it_serves_a_function_as_a_program() -> None:
     """So that any client can be tried without a key."""
     with program("--script", "tests.testing.scripted.test_server:echo") as url:

@@ -11,6 +11,7 @@ from memoranda.errors import BackupError
 from memoranda.importers.openclaw.migration.backup import back_up
 from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
 from memoranda.importers.openclaw.migration.processes import find_openclaw_processes, is_openclaw_command
+from tests.cases import cases
 from tests.importers.openclaw.material import contents, make_openclaw
 
 
@@ -88,7 +89,7 @@ def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
     assert names[2] == f"{names[1]}-2"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "is_it"),
     [
         ("openclaw", True),

@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ _line = st.builds(
 ) | st.sampled_from(["", "---", "```", "~~~", "# h", "## g", "***", "<!-- c -->", "===", "|---|"])
 
 
+@pytest.mark.slow
 @given(lines=st.lists(_line, max_size=25))
 def test_no_word_is_lost(lines: list[str]) -> None:
     """Whatever the order of things: every word of the text is in an entry, unless it was a heading."""

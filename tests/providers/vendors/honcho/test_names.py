@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memoranda.errors import PermanentProviderError
 from memoranda.providers.vendors.honcho.names import HonchoNames
 from memoranda.providers.vendors.vendor_scope import VendorScope
+from tests.cases import cases
 
 _DEFAULTS = {
     "workspace": "memoranda",
@@ -52,7 +53,7 @@ def test_the_owner_may_use_peers_that_exist() -> None:
     assert _names(user_id="ben", peerName="ana", aiPeer="hermes").both == ("default__ben", "hermes__for__default__ben")
 
 
-@pytest.mark.parametrize(
+@cases(
     "settings",
     [{"workspace": "a b"}, {"peerName": "a__b"}, {"aiPeer": "ü"}, {"peerName": "x", "aiPeer": "x"}, {"aiPeer": "_"}],
 )

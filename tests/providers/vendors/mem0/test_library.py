@@ -28,6 +28,7 @@ def values(**others: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_imported_before_it_is_configured() -> None:
     """Discovering providers, constructing this one and asking whether it is available import no package of Mem0."""
     code = """
@@ -75,6 +76,7 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     assert "Minka" in provider.prefetch("My cat is called", session_id="s1")
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_stops_the_import_and_waits_for_it(tmp_path: Path) -> None:
     """A thread inside a C++ extension would abort the process; the module that is being imported is the last one."""
     package = tmp_path / "mem0"

@@ -239,6 +239,7 @@ def test_forget_reports_what_is_still_processed(server: ServerDouble, start: Sta
     assert server.memories == []
 
 
+@pytest.mark.slow
 def test_forget_goes_through_all_pages(local: LocalDouble, start: Start) -> None:
     """The local program lists two hundred memories at most."""
     fields = {"project": "memoranda", "user_id": "default", "session_id": "s1"}
