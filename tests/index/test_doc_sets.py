@@ -15,6 +15,7 @@ from memoranda.index.doc_sets import (
     encode,
     from_docs,
     intersection,
+    masks_of,
     newest,
     to_runs,
     union,
@@ -37,8 +38,8 @@ def test_a_stored_set_reads_back_as_it_was(count: int) -> None:
     assert list(newest(docs)) == offsets[::-1]
 
 
-def test_a_set_tells_its_documents_one_by_one_and_by_runs() -> None:
-    """`has_doc` and `cut` agree with a plain set, also beyond the last document of a block, with flags or without."""
+def test_a_set_tells_its_documents_one_by_one() -> None:
+    """`has_doc` and `keep` agree with a plain set, also beyond the last document of a block, with flags or without."""
     plain = some_docs(5_000, 1) - set(range(BLOCK + 60_000, 2 * BLOCK))
     bits = from_docs(plain)
     flags = {block: bits.flags(block) for block in bits}
@@ -46,12 +47,25 @@ def test_a_set_tells_its_documents_one_by_one_and_by_runs() -> None:
     for docs in (bits, DocSet(bits, flags), DocSet(bits)):
         for _ in range(300):
             first = generator.randrange(3 * BLOCK)
-            end = min(first + generator.randrange(1, 200), (first // BLOCK + 1) * BLOCK)
-            expected = sum(1 << doc - first for doc in range(first, end) if doc in plain)
-            assert docs.cut((first, end)) == expected
             assert docs.has_doc(first) == (first in plain)
         some = [*generator.sample(range(4 * BLOCK), 500), *generator.sample(sorted(plain), 100)]
         assert docs.keep(some) == [doc for doc in some if doc in plain]
+
+
+def test_the_masks_of_documents_say_which_sets_contain_them() -> None:
+    """`masks_of` agrees with plain sets, for single documents and runs, at the ends of blocks and beyond them."""
+    plain = [some_docs(5_000, seed) - set(range(BLOCK + 60_000, 2 * BLOCK)) for seed in range(1, 5)]
+    *sets, allowed = map(from_docs, plain)
+    generator = random.Random(2)
+    starts = [*generator.sample(range(3 * BLOCK), 300), BLOCK - 20, 2 * BLOCK - 3]
+    docs = sorted({doc for start in starts for doc in range(start, start + generator.choice((1, 2, 3, 40, 200)))})
+    expected = {
+        doc: mask
+        for doc in docs
+        if doc in plain[-1] and (mask := sum(1 << number for number in range(3) if doc in plain[number]))
+    }
+    assert expected
+    assert masks_of(docs, sets, allowed) == expected
 
 
 def test_runs_are_consecutive_and_within_a_block() -> None:

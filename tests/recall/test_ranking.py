@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Po
 from memoranda.recall.dates import TimeRange, date_closeness, time_ranges
 from memoranda.recall.query import Perspective, find_perspective
 from memoranda.recall.ranking import rank, rank_messages
-from memoranda.recall.term_matches import AdjacentTerms, RankingContext, TermMatches
+from memoranda.recall.term_matches import AdjacentTerms, MatchedTerm, Matches, RankingContext
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -23,12 +24,27 @@ def said(session: int, place: int, role: int = USER, length: int = 50, time: flo
     return Posting(session * 1_000 + place, session, place, role, length, time)
 
 
-def term(*rows: Posting, frequency: int = 20) -> TermMatches:
-    return TermMatches(list(rows), frequency)
+class Found(NamedTuple):
+    """A term, and the messages that have it."""
+
+    term: MatchedTerm
+    rows: tuple[Posting, ...]
 
 
-def order(*matched: TermMatches, pairs: Sequence[AdjacentTerms] = (), context: RankingContext = ANYONE) -> list[int]:
-    return [standing.session for standing in rank(matched, pairs, SIZE, context)]
+def term(*rows: Posting, frequency: int = 20, **kind: Any) -> Found:
+    return Found(MatchedTerm(frequency, **kind), rows)
+
+
+def matches(*found: Found) -> Matches:
+    masks: dict[Posting, int] = {}
+    for number, (_, rows) in enumerate(found):
+        for row in rows:
+            masks[row] = masks.get(row, 0) | 1 << number
+    return Matches([one.term for one in found], list(masks.items()))
+
+
+def order(*found: Found, pairs: Sequence[AdjacentTerms] = (), context: RankingContext = ANYONE) -> list[int]:
+    return [standing.session for standing in rank(matches(*found), pairs, SIZE, context)]
 
 
 def test_more_of_the_terms_is_better() -> None:
@@ -50,7 +66,7 @@ def test_neighbours_help_the_nearer_the_more() -> None:
 
 def test_terms_of_neighbours_count_together() -> None:
     """Three terms in three successive messages count as found together."""
-    (standing,) = rank([term(said(1, 4)), term(said(1, 5)), term(said(1, 6))], (), SIZE, ANYONE)
+    (standing,) = rank(matches(term(said(1, 4)), term(said(1, 5)), term(said(1, 6))), (), SIZE, ANYONE)
     assert (standing.near, standing.whole) == (0b111, 0b111)
     assert standing.own in (0b001, 0b010, 0b100)
 
@@ -95,16 +111,16 @@ def test_recency_is_mild() -> None:
 
 def test_a_title_counts_but_the_evidence_is_a_message() -> None:
     """The best message is shown; the title's row only when nothing else matches."""
-    (standing,) = rank([term(said(1, -1, TITLE, 3), said(1, 7))], (), SIZE, ANYONE)
+    (standing,) = rank(matches(term(said(1, -1, TITLE, 3), said(1, 7))), (), SIZE, ANYONE)
     assert (standing.best.ordinal, standing.matches) == (7, 1)
-    (only_title,) = rank([term(said(1, -1, TITLE, 3))], (), SIZE, ANYONE)
+    (only_title,) = rank(matches(term(said(1, -1, TITLE, 3))), (), SIZE, ANYONE)
     assert (only_title.best.role, only_title.matches) == (TITLE, 0)
 
 
 def test_messages_are_ranked_by_themselves() -> None:
     """At the message level the best message comes first, whatever else its session has."""
     both = said(2, 0)
-    rows = rank_messages([term(*(said(1, n) for n in range(5)), both), term(both)], (), SIZE, ANYONE)
+    rows = rank_messages(matches(term(*(said(1, n) for n in range(5)), both), term(both)), (), SIZE, ANYONE)
     assert rows[0] == both
     assert len(rows) == 6
 
@@ -122,7 +138,7 @@ _ROWS = st.builds(
 @given(terms=st.lists(st.lists(_ROWS, min_size=1, max_size=30), min_size=1, max_size=5))
 def test_every_session_is_ranked_once(terms: list[list[Posting]]) -> None:
     """For all postings, each session occurs once, and scores are positive and in order."""
-    standings = rank([term(*rows) for rows in terms], (), SIZE, ANYONE)
+    standings = rank(matches(*(term(*rows) for rows in terms)), (), SIZE, ANYONE)
     scores = [standing.score for standing in standings]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score < 100 for score in scores)
@@ -160,16 +176,16 @@ def test_dates_are_read() -> None:
 def test_a_related_word_counts_less_than_the_typed_one() -> None:
     """A message with a related word ranks below one with the typed word, and above one without either."""
     other = term(said(1, 0), said(2, 0), said(3, 0))
-    typed = replace(term(said(1, 0)), group="car")
-    related = replace(term(said(2, 0)), group="car", typed=False, closeness=0.8)
+    typed = term(said(1, 0), group="car")
+    related = term(said(2, 0), group="car", typed=False, closeness=0.8)
     assert order(other, typed, related) == [1, 2, 3]
 
 
 def test_a_related_word_adds_nothing_to_the_typed_one() -> None:
     """A message with both words scores like one with the typed word: they say the same."""
-    typed = replace(term(said(1, 0), said(2, 0)), group="car")
-    related = replace(term(said(2, 0)), group="car", typed=False, closeness=0.8)
-    first, second = rank([typed, related], (), SIZE, ANYONE)
+    typed = term(said(1, 0), said(2, 0), group="car")
+    related = term(said(2, 0), group="car", typed=False, closeness=0.8)
+    first, second = rank(matches(typed, related), (), SIZE, ANYONE)
     assert first.signals["message"] == second.signals["message"]
     assert (first.own, first.signals["coverage"]) == (0b1, 1.0)
 
@@ -177,8 +193,8 @@ def test_a_related_word_adds_nothing_to_the_typed_one() -> None:
 def test_a_bonus_counts_as_a_share_of_the_typed_terms() -> None:
     """A standing instruction ranks higher by its bonus, however often such messages occur."""
     typed = term(said(1, 0), said(2, 0))
-    bonus = TermMatches([said(1, 0)], 5_000, typed=False, bonus=0.2)
-    first, second = rank([typed, bonus], (), SIZE, ANYONE)
+    bonus = term(said(1, 0), frequency=5_000, typed=False, bonus=0.2)
+    first, second = rank(matches(typed, bonus), (), SIZE, ANYONE)
     assert (first.session, round(first.signals["standing"], 3), second.session) == (1, 0.2, 2)
     assert "standing" not in second.signals
 
@@ -188,7 +204,7 @@ def test_length_counts_less_for_what_the_assistant_said() -> None:
     rows = term(said(1, 0, length=20), said(2, 0, length=120))
 
     def advantage(perspective: Perspective) -> float:
-        short, long = rank([rows], (), SIZE, RankingContext(perspective, (), NOW))
+        short, long = rank(matches(rows), (), SIZE, RankingContext(perspective, (), NOW))
         return short.score / long.score
 
     assert advantage(Perspective.USER) == advantage(Perspective.ANYONE) > advantage(Perspective.ASSISTANT)

@@ -40,13 +40,6 @@ class DocSet(dict[int, int]):
             found = self._flags[block] = bits.to_bytes((bits.bit_length() + 7) >> 3, "little")
         return found
 
-    def cut(self, run: "Run") -> int:
-        """Which documents of a run are in the set, as bits from the first one on. The run is within a block."""
-        first, end = run
-        offset = first & _OFFSET
-        data = self.flags(first >> BLOCK_BITS)[offset >> 3 : (offset + end - first + 7) >> 3]
-        return (int.from_bytes(data, "little") >> (offset & 7)) & ((1 << end - first) - 1)
-
     def keep(self, docs: Iterable[int]) -> list[int]:
         """Those of the documents that are in the set."""
         last, size, data = -1, 0, b""
@@ -76,6 +69,8 @@ _FEW_IN_BLOCK = 10
 # Sparser sets are compressed: 30 microseconds to unpack a denser one are not worth the room that it would save.
 _COMPRESSED_SHARE = 32
 _COMPRESSION_LEVEL = 6
+# Shorter runs of documents are looked up one by one.
+_MIN_RUN = 3
 _NOT_ZERO = re.compile(rb"[^\0]", re.DOTALL)
 _BIT = tuple(1 << bit for bit in range(8))
 _OFFSETS = tuple(tuple(bit for bit in range(7, -1, -1) if byte >> bit & 1) for byte in range(256))
@@ -221,6 +216,37 @@ def to_runs(docs: Iterable[int]) -> list[Run]:
             first = doc
         end = doc + 1
     return [*runs, (first, end)] if end >= 0 else runs
+
+
+def masks_of(docs: Sequence[int], sets: Sequence[DocSet], allowed: DocSet) -> dict[int, int]:
+    """Which of the sets contain each of the documents, as bits; without those that are in none or not allowed.
+
+    The documents are rising and mostly consecutive.
+    """
+    masks: dict[int, int] = {}
+    by_block: dict[int, list[tuple[int, bytes]]] = {}
+    single: list[int] = []
+    for first, end in to_runs(docs):
+        if end - first < _MIN_RUN:
+            single += range(first, end)
+            continue
+        block, low = first >> BLOCK_BITS, first & _OFFSET
+        if block not in by_block:
+            by_block[block] = [(1 << n, some.flags(block)) for n, some in enumerate(sets) if block in some]
+        part, shift = slice(low >> 3, (low + end - first + 7) >> 3), low & 7
+        possible = int.from_bytes(allowed.flags(block)[part], "little") >> shift & (1 << end - first) - 1
+        for bit, flags in by_block[block] if possible else ():
+            bits = int.from_bytes(flags[part], "little") >> shift & possible
+            while bits:
+                lowest = bits & -bits
+                bits ^= lowest
+                doc = first + lowest.bit_length() - 1
+                masks[doc] = masks.get(doc, 0) | bit
+    single = allowed.keep(single)
+    for number, some in enumerate(sets) if single else ():
+        for doc in some.keep(single):
+            masks[doc] = masks.get(doc, 0) | 1 << number
+    return masks
 
 
 def offsets_of_few(bits: int) -> Iterator[int]:

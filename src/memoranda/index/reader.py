@@ -121,7 +121,7 @@ class IndexReader:
         excluded: Pattern | None,
         wanted: Wanted,
     ) -> BestSessions:
-        """For each pattern, its postings in the sessions whose messages weigh most, out of the whole store."""
+        """The messages of the sessions whose messages weigh most, out of the whole store."""
         select = partial(self._select, weighted=weighted, filters=filters, excluded=excluded, wanted=wanted)
         indexed = self._ask_file(select)
         selections = [] if indexed is None else [indexed]
@@ -130,15 +130,17 @@ class IndexReader:
                 self._scan.prepare(pattern)
             selections.append(select(self._scan.view))
         sessions = set().union(*(selection.sessions for selection in selections))
-        found: list[list[Posting]] = [[] for _ in weighted]
+        found: list[tuple[Posting, int]] = []
         for selection in reversed(selections):
-            read = partial(selection.postings, sessions=sessions)
-            rows = self._ask_file(read) if selection is indexed else read()
+            rows = (
+                self._ask_file(partial(_rows_of, selection, sessions))
+                if selection is indexed
+                else (selection.rows(sessions))
+            )
             if rows is None:
                 # The file has just turned out to be damaged, so everything comes from the record.
                 return self.best_sessions(weighted, filters, excluded, wanted)
-            for number, some in enumerate(rows):
-                found[number] += some
+            found += rows
         return BestSessions(found, all(selection.complete for selection in selections))
 
     def heaviest(
@@ -327,6 +329,10 @@ class IndexReader:
         self._scan = None
         self._start_scan()
         return None
+
+
+def _rows_of(selection: Selection, sessions: Collection[int], _: IndexView) -> list[tuple[Posting, int]]:
+    return selection.rows(sessions)
 
 
 def _count(view: IndexView, pattern: Pattern) -> int:

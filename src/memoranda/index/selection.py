@@ -5,7 +5,7 @@ from heapq import nlargest
 from itertools import chain
 from typing import NamedTuple
 
-from memoranda.index.doc_sets import DocSet, WeighedDocs, difference, from_docs, offsets_of_few
+from memoranda.index.doc_sets import DocSet, WeighedDocs, difference, from_docs, masks_of
 from memoranda.index.postings import Posting
 from memoranda.index.view import IndexView
 
@@ -32,9 +32,9 @@ class Wanted(NamedTuple):
 
 
 class BestSessions(NamedTuple):
-    """For each pattern, its postings in the sessions that were chosen."""
+    """The messages of the sessions that were chosen, each with the patterns that it matches: bits, in their order."""
 
-    postings: list[list[Posting]]
+    rows: list[tuple[Posting, int]]
     complete: bool
     """Whether every session that matches was chosen."""
 
@@ -67,22 +67,11 @@ class Selection:
         self.sessions = set(wanted.also)
         self._choose(wanted.docs, wanted.sessions)
 
-    def postings(self, view: IndexView | None = None, *, sessions: Collection[int]) -> list[list[Posting]]:
-        """For each pattern, the postings of these sessions, newest first."""
-        masks: dict[int, int] = {}
-        for runs in self._view.runs_of_sessions(sessions).values():
-            for run in runs:
-                allowed = self._allowed.cut(run)
-                for number, docs in enumerate(self._sets[:-1]):
-                    for offset in offsets_of_few(docs.cut(run) & allowed):
-                        doc = run[0] + offset
-                        masks[doc] = masks.get(doc, 0) | 1 << number
-        found: list[list[Posting]] = [[] for _ in self._sets[:-1]]
-        for doc, row in self._view.rows(sorted(masks, reverse=True)).items():
-            if self._counts(row):
-                for number in offsets_of_few(masks[doc]):
-                    found[number].append(row)
-        return found
+    def rows(self, sessions: Collection[int]) -> list[tuple[Posting, int]]:
+        """The messages of these sessions that match any pattern, newest first; the patterns of each as bits."""
+        masks = masks_of(self._view.docs_of_sessions(sessions), self._sets[:-1], self._allowed)
+        found = self._view.rows(sorted(masks, reverse=True))
+        return [(row, masks[doc]) for doc, row in found.items() if self._counts(row)]
 
     def _choose(self, docs: int, sessions: int) -> None:
         """Choose sessions by their heaviest documents: the more of the weights these have together, the better."""
@@ -97,9 +86,7 @@ class Selection:
             if exhausted or len(by_session) >= sessions:
                 break
             # A few sessions have all of these documents, so the next round looks at the others.
-            runs = self._view.runs_of_sessions(by_session).values()
-            seen = (doc for some in runs for run in some for doc in range(*run))
-            among = difference(among, from_docs([*chosen, *seen]))
+            among = difference(among, from_docs([*chosen, *self._view.docs_of_sessions(by_session)]))
         self.complete = self.complete and exhausted and len(by_session) <= sessions
         if len(by_session) > sessions:
             promise = self._promises(by_session)

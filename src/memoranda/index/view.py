@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, assert_never
 
 from memoranda.index import doc_sets
-from memoranda.index.doc_sets import BLOCK_BITS, DocSet, Run, decode, decode_bits, difference, intersection, union
+from memoranda.index.doc_sets import DocSet, decode, decode_bits, difference, intersection, union
 from memoranda.index.message_text import SPOKEN, filter_token, kinds_for_roles
 from memoranda.index.phrase_order import has_phrase
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
@@ -162,20 +162,9 @@ class IndexView:
         known |= {row[0]: _as_posting(row[1:]) for row in self._select_in(columns, rest)}
         return {doc: known[doc] for doc in wanted if doc in known}
 
-    def runs_of_sessions(self, numbers: Collection[int]) -> dict[int, list[Run]]:
-        """The documents of sessions: mostly they are consecutive."""
-        found: dict[int, list[Run]] = {}
-        scattered: dict[int, list[int]] = {}
-        extent = "session, min(doc), max(doc) + 1, count(*) FROM docs WHERE session IN"
-        for session, first, end, count in self._select_in(extent, numbers, "GROUP BY session"):
-            if end - first == count and first >> BLOCK_BITS == (end - 1) >> BLOCK_BITS:
-                found[session] = [(first, end)]
-            else:
-                scattered[session] = []
-        every = "session, doc FROM docs WHERE session IN"
-        for session, doc in self._select_in(every, scattered, "ORDER BY session, doc"):
-            scattered[session].append(doc)
-        return found | {session: doc_sets.to_runs(docs) for session, docs in scattered.items()}
+    def docs_of_sessions(self, numbers: Collection[int]) -> list[int]:
+        """The documents of sessions, rising: mostly they are consecutive, except for the title."""
+        return sorted(doc for (doc,) in self._select_in("doc FROM docs WHERE session IN", numbers))
 
     def _select_in(self, statement: str, values: Collection[int], order: str = "") -> Iterator[tuple[Any, ...]]:
         """The rows of a statement that ends with IN. Lists are filled up, so that few statements are compiled."""

@@ -14,7 +14,7 @@ from memoranda.index.search_index import SearchIndex
 from memoranda.recall import ranking
 from memoranda.recall.legs.term_fetcher import TermFetcher
 from memoranda.recall.query import Query, find_perspective, parse
-from memoranda.recall.term_matches import RankingContext
+from memoranda.recall.term_matches import MaskValues, RankingContext
 from memoranda.sessions.item_filter import check_filter, passes
 from memoranda.sessions.item_reads import check_page
 from memoranda.sessions.item_rows import ItemRow
@@ -101,20 +101,17 @@ def _rank(reader: IndexReader, query: Query, filters: Filters, factor: int) -> t
     """
     size = reader.size()
     fetcher = TermFetcher(reader, size, query, filters, query.unwanted, frozenset())
-    fetched, absent, _ = fetcher.terms(query.terms, factor)
-    if not fetched:
+    fetched = fetcher.terms(query.terms, factor)
+    matches = fetched.matches
+    if not matches.rows:
         return [], True
     context = RankingContext(find_perspective(query.text), (), 0.0)
-    ordered = ranking.score_messages(list(fetched.values()), fetcher.adjacent(fetched), size, context)
-    weights = {
-        term: ranking.term_weight(match.frequency, size.messages, framing=match.framing)
-        for term, match in fetched.items()
-    }
-    total = sum(weights.values()) + sum(ranking.term_weight(0, size.messages, framing=term.framing) for term in absent)
-    shares: dict[int, float] = {}
-    for term, match in fetched.items():
-        for row in match.postings:
-            shares[row.message] = shares.get(row.message, 0.0) + weights[term] / total
+    ordered = ranking.score_messages(matches, fetcher.adjacent(fetched), size, context)
+    weights = [ranking.term_weight(term.frequency, size.messages, framing=term.framing) for term in matches.terms]
+    absent = (ranking.term_weight(0, size.messages, framing=term.framing) for term in fetched.absent)
+    total = sum(weights) + sum(absent)
+    values = MaskValues([weight / total for weight in weights])
+    shares = {row.message: values[mask] for row, mask in matches.rows}
     literal = _literal_matches(fetcher, query)
     best = max((score for _, score in ordered), default=0.0) or 1.0
     scored = [

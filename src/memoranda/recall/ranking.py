@@ -9,17 +9,25 @@ The weights were chosen on development questions of three kinds of conversation 
 plateau: see benchmarks/README.md.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from math import exp2, log
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.recall.dates import date_closeness
 from memoranda.recall.query import Perspective, Term
-from memoranda.recall.term_matches import AdjacentTerms, RankingContext, SessionScore, TermMatches
+from memoranda.recall.term_matches import (
+    AdjacentTerms,
+    MaskValues,
+    MatchedTerm,
+    Matches,
+    RankingContext,
+    Row,
+    SessionScore,
+    bits_of,
+    count_terms,
+)
 
 Sort = Literal["newest", "oldest"]
 
@@ -56,7 +64,6 @@ _MAX_SESSIONS = 50
 _MIN_SHARE_OF_BEST = 0.5
 _HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
-_session_of = itemgetter(1)
 
 
 class _MessageScore(NamedTuple):
@@ -76,7 +83,7 @@ _as_message_score: Callable[[tuple[Any, ...]], _MessageScore] = partial(tuple.__
 
 
 def rank(
-    matches: Sequence[TermMatches],
+    matches: Matches,
     pairs: Sequence[AdjacentTerms],
     size: IndexSize,
     context: RankingContext,
@@ -88,14 +95,14 @@ def rank(
 
 
 def rank_messages(
-    matches: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
+    matches: Matches, pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
 ) -> list[Posting]:
     """The messages with any of the terms, best first."""
     return [row for row, _ in score_messages(matches, pairs, size, context)]
 
 
 def score_messages(
-    matches: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
+    matches: Matches, pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
 ) -> list[tuple[Posting, float]]:
     """The messages with any of the terms and their scores, best first; a message of a good session is a better one."""
     return _Ranker(matches, pairs, size, context, max_sessions=None).messages()
@@ -106,9 +113,10 @@ def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
     return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
 
 
-def occurring_share(matches: Iterable[TermMatches], absent: Iterable[Term], size: IndexSize) -> float:
-    """How much of the weight of the terms occurs anywhere."""
-    occurs = sum(term_weight(match.frequency, size.messages, framing=match.framing) for match in matches)
+def occurring_share(matches: Matches, absent: Iterable[Term], size: IndexSize) -> float:
+    """How much of the weight of the typed terms occurs anywhere."""
+    typed = (term for term in matches.terms if term.typed)
+    occurs = sum(term_weight(term.frequency, size.messages, framing=term.framing) for term in typed)
     return occurs / (occurs + sum(term_weight(0, size.messages, framing=term.framing) for term in absent) or 1.0)
 
 
@@ -144,30 +152,39 @@ def keep_well_matching(scores: list[SessionScore], sort: Sort | None) -> list[Se
 class _Ranker:
     def __init__(
         self,
-        matches: Sequence[TermMatches],
+        matches: Matches,
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
         max_sessions: int | None = _MAX_SESSIONS,
     ) -> None:
         self._context, self._size = context, size
-        weights = [term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
-        self._weights, self._total = _weigh_added(matches, weights)
-        self._counts = [Counter(map(_session_of, match.postings)) for match in matches]
+        terms = matches.terms
+        weights = [term_weight(term.frequency, size.messages, framing=term.framing) for term in terms]
+        self._weights, self._total = _weigh_added(terms, weights)
+        whole: dict[int, int] = {}
+        for row, mask in matches.rows:
+            whole[row[1]] = whole.get(row[1], 0) | mask
         weights = [
-            (FRAMING if match.framing else 1.0)
-            * _rarity(len(counts) * match.frequency / max(1, len(match.postings)), size.sessions)
-            for match, counts in zip(matches, self._counts, strict=True)
+            (FRAMING if term.framing else 1.0) * _rarity(sessions * term.frequency / max(1, messages), size.sessions)
+            for term, sessions, messages in zip(
+                terms, count_terms(whole.values(), len(terms)), matches.count_rows(), strict=True
+            )
         ]
-        self._session_weights, self._session_total = _weigh_added(matches, weights)
-        self._values = _MaskValues([worth / self._total for worth in self._weights], [m.group for m in matches])
-        self._bonuses = {number for number, match in enumerate(matches) if match.bonus}
-        self._typed = sum(1 << number for number, match in enumerate(matches) if match.typed)
+        self._session_weights, self._session_total = _weigh_added(terms, weights)
+        self._values = MaskValues([worth / self._total for worth in self._weights], [term.group for term in terms])
+        self._bonuses = {number for number, term in enumerate(terms) if term.bonus}
+        self._typed = matches.typed
         self._nearly_all = NEARLY_ALL if self._typed.bit_count() >= MANY_TERMS else 1.0
         self._weight_of = _LengthWeights(size, context.perspective)
         self._numbers = _TermNumbers()
-        sessions = self._promising_sessions(max_sessions)
-        self._masks, self._rows = _term_masks(matches, sessions)
+        sessions: Collection[int] = whole
+        if max_sessions is not None and len(whole) > max_sessions:
+            sessions = self._promising_sessions(matches.rows, max_sessions)
+            matches = matches.in_sessions(sessions)
+        # Keys of neighbouring messages differ by one.
+        self._masks = {(row[1] << 32) + row[2]: mask for row, mask in matches.rows}
+        self._rows = {(row[1] << 32) + row[2]: row for row, _ in matches.rows}
         self._side_by_side = self._weigh_pairs(pairs, sessions)
 
     def scores(self) -> list[SessionScore]:
@@ -200,16 +217,18 @@ class _Ranker:
         found.sort(key=lambda message: (-message[1], -message[0].time))
         return found
 
-    def _promising_sessions(self, limit: int | None) -> Collection[int]:
-        """The sessions that have most of the terms; all sessions, if they are within the limit."""
-        sessions = set().union(*self._counts)
-        if limit is None or len(sessions) <= limit:
-            return sessions
+    def _promising_sessions(self, rows: Iterable[Row], limit: int) -> Collection[int]:
+        """The sessions that have most of the terms."""
+        counts: dict[tuple[int, int], int] = {}
+        for row, mask in rows:
+            for number in self._numbers[mask]:
+                key = row[1], number
+                counts[key] = counts.get(key, 0) + 1
         promise: dict[int, float] = {}
-        for counts, worth in zip(self._counts, self._session_weights, strict=True):
-            for session, count in counts.items():
-                promise[session] = promise.get(session, 0.0) + (worth + 0.01) * count / (count + SATURATION)
-        # Among equals the newer comes first: Counter keeps the order of the postings.
+        for (session, number), count in counts.items():
+            worth = self._session_weights[number] + 0.01
+            promise[session] = promise.get(session, 0.0) + worth * count / (count + SATURATION)
+        # Among equals the newer comes first, because the rows do.
         return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:limit])
 
     def _weigh_pairs(self, pairs: Sequence[AdjacentTerms], sessions: Collection[int]) -> dict[int, float]:
@@ -316,15 +335,15 @@ class _Ranker:
         return total / self._session_total
 
 
-def _weigh_added(matches: Sequence[TermMatches], weights: list[float]) -> tuple[list[float], float]:
+def _weigh_added(terms: Sequence[MatchedTerm], weights: list[float]) -> tuple[list[float], float]:
     """The weights, lower for what was not typed, and the sum of those of typed terms."""
-    typed = {match.group: weight for match, weight in zip(matches, weights, strict=True) if match.typed}
-    total = sum(weight for match, weight in zip(matches, weights, strict=True) if match.typed) or 1.0
+    typed = {term.group: weight for term, weight in zip(terms, weights, strict=True) if term.typed}
+    total = sum(weight for term, weight in zip(terms, weights, strict=True) if term.typed) or 1.0
     return [
         weight
-        if match.typed
-        else match.bonus * total or RELATED * match.closeness * min(weight, typed.get(match.group, weight))
-        for match, weight in zip(matches, weights, strict=True)
+        if term.typed
+        else term.bonus * total or RELATED * term.closeness * min(weight, typed.get(term.group, weight))
+        for term, weight in zip(terms, weights, strict=True)
     ], total
 
 
@@ -332,46 +351,11 @@ def _rarity(frequency: float, documents: int) -> float:
     return log(1 + (max(documents - frequency, 0.0) + 0.5) / (frequency + 0.5))
 
 
-def _term_masks(matches: Sequence[TermMatches], sessions: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
-    """The terms of each message of the sessions, as bits. Keys of neighbouring messages differ by one."""
-    masks: dict[int, int] = {}
-    rows: dict[int, Posting] = {}
-    for number, match in enumerate(matches):
-        bit = 1 << number
-        for row in match.postings:
-            session = row[1]
-            if session in sessions:
-                key = (session << 32) + row[2]
-                if key in masks:
-                    masks[key] |= bit
-                else:
-                    masks[key] = bit
-                    rows[key] = row
-    return masks, rows
-
-
-class _MaskValues(dict[int, float]):
-    """The weight of each set of terms, computed when first asked for: the same sets occur often."""
-
-    def __init__(self, weights: list[float], groups: list[str]) -> None:
-        super().__init__({0: 0.0})
-        self._weights = weights
-        self._groups = [group or str(number) for number, group in enumerate(groups)]
-
-    def __missing__(self, mask: int) -> float:
-        best: dict[str, float] = {}
-        for number, weight in enumerate(self._weights):
-            if mask >> number & 1 and weight > best.get(self._groups[number], 0.0):
-                best[self._groups[number]] = weight
-        self[mask] = worth = sum(best.values())
-        return worth
-
-
-class _TermNumbers(dict[int, tuple[int, ...]]):
+class _TermNumbers(dict[int, list[int]]):
     """The numbers of the terms in each set."""
 
-    def __missing__(self, mask: int) -> tuple[int, ...]:
-        self[mask] = found = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
+    def __missing__(self, mask: int) -> list[int]:
+        self[mask] = found = bits_of(mask)
         return found
 
 

@@ -7,11 +7,10 @@ other messages.
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
-from operator import itemgetter
+from operator import itemgetter, sub
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from memoranda.index.tokenizer import is_single_character, is_unspaced, tokenize
 from memoranda.recall import ranking
 from memoranda.recall.query import FRAMING, Query, Term, is_question
 from memoranda.recall.repeated_texts import count_sessions, find_repetitions, sequences
-from memoranda.recall.term_matches import AdjacentTerms, RankingContext, SessionScore, TermMatches
+from memoranda.recall.term_matches import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
 from memoranda.sessions.feed import FeedMessage
 
 # A repeated question is not much longer than the query, and shares this many words.
@@ -52,7 +51,7 @@ _MIN_LONG_ANSWER = 30
 _MIN_NEW_SHARE = 0.5
 _MAX_NO_ANSWER = 400
 _BEGINNING = 300
-_message_of, _by_time = itemgetter(0), itemgetter(5, 0)
+_by_time = itemgetter(5, 0)
 _SENTENCE_END = re.compile(r"[?？؟;]\s*[\"”’')\]]*\s*$")
 _OPENINGS = re.compile(
     r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
@@ -159,7 +158,7 @@ class RepeatedQuestions:
 
     def rank(
         self,
-        matches: Sequence[TermMatches],
+        matches: Matches,
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
@@ -179,8 +178,7 @@ class RepeatedQuestions:
             found = rank(asking, copies)
         if not self.enabled or len(found.scores) < 2:
             return found
-        typed = [match for match in matches if match.typed]
-        repeated = find_repetitions(self.reader, found.scores, typed, {row.session for row in copies})
+        repeated = find_repetitions(self.reader, found.scores, matches, {row.session for row in copies})
         return rank(asking, copies, repeated) if repeated else found
 
     def _rank_without(
@@ -189,7 +187,7 @@ class RepeatedQuestions:
         copies: Sequence[Posting],
         repeated: Mapping[Posting, Posting] = MappingProxyType({}),
         *,
-        matches: Sequence[TermMatches],
+        matches: Matches,
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
@@ -200,13 +198,12 @@ class RepeatedQuestions:
         if not questions and not repeated:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
         sessions = {row.session for row in questions}
-        beside = [_only(match, sessions) for match in matches]
+        beside = matches.in_sessions(sessions)
         turns = _turns(beside, questions) | {(row.session, row.ordinal) for row in repeated}
         kept, asked = _remove(matches, sessions | {row.session for row in repeated}, turns)
-        numbers = [number for number, match in enumerate(kept) if match.postings]
-        left = [kept[number] for number in numbers]
+        left, numbers = kept.only_occurring()
         scores = ranking.rank(left, _renumber(pairs, numbers, turns), size, context, every=every)
-        if len(left) < len(matches):
+        if len(numbers) < len(matches.terms):
             scores = _restore_terms(scores, numbers)
         answering = {score.session for score in scores if _answers(score)}
         only_asking = sessions - answering
@@ -224,13 +221,13 @@ class RepeatedQuestions:
         self,
         scores: list[SessionScore],
         rows: Sequence[Posting],
-        matches: Sequence[TermMatches],
+        matches: Matches,
         size: IndexSize,
         context: RankingContext,
     ) -> None:
         """Adds one of the sessions that only ask, after the older ones that answer, however well it matches."""
         row = self._choose(rows)
-        (score,) = ranking.rank([_only(match, {row.session}) for match in matches], (), size, context)
+        (score,) = ranking.rank(matches.in_sessions({row.session}), (), size, context)
         minimum = _MIN_SHARE_OF_BEST * max((other.score for other in scores), default=0.0)
         index = 0
         for number, other in enumerate(scores, 1):
@@ -279,7 +276,7 @@ class RepeatedQuestions:
     def _may_repeat(self, row: Posting) -> bool:
         return row.role == USER and row.length <= self._length
 
-    def _similar(self, matches: Sequence[TermMatches], terms: Sequence[Term]) -> Iterable[Posting]:
+    def _similar(self, matches: Matches, terms: Sequence[Term]) -> Iterable[Posting]:
         """The short messages of the user that may share enough words with the query to repeat it."""
         everything = len(self._words)
         # A term without a token stands for several words.
@@ -287,13 +284,9 @@ class RepeatedQuestions:
         unknown = self._words.difference(term.token for term in self.query.terms)
         minimum = max(_MIN_SHARED_PAIRS * everything - len(unknown), _MIN_SHARED_WORDS)
         length = self._length
-        shared: Counter[int] = Counter()
-        short: list[Posting] = []
-        for match, count in zip(matches, counts or [everything] * len(matches), strict=True):
-            rows = [row for row in match.postings if row[4] <= length and row[3] == USER] if count else []
-            short += rows
-            shared.update(map(_message_of, rows) if count == 1 else {row[0]: count for row in rows})
-        return {row[0]: row for row in short if shared[row[0]] >= minimum}.values()
+        shared = MaskValues(counts or [everything] * len(matches.terms))
+        short = (row for row, mask in matches.rows if row[4] <= length and row[3] == USER and shared[mask] >= minimum)
+        return {row[0]: row for row in short}.values()
 
     def _find(self, rows: Iterable[Posting]) -> tuple[list[Posting], list[Posting]]:
         """The rows that repeat the query, newest first; and those that repeat an older one of the rows."""
@@ -335,12 +328,12 @@ def _answers(score: SessionScore) -> bool:
     return score.best.role != TITLE and score.signals["coverage"] >= _MIN_COVERAGE
 
 
-def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
+def _turns(matches: Matches, questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
     """The sessions and ordinals of the questions, and of the messages that follow until the user's next message.
 
     `matches` are those in the sessions of the questions.
     """
-    users = {(row.session, row.ordinal) for match in matches for row in match.postings if row.role == USER}
+    users = {(row.session, row.ordinal) for row, _ in matches.rows if row.role == USER}
     found: set[tuple[int, int]] = set()
     for question in questions:
         for ordinal in range(question.ordinal, question.ordinal + _TURN):
@@ -351,19 +344,18 @@ def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> froz
 
 
 def _remove(
-    matches: Sequence[TermMatches], sessions: Collection[int], turns: Collection[tuple[int, int]]
-) -> tuple[list[TermMatches], tuple[int, ...]]:
+    matches: Matches, sessions: Collection[int], turns: Collection[tuple[int, int]]
+) -> tuple[Matches, tuple[int, ...]]:
     """The matches outside these turns, and how many are inside, by term."""
-    kept, removed = [], []
-    for match in matches:
-        rows = [row for row in match.postings if row[1] not in sessions or (row[1], row[2]) not in turns]
-        removed.append(len(match.postings) - len(rows))
-        kept.append(replace(match, postings=rows, frequency=max(len(rows), match.frequency - removed[-1])))
-    return kept, tuple(removed)
-
-
-def _only(match: TermMatches, sessions: Collection[int]) -> TermMatches:
-    return replace(match, postings=[row for row in match.postings if row[1] in sessions])
+    rows = [row for row in matches.rows if row[0][1] not in sessions or (row[0][1], row[0][2]) not in turns]
+    kept = Matches(matches.terms, rows)
+    counts = kept.count_rows()
+    removed = tuple(map(sub, matches.count_rows(), counts))
+    terms = [
+        replace(term, frequency=max(count, term.frequency - gone))
+        for term, count, gone in zip(matches.terms, counts, removed, strict=True)
+    ]
+    return replace(kept, terms=terms), removed
 
 
 def _renumber(

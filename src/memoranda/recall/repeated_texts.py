@@ -7,14 +7,13 @@ without it, and counts it at the session that said it first.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
 from operator import itemgetter
 
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting
 from memoranda.index.reader import IndexReader
 from memoranda.index.tokenizer import tokenize
-from memoranda.recall.term_matches import SessionScore, TermMatches
+from memoranda.recall.term_matches import Matches, SessionScore
 
 # A text repeats another if it has this much of the shorter one's sequences, and that is not very short.
 _MIN_SHARED = 0.6
@@ -25,7 +24,7 @@ _FIRST = 6
 """If none of the first results repeats another, the others are not read."""
 _MAX_READ = 400
 _MIN_TERMS = 0.5
-_message_of, _by_time = itemgetter(0), itemgetter(5, 0)
+_by_time = itemgetter(5, 0)
 
 
 def sequences(text: str) -> frozenset[int]:
@@ -38,15 +37,16 @@ _cached_sequences = lru_cache(maxsize=2_000)(sequences)
 
 
 def find_repetitions(
-    reader: IndexReader, scores: Sequence[SessionScore], matches: Sequence[TermMatches], skipped: Collection[int]
+    reader: IndexReader, scores: Sequence[SessionScore], matches: Matches, skipped: Collection[int]
 ) -> dict[Posting, Posting]:
     """The matching messages that repeat an older one, each with that one; those of `skipped` sessions do not count."""
     first = [score.best for score in scores[:_FIRST] if _may_count(score.best, skipped)]
     found = _compare(reader, first) if len(first) > 1 and any(row.role == ASSISTANT for row in first) else {}
     if not found:
         return {}
-    terms = Counter(map(_message_of, chain.from_iterable(match.postings for match in matches)))
-    rows = {row.message: row for match in matches for row in match.postings if _may_count(row, skipped)}
+    typed = matches.typed
+    terms = {row.message: (mask & typed).bit_count() for row, mask in matches.rows}
+    rows = {row.message: row for row, mask in matches.rows if mask & typed and _may_count(row, skipped)}
     # Where only related words were found, there are no rows.
     minimum = _MIN_TERMS * max((terms[message] for message in rows), default=0)
     some = [row for message, row in rows.items() if terms[message] >= minimum]

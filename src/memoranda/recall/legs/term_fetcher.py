@@ -1,10 +1,11 @@
 """Fetches the postings of the parts and terms of one query from the index."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 from operator import itemgetter
+from typing import NamedTuple
 
 from memoranda.index.postings import Filters, IndexSize, Pattern, Posting, Without
 from memoranda.index.reader import IndexReader
@@ -13,7 +14,7 @@ from memoranda.recall import ranking
 from memoranda.recall.legs.added_terms import STANDING, STANDING_TERM, AddedTerms
 from memoranda.recall.query import Query, Term
 from memoranda.recall.related_terms import RelatedTerm
-from memoranda.recall.term_matches import AdjacentTerms, TermMatches
+from memoranda.recall.term_matches import AdjacentTerms, MaskValues, MatchedTerm, Matches, Row, count_terms
 
 _session_of = itemgetter(1)
 
@@ -82,10 +83,8 @@ class TermFetcher:
         filters = replace(self.filters, since=last[0].time) if last else self.filters
         return list(dict.fromkeys([*rows, *self.postings(pattern, MAX_BY_TIME, filters)]))
 
-    def terms(
-        self, terms: Sequence[Term], factor: int = 1, added: AddedTerms | None = None
-    ) -> tuple[dict[Term, TermMatches], list[Term], dict[Term, TermMatches]]:
-        """The matches in the sessions that have the most of the terms, the terms that occur nowhere, what is added."""
+    def terms(self, terms: Sequence[Term], factor: int = 1, added: AddedTerms | None = None) -> "FetchedTerms":
+        """The messages of the sessions that have the most of the terms."""
         self.reader.prepare(term.pattern for term in terms)
         counts = {term: self.reader.frequency(term.pattern) for term in terms}
         known = [term for term in terms if counts[term]]
@@ -101,37 +100,42 @@ class TermFetcher:
         wanted = Wanted(background=self.background, also=frozenset(map(_session_of, standing))).times(self.factor)
         best = self.reader.best_sessions(weighted, self.filters, self.excluded, wanted)
         self.complete = best.complete
-        found = {
-            term: TermMatches(rows, max(counts[term], len(rows)), term.framing, term.token)
-            for term, rows in self._only_with_rarer(dict(zip(known, best.postings, strict=False)), counts)
-            if rows
-        }
-        more = {
-            term: TermMatches(rows, max(counts[term], len(rows)), group=typed, typed=False, closeness=closeness)
-            for (term, typed, closeness), rows in zip(related, best.postings[len(known) :], strict=True)
-            if rows
-        }
+        rows = self._only_with_rarer(known, counts, best.rows)
+        every = [*known, *(term for term, _, _ in related)]
+        matched = [MatchedTerm(counts[term], term.framing, term.token) for term in known]
+        matched += [
+            MatchedTerm(counts[term], group=typed, typed=False, closeness=closeness)
+            for term, typed, closeness in related
+        ]
         if standing:
-            more[STANDING_TERM] = TermMatches(standing, len(standing), typed=False, closeness=0.0, bonus=STANDING)
-        absent = [term for term in terms if term not in found and not self._occurs(term)]
-        return found, absent, more
+            rows = _add_bit(rows, standing, 1 << len(every))
+            every.append(STANDING_TERM)
+            matched.append(MatchedTerm(len(standing), typed=False, closeness=0.0, bonus=STANDING))
+        numbered = zip(matched, count_terms((mask for _, mask in rows), len(matched)), strict=True)
+        matched = [replace(term, frequency=max(term.frequency, count)) for term, count in numbered]
+        matches, numbers = Matches(matched, rows).only_occurring()
+        found = [every[number] for number in numbers]
+        typed_terms = found[: matches.typed.bit_count()]
+        absent = [term for term in terms if term not in typed_terms and not self._occurs(term)]
+        return FetchedTerms(typed_terms, found, absent, matches)
 
-    def _only_with_rarer(
-        self, found: Mapping[Term, list[Posting]], counts: Mapping[Term, int]
-    ) -> list[tuple[Term, list[Posting]]]:
-        """The postings of each term; those of common and framing terms only from messages that have a rarer one."""
-        leading: set[Posting] = set()
+    def _only_with_rarer(self, terms: Sequence[Term], counts: Mapping[Term, int], rows: Sequence[Row]) -> list[Row]:
+        """The rows without the common and framing terms of messages that have no rarer one."""
+        occurring = 0
+        for _, mask in rows:
+            occurring |= mask
+        leading = 0
         left = max(_MIN_LEADING, _LEADING_SHARE * self.size.messages)
-        kept = {}
-        for term in sorted(found, key=lambda term: (term.framing, counts[term])):
-            rows = found[term]
-            if leading and (term.framing or counts[term] > left):
-                rows = [row for row in rows if row in leading]
+        common = 0
+        for number in sorted(range(len(terms)), key=lambda number: (terms[number].framing, counts[terms[number]])):
+            if leading & occurring and (terms[number].framing or counts[terms[number]] > left):
+                common |= 1 << number
             else:
-                left -= counts[term]
-                leading.update(rows)
-            kept[term] = rows
-        return [(term, kept[term]) for term in found]
+                left -= counts[terms[number]]
+                leading |= 1 << number
+        if not common:
+            return list(rows)
+        return [(row, kept) for row, mask in rows if (kept := mask if mask & leading else mask & ~common)]
 
     def _weight(self, frequency: int, framing: bool) -> float:
         return ranking.term_weight(frequency, self.size.messages, framing=framing)
@@ -139,30 +143,52 @@ class TermFetcher:
     def _occurs(self, term: Term) -> bool:
         return not self.complete and self.reader.occurs(term.pattern, self.filters)
 
-    def adjacent(self, found: Mapping[Term, TermMatches]) -> list[AdjacentTerms]:
+    def adjacent(self, fetched: "FetchedTerms") -> list[AdjacentTerms]:
         """The messages in which terms are side by side as in the query; of very many, those with the most terms."""
-        numbers = {term.token: number for number, term in enumerate(found)}
-        rows = [set(match.postings) for match in found.values()]
+        numbers = {term.token: number for number, term in enumerate(fetched.typed)}
         pairs = [
-            (pair, known)
+            (pair, known, sum(1 << number for number in known))
             for pair in self.query.pairs
             if (known := tuple(numbers[word] for word in pair if word in numbers))
         ]
-        weights: dict[Posting, float] = {}
-        for match in found.values():
-            weight = self._weight(match.frequency, match.framing)
-            for row in match.postings:
-                weights[row] = weights.get(row, 0.0) + weight
-        candidates = [set.intersection(*(rows[number] for number in known)) for _, known in pairs]
-        some = nlargest(self.factor * _MAX_COMPARED, set().union(*candidates), key=lambda row: (weights[row], row.time))
-        texts = self.reader.texts(some) if some else {}
+        if not pairs:
+            return []
+        terms = fetched.matches.terms
+        weights = MaskValues([self._weight(term.frequency, term.framing) for term in terms if term.typed])
+        typed = (1 << len(fetched.typed)) - 1
+        needs = {need for _, _, need in pairs}
+        likely = [row for row in fetched.matches.rows if any(row[1] & need == need for need in needs)]
+        some = nlargest(self.factor * _MAX_COMPARED, likely, key=lambda row: (weights[row[1] & typed], row[0][5]))
+        texts = self.reader.texts([row for row, _ in some]) if some else {}
         adjacent = []
-        for (pair, known), likely in zip(pairs, candidates, strict=True):
-            if beside := [
-                row for row in some if row in likely and row in texts and texts[row].contains(pair, quick=True)
-            ]:
+        for pair, known, need in pairs:
+            beside = [
+                row
+                for row, mask in some
+                if mask & need == need and row in texts and texts[row].contains(pair, quick=True)
+            ]
+            if beside:
                 adjacent.append(AdjacentTerms(known, beside))
         return adjacent
+
+
+class FetchedTerms(NamedTuple):
+    """The terms of a query that occur, and the messages that were fetched for them."""
+
+    typed: list[Term]
+    every: list[Term]
+    """The typed terms, and those that were added."""
+    absent: list[Term]
+    """The terms that occur nowhere."""
+    matches: Matches
+
+
+def _add_bit(rows: Sequence[Row], also: Iterable[Posting], bit: int) -> list[Row]:
+    """The rows, with a term for some messages that need not be among them."""
+    masks = dict(rows)
+    for row in also:
+        masks[row] = masks.get(row, 0) | bit
+    return list(masks.items())
 
 
 def _rarities(

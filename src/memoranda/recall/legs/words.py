@@ -19,7 +19,7 @@ from memoranda.recall.legs.term_fetcher import MAX_BY_TIME, TermFetcher
 from memoranda.recall.query import Part, Query, Term, find_perspective
 from memoranda.recall.repeated_questions import RepeatedQuestions
 from memoranda.recall.speakers import prefer_named_speakers
-from memoranda.recall.term_matches import RankingContext, SessionScore, TermMatches
+from memoranda.recall.term_matches import MatchedTerm, Matches, RankingContext, SessionScore
 
 _session_of = itemgetter(1)
 
@@ -120,9 +120,9 @@ class _WordSearch:
     def messages(self, limit: int, relax: bool) -> list[Posting]:
         if not relax:
             return self._all_messages(limit)
-        fetched, _, _ = self._fetcher.terms(self._query.terms, min(_MAX_FACTOR, _FOR_MESSAGES + limit // 25))
+        fetched = self._fetcher.terms(self._query.terms, min(_MAX_FACTOR, _FOR_MESSAGES + limit // 25))
         adjacent = self._fetcher.adjacent(fetched)
-        scored = ranking.score_messages(list(fetched.values()), adjacent, self._size, self._ranking) if fetched else []
+        scored = ranking.score_messages(fetched.matches, adjacent, self._size, self._ranking)
         rows = prefer_named_speakers(self._reader, self._query, scored)
         return rows if self._sort is None else ranking.sort_by_time(rows, self._sort)
 
@@ -133,8 +133,8 @@ class _WordSearch:
         rows = self._fetcher.postings(everything, MAX_BY_TIME if self._sort == "oldest" else windows * _MAX_STRICT)
         if self._sort is None:
             some = (rows[start : start + _MAX_STRICT] for start in range(0, len(rows), _MAX_STRICT))
-            matches = (TermMatches(window, len(window)) for window in some)
-            return [row for match in matches for row in ranking.rank_messages([match], (), self._size, self._ranking)]
+            matches = map(_as_one_term, some)
+            return [row for match in matches for row in ranking.rank_messages(match, (), self._size, self._ranking)]
         if self._sort == "newest" and len(rows) >= windows * _MAX_STRICT:
             rows = self._fetcher.with_later(rows, everything, ranking.sort_by_time(rows, self._sort)[:limit][-1:])
         return ranking.sort_by_time(rows, self._sort)
@@ -280,7 +280,7 @@ class _WordSearch:
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
     def _rank_rows(self, rows: list[Posting], *, every: bool = False) -> list[SessionScore]:
-        ranked = self._questions.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every)
+        ranked = self._questions.rank(_as_one_term(rows), (), self._size, self._ranking, every=every)
         self._asked |= Counter({term.text: count for term in self._query.terms for count in ranked.asked})
         return ranked.scores
 
@@ -301,23 +301,22 @@ class _WordSearch:
         if self._query.question and terms is self._query.terms:
             sentence = any(part.small for part in self._query.leaves)
             added = AddedTerms(self._query.text, self._fetcher.filters, self._reader, sentence)
-        found, absent, more = self._fetcher.terms(terms, factor, added)
-        kept = [term for term in terms if term in found]
-        matches = [found[term] for term in kept]
-        adjacent = self._fetcher.adjacent(found)
+        fetched = self._fetcher.terms(terms, factor, added)
+        matches, typed = fetched.matches, fetched.matches.typed
         # The fetcher has already chosen the sessions.
         ranked = self._questions.rank(
-            [*matches, *more.values()],
-            adjacent,
-            self._size,
-            self._ranking,
-            [*kept, *more],
-            every=True,
+            matches, self._fetcher.adjacent(fetched), self._size, self._ranking, fetched.every, every=True
         )
-        sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
-        texts, share = tuple(term.text for term in kept), ranking.occurring_share(found.values(), absent, self._size)
+        sessions = len({row[1] for row, mask in matches.rows if mask & typed})
+        texts = tuple(term.text for term in fetched.typed)
+        share = ranking.occurring_share(matches, fetched.absent, self._size)
         self._asked |= Counter(dict(zip(texts, ranked.asked, strict=False)))
-        return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms))
+        return _Ranked(ranked.scores, texts, tuple(fetched.absent), sessions, share, len(texts) == len(terms))
+
+
+def _as_one_term(rows: Sequence[Posting]) -> Matches:
+    """Messages that have everything: the query as one term."""
+    return Matches([MatchedTerm(len(rows))], [(row, 1) for row in rows])
 
 
 def _count_sessions(rows: Sequence[Posting]) -> int:
