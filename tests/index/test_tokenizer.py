@@ -12,6 +12,7 @@ from memoranda.index.tokenizer import (
     index_tokens,
     is_single_character,
     is_unspaced,
+    may_have_token,
     query_words,
     token_spans,
     tokenize,
@@ -187,6 +188,14 @@ def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
         assert connection.execute("SELECT rowid FROM words (?)", (f'"{token}"',)).fetchall() == [(1,)]
     assert {row[0] for row in connection.execute("SELECT term FROM terms")} == set(tokens)
     connection.close()
+
+
+@given(TEXTS)
+@example("Don't, can't; c++ and userProfile, studies of 12 v2 cafés")
+def test_a_text_may_have_every_token_that_it_has(text: str) -> None:
+    """The quick look never denies a token; of plain words that are not in the text, it denies most."""
+    assert all(may_have_token(text.lower(), token) for token in tokenize(text))
+    assert not may_have_token("the lake is big", "migrat")
 
 
 @pytest.mark.slow

@@ -23,6 +23,11 @@ from memoranda.index.tokenizer import (
 )
 from memoranda.sessions.feed import FeedMessage
 
+# The rest of a word, and what separates it from the next one. A longer rest is not read: it may be a blob.
+_MAX_REST = 60
+_MAX_WORD = 400
+_GAP = re.compile(rf"([a-z0-9'+#]{{0,{_MAX_REST}}})(?:[^a-z0-9'+#][^a-z0-9]*)?")
+
 MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]
 SessionsByNumber = Callable[[Collection[int]], dict[int, IndexedSession]]
 
@@ -70,8 +75,10 @@ class PhraseMatcher:
     def __init__(self, words: SearchableText) -> None:
         self._words = [plain_text(text) for text in (words.text, words.tool_text) if text]
         self._is_ascii = all(map(str.isascii, self._words))
+        self._blobs: bool | None = None
         self._tokens: list[list[str]] | None = None
         self._parts: list[list[str]] | None = None
+        self._lower: list[str] | None = None
         self._folded: list[str] | None = None
 
     def matches(self, pattern: Pattern) -> bool:
@@ -97,14 +104,21 @@ class PhraseMatcher:
 
     def contains(self, tokens: tuple[str, ...], *, quick: bool = False) -> bool:
         """Whether the tokens stand one right after the other; `quick` may overlook ASCII tokens with accents."""
-        pattern = _places(tokens)
+        if quick and (pair := _beginnings(tokens)) is not None:
+            if not any(_may_follow(*pair, text) for text in self._read_lower()):
+                return False
+            return self._contains_tokens(tokens)
+        pattern = None if self._has_blob() else _places(tokens)
         if pattern is not None and self._is_ascii and not quick:
             # A long text need not be divided into words. (Who asks quickly asks again, and the words are kept.)
             return any(_is_at(match, tokens, text) for text in self._words for match in pattern.finditer(text.lower()))
         if pattern is not None and (quick or all(map(str.isalpha, tokens))):
-            texts = map(str.lower, self._words) if quick else self._read_folded()
+            texts = self._read_lower() if quick else self._read_folded()
             if not any(map(pattern.search, texts)):
                 return False
+        return self._contains_tokens(tokens)
+
+    def _contains_tokens(self, tokens: tuple[str, ...]) -> bool:
         # Usually the words stand in the text as they are, and its camelCase names need not be divided.
         every = chain.from_iterable(read() for read in (self._read_tokens, self._read_parts))
         return any(_contains_sequence(tokens, text) for text in every)
@@ -124,6 +138,17 @@ class PhraseMatcher:
             self._tokens = [tokens for text in self._words if (tokens := tokenize(text))]
         return self._tokens
 
+    def _has_blob(self) -> bool:
+        """Whether there is a word without an end: an expression would look for the next one from each place again."""
+        if self._blobs is None:
+            self._blobs = any(max(map(len, text.split()), default=0) > _MAX_WORD for text in self._words)
+        return self._blobs
+
+    def _read_lower(self) -> list[str]:
+        if self._lower is None:
+            self._lower = list(map(str.lower, self._words))
+        return self._lower
+
     def _read_folded(self) -> list[str]:
         if self._folded is None:
             self._folded = list(map(fold_text, self._words))
@@ -134,6 +159,34 @@ class PhraseMatcher:
         if self._parts is None:
             self._parts = [tokens for text in self._words if (tokens := _camel_case(text))]
         return self._parts
+
+
+@lru_cache(maxsize=256)
+def _beginnings(tokens: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """How the words of two ASCII tokens begin; None if there are not two, or any character may be among those."""
+    if len(tokens) != 2 or not all(map(str.isascii, tokens)):
+        return None
+    first, second = (tuple(spellings(token)) for token in tokens)
+    return None if any("_" in beginning for beginning in (*first, *second)) else (first, second)
+
+
+def _may_follow(first: tuple[str, ...], second: tuple[str, ...], text: str) -> bool:
+    """Whether a word with one of these beginnings may stand right after one with another, in text in lower case.
+
+    It finds every place that the expression of `_places` finds. Compiling one for each pair would take longer than the
+    rest of the comparison.
+    """
+    for beginning in first:
+        at = text.find(beginning)
+        while at >= 0:
+            rest = at + len(beginning)
+            gap = _GAP.match(text, rest)
+            if gap is None or len(gap[1]) == _MAX_REST:
+                return True
+            if any(text.find(other, rest, gap.end() + len(other)) >= 0 for other in second):
+                return True
+            at = text.find(beginning, at + 1)
+    return False
 
 
 @lru_cache(maxsize=256)

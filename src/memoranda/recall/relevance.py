@@ -16,7 +16,7 @@ from typing import Protocol
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
 from memoranda.index.stop_words import STOP_WORDS
-from memoranda.index.tokenizer import is_single_character, tokenize
+from memoranda.index.tokenizer import is_single_character, may_have_token, tokenize
 from memoranda.recall import calibration
 from memoranda.recall.calibration import Confidence
 from memoranda.recall.prompt_kind import EVERYDAY, PromptKind, find_kind
@@ -24,6 +24,7 @@ from memoranda.recall.query import Term
 from memoranda.recall.ranking import LENGTH, SATURATION, term_weight
 from memoranda.recall.search import Hit, SearchResult
 from memoranda.sessions.conversations import Conversations, Window
+from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.read_ahead import ReadAhead, WindowShape
 
 MIN_WORDS = 2
@@ -195,6 +196,7 @@ class _Measure:
         self._average_length = max(1.0, size.tokens / max(1, size.messages))
         # Everyday words of a prompt say what to do; in a search they are meant.
         general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
+        self._names = frozenset[str]() if kind is None else kind.names
         self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
@@ -202,15 +204,8 @@ class _Measure:
         window = None if hit.message_id is None else self._window(hit.message_id)
         if window is None:
             return None
-        own: frozenset[str] = frozenset()
-        nearby: set[str] = set()
-        length = 0
-        for message in window.messages:
-            words = searchable_text(message)
-            tokens = tokenize(f"{words.text}\n{words.tool_text}")
-            nearby.update(tokens)
-            if message.id == hit.message_id:
-                own, length = frozenset(tokens), len(tokens)
+        own, length = self._tokens_of_hit(window, hit.message_id)
+        nearby = own | self._tokens_around(window, hit.message_id, own)
         share = sum(weight for term, weight in self._weights.items() if _contains(own, term)) / self._total
         present = [term for term in self._subjects if _contains(nearby, term)]
         by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average_length))
@@ -223,6 +218,25 @@ class _Measure:
         }
         answered = not hit.asked or _is_answered(self._store, hit)
         return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
+
+    def _tokens_of_hit(self, window: Window, message_id: int | None) -> tuple[frozenset[str], int]:
+        """The tokens of the message of a hit, and how many it has."""
+        message = next((message for message in window.messages if message.id == message_id), None)
+        tokens = [] if message is None else tokenize(_read_text(message))
+        return frozenset(tokens), len(tokens)
+
+    def _tokens_around(self, window: Window, message_id: int | None, own: Set[str]) -> set[str]:
+        """The tokens of the other messages; of those that have nothing which the hit lacks, none."""
+        lacking = [term for term in self._subjects if not _contains(own, term)]
+        names = self._names - own
+        found: set[str] = set()
+        for message in window.messages if lacking or names else ():
+            if message.id != message_id:
+                text = _read_text(message)
+                lower = text.lower()
+                if any(_may_contain(lower, term) for term in lacking) or any(may_have_token(lower, n) for n in names):
+                    found.update(tokenize(text))
+        return found
 
     def _window(self, message_id: int) -> Window | None:
         return self._store.window_around(message_id, _NEIGHBOURS, counted=False)
@@ -249,6 +263,18 @@ class _Measure:
             measures["meaning"] = meaning
             chosen = calibration.SEARCH_BY_MEANING if self._kind is None else calibration.FLOOR_BY_MEANING
         return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
+
+
+def _read_text(message: FeedMessage) -> str:
+    words = searchable_text(message)
+    return f"{words.text}\n{words.tool_text}"
+
+
+def _may_contain(lower: str, term: Term) -> bool:
+    """Whether a text in lower case may contain a term, without dividing it into tokens."""
+    pattern = term.pattern
+    token = pattern.token if isinstance(pattern, Word) else term.token
+    return isinstance(pattern, Prefix) or may_have_token(lower, token)
 
 
 def _contains(tokens: Set[str], term: Term) -> bool:
