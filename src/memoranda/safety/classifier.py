@@ -7,7 +7,7 @@ Its parts, after blank lines, are bias, threshold and size of a step; words; beg
 weight in steps, so that few numbers have to be read. `.` is the end of a sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise, repeat
@@ -119,6 +119,11 @@ def classify(words: list[str]) -> ScoredWindow | None:
         return None
     window = best_window(words, model)
     return window if window.score > model.threshold else None
+
+
+def cues_among(words: Iterable[str]) -> frozenset[str]:
+    """Those of the words without which no text is suspicious."""
+    return load().cues.intersection(words)
 
 
 @cache

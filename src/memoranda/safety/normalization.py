@@ -69,7 +69,7 @@ _ENCLOSED = ((0x1F130, 0x1F149, "a"), (0x1F150, 0x1F169, "a"), (0x1F170, 0x1F189
 _DROPPED = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164, 0xFFA0, 0x2800})
 _SENTENCE_ENDS = tuple(f"{mark}{blank}" for mark in ".!?;" for blank in " \n")
 _SENTENCE_MARKS = "。！？；।"
-_INSIDE_WORDS = "'*`~"
+INSIDE_WORDS = "'*`~"
 
 
 def is_ignorable(code: int) -> bool:
@@ -103,7 +103,7 @@ def _word_code_point(code: int) -> str:
     char = chr(code)
     if char == STOP or char in _SENTENCE_MARKS:
         return STOP
-    if char in _INSIDE_WORDS:
+    if char in INSIDE_WORDS:
         return ""
     # Signs that shape a syllable (Indic, Thai) are not alphanumeric but belong to their word.
     return char if char.isalnum() or (code > 128 and unicodedata.category(char) == "Mc") else " "

@@ -6,12 +6,12 @@ way.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
 from memoranda.safety import normalization
-from memoranda.safety.classifier import classify
+from memoranda.safety.classifier import classify, cues_among
 from memoranda.safety.dangerous_commands import MESSAGES as COMMAND_MESSAGES
 from memoranda.safety.dangerous_commands import find_commands
 from memoranda.safety.decoding import (
@@ -28,10 +28,13 @@ from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_matcher import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.sentence_rules import find_sentences
+from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
 MAX_FINDINGS = 16
+# What is undone or left out before a text is divided into words, so that these need not be in the text as they are.
+_CHANGING = ("&", "%", "\\", *normalization.INSIDE_WORDS)
 _MAX_PHRASE_CHARS = 200
 _BATCH = 64
 _MAX_LAYERS = 3
@@ -111,7 +114,8 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
         stages = TextStages(_BETWEEN_TEXTS.join(batch))
         words.update(stages.words)
         if _is_plain(stages):
-            verdicts += [_scan_learned(text) for text in batch]
+            cues = cues_among(stages.words)
+            verdicts += [_scan_learned(text) if _may_have_cue(text, cues) else () for text in batch]
         else:
             verdicts += [scan(text) for text in batch]
     return ScanVerdicts(verdicts, can_form_phrase(words))
@@ -126,6 +130,14 @@ def _is_plain(stages: TextStages) -> bool:
 def scan_phrases(text: str) -> tuple[Finding, ...]:
     """Scan with the phrase rules only: enough for the joints of texts that were scanned separately."""
     return tuple(_find_phrases(TextStages(text))) if text else ()
+
+
+def _may_have_cue(text: str, cues: Collection[str]) -> bool:
+    """Whether a text may have one of these words, without which the classifier never objects."""
+    if cues and (not text.isascii() or contains_any(_CHANGING, text)):
+        return True
+    lower = text.lower()
+    return any(map(lower.__contains__, cues))
 
 
 def _scan_learned(text: str) -> tuple[Finding, ...]:
