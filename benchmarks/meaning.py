@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 from benchmarks.recall import fill_store
 from memoranda.index.postings import Filters
+from memoranda.recall.search import Hit
 from memoranda.recall.semantic.embedder import Embedder
 from memoranda.recall.semantic.embedders import make_embedder
-from memoranda.recall.semantic.meaning_rescorer import SIGNAL, WEIGHT, MeaningRescorer
+from memoranda.recall.semantic.meaning_rescorer import SIGNAL, STANDING_SIGNAL, WEIGHT, MeaningRescorer
 from memoranda.recall.semantic.vector_index import VectorIndex
 from memoranda.session_db import SessionDB
 from memoranda.support.vector_paths import vectors_path
@@ -50,7 +51,7 @@ def ask_all(data: dict[str, Any], embedders: Sequence[Embedder], *, index: bool)
                 if question["store"] == store["id"]:
                     scores = {names[hit.session_id]: hit.score for hit in _find(db, question["q"], [])}
                     likeness = tuple(
-                        {names[hit.session_id]: hit.signals.get(SIGNAL, 0.0) for hit in _find(db, question["q"], [one])}
+                        {names[hit.session_id]: _likeness(hit) for hit in _find(db, question["q"], [one])}
                         for one in rescorers
                     )
                     yield Asked(frozenset(question["gold_sessions"]), scores, likeness)
@@ -61,6 +62,10 @@ def _rescorer(db: SessionDB, embedder: Embedder, *, index: bool) -> MeaningResco
     if index:
         vectors.catch_up()
     return MeaningRescorer(lambda: [embedder], seconds=3_600.0, open_index=lambda _: vectors if index else None)
+
+
+def _likeness(hit: Hit) -> float:
+    return hit.signals.get(SIGNAL, 0.0) + hit.signals.get(STANDING_SIGNAL, 0.0)
 
 
 def _find(db: SessionDB, question: str, rescorers: list[MeaningRescorer]) -> Sequence[Any]:

@@ -63,6 +63,8 @@ def test_a_report_is_no_standing_instruction(text: str) -> None:
         ("Can you write the release notes?", True),
         ("How should I name the new branch?", True),
         ("Write a commit message for this change", True),
+        ("What do I need to include in the release notes?", True),
+        ("What have I needed for the release?", False),
         ("Which linter did we choose?", False),
         ("How many releases have I made?", False),
         ("Can you summarize our conversations about the linter?", False),

@@ -24,6 +24,8 @@ from memoranda.recall.rescorer import MakeRescorers, RescoringContext
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."
 _MAX_MESSAGES = 100_000
+# How many conversations the legs look for at least, if rescorers order them.
+_RESCORED = 50
 # Reciprocal rank fusion: the usual constant, which prevents the first rank of one leg from deciding everything.
 _RANK_OFFSET = 60
 _EMPTY = IndexSize(0, 0, 0)
@@ -140,12 +142,14 @@ class Search:
         notes: list[str],
     ) -> SearchResult:
         """`notes` receives what rescorers say to the user."""
+        rescorers = [one for make in self._rescorers for one in make()] if sort is None else []
+        wanted = max(limit, _RESCORED) if rescorers else limit
         with self._index.reading() as reader:
             # A rescorer may ask a model, which is too long for a view of the record.
             with reader.one_view():
                 legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
-                fused = fuse([leg.candidates(query, filters, limit) for leg in legs], sort)
-            for rescorer in (one for make in self._rescorers for one in make()) if sort is None else ():
+                fused = fuse([leg.candidates(query, filters, wanted) for leg in legs], sort)
+            for rescorer in rescorers:
                 fused, note = rescorer.rescore(query, fused, RescoringContext(reader, filters, limit))
                 notes += [note] if note else []
             return SearchResult(

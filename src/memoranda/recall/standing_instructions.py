@@ -34,7 +34,9 @@ _LOOKS_BACK = re.compile(
     r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|so far"
     r"|back then|already|over time|throughout|how (?:many|often|long|much)|summar\w+)\b"
     r"|\b(?:our|past|earlier|these) (?:\w+ )?(?:conversation|discussion|chat|session|message)s?\b"
-    r"|\b(?:I|we|you)(?:['’]ve| have)? (?:brought|made|said|told|chose|gave|wrote|\w+ed)\b",
+    # Not all that ends in "-ed" is past: "I need".
+    r"|\b(?:I|we|you)(?:['’]ve| have)? (?!(?:n|f|s|sp|proc|succ|exc)eed\b|embed\b)"
+    r"(?:brought|made|said|told|chose|gave|wrote|\w+ed)\b",
     re.IGNORECASE,
 )
 _ASKS_FOR_HELP = re.compile(r"\b(?:i|my|me|we|our|us|you|your|please)\b|我|你|请|請|私|ください", re.IGNORECASE)

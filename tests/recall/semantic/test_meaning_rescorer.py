@@ -11,7 +11,9 @@ from memoranda import config
 from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.app.search_extras import open_search_extras
 from memoranda.index.postings import Filters
-from memoranda.recall.search import SearchResult
+from memoranda.recall.legs.leg import Candidates
+from memoranda.recall.query import Query
+from memoranda.recall.search import Search, SearchResult
 from memoranda.recall.semantic.embedder import Embedder, EmbedderError
 from memoranda.recall.semantic.meaning_rescorer import MeaningRescorer, session_likeness
 from memoranda.recall.semantic.static_vectors import StaticVectors
@@ -187,3 +189,27 @@ def test_the_likeness_of_a_session_is_that_of_its_best_messages() -> None:
     """One good message counts most; more of them help."""
     assert session_likeness([]) == 0.0
     assert session_likeness([0.8, 0.1]) < session_likeness([0.8, 0.7]) < session_likeness([0.9, 0.7])
+
+
+class _RecordingLeg:
+    """Finds nothing, and records how many conversations the search wants."""
+
+    def __init__(self, limits: list[int]) -> None:
+        self._limits = limits
+
+    def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates:
+        self._limits.append(limit)
+        return Candidates([])
+
+
+def test_more_is_found_than_is_wanted_only_if_it_is_reordered(db: SessionDB) -> None:
+    """A conversation that the words rank low can come first; without rescorers nothing is paid for that."""
+    limits: list[int] = []
+    legs = [lambda context: _RecordingLeg(limits)]
+    rescorer = MeaningRescorer(lambda: [StaticVectors.installed()], seconds=30.0)
+    filters = Filters(db.scope)
+    Search(db.index, legs).find(_QUESTION, filters, limit=3)
+    Search(db.index, legs, rescorers=[lambda: [rescorer]]).find(_QUESTION, filters, limit=3)
+    Search(db.index, legs, rescorers=[lambda: [rescorer]]).find(_QUESTION, filters, limit=3, sort="newest")
+    Search(db.index, legs, rescorers=[lambda: [rescorer]]).find(_QUESTION, filters, limit=80)
+    assert limits == [3, 50, 3, 80]

@@ -2,8 +2,9 @@
 
 The score of a session is its score by words plus its likeness to the query, in units of the best score by words. The
 likeness is the dot product of unit vectors, averaged over the three best messages of the session, each counting half of
-the one before. Several embedders count equally. The weights were chosen on development
-questions of three kinds of conversation at once: see docs/explanation/how-meaning-was-measured.md.
+the one before. Several embedders count equally. If the prompt asks for advice or work, a standing instruction of the
+user counts again by its own likeness, because it shares few words with what it concerns. The weight was chosen on
+development questions of three kinds of conversation at once: see docs/explanation/how-meaning-was-measured.md.
 """
 
 import logging
@@ -11,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,7 @@ from memoranda.recall.semantic.embedder import Embedder, EmbedderError, Rarity, 
 from memoranda.recall.semantic.session_texts import MessageText, read_best, read_session
 from memoranda.recall.semantic.vector_index import VectorIndex
 from memoranda.recall.semantic.vector_reader import VectorMatch, VectorReader
+from memoranda.recall.standing_instructions import concerns_work, is_standing
 
 if TYPE_CHECKING:
     from memoranda.recall.semantic.embedder import Vectors
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SIGNAL = "semantic"
-WEIGHT = 1.0
+STANDING_SIGNAL = "standing_meaning"
+WEIGHT = 1.25
 _MAX_CANDIDATES = 50
 _MIN_TERMS = 2
 _MAX_MATCHES = 40
@@ -53,6 +56,13 @@ class _Comparison(NamedTuple):
     reader: VectorReader | None
 
 
+class _Likeness(NamedTuple):
+    """How alike a session is, and how alike its best standing instruction is: 0 if that does not matter."""
+
+    session: float
+    standing: float
+
+
 class MeaningRescorer:
     """Adds the signal `semantic` to the candidates of a search and orders them by both.
 
@@ -69,7 +79,8 @@ class MeaningRescorer:
     def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored:
         if query.exact or len(query.terms) < _MIN_TERMS:
             return Rescored(found)
-        search = _MeaningSearch(query, context, time.monotonic() + self._seconds)
+        concerns = query.question and concerns_work(query.text)
+        search = _MeaningSearch(query, context, time.monotonic() + self._seconds, concerns)
         try:
             return Rescored(self._rescore(search, found))
         except MemorandaError as error:
@@ -100,21 +111,25 @@ class MeaningRescorer:
 
     def _likeness(
         self, comparison: _Comparison, search: "_MeaningSearch", candidates: list[Candidate]
-    ) -> dict[str, float]:
-        """How alike the query and each session are."""
+    ) -> dict[str, _Likeness]:
+        """How alike the query and each session are, by the sessions' ids."""
         embedder, wanted, reader = comparison
         # A session that only repeats the question is most alike to it, and says least.
-        names = [candidate.session_id for candidate in candidates if not candidate.asked]
+        compared = [candidate for candidate in candidates if not candidate.asked]
+        names = [candidate.session_id for candidate in compared]
         known = {} if reader is None else reader.session_likeness(wanted, names, search.context.filters)
-        others = [one for one in candidates if one.session_id not in known and not one.asked]
-        texts = search.texts(others, whole=embedder.is_fast)
+        texts = search.texts([one for one in compared if one.session_id not in known], whole=embedder.is_fast)
         vectors = self._vectors(embedder, search, [text for some in texts.values() for text in some])
         for session_id, some in texts.items():
-            known[session_id] = [float(vectors[text.id] @ wanted[0]) for text in some]
-        found = {session_id: session_likeness(values) for session_id, values in known.items()}
-        if not embedder.is_fast:
+            known[session_id] = {text.id: float(vectors[text.id] @ wanted[0]) for text in some}
+        found = {}
+        for candidate in compared:
+            values = known.get(candidate.session_id, {})
             # Where only the best message was compared, it stands for the session.
-            found |= {session_id: max(known[session_id], default=0.0) for session_id in texts}
+            few = candidate.session_id in texts and not embedder.is_fast
+            alike = max(values.values(), default=0.0) if few else session_likeness(list(values.values()))
+            standing = (values.get(text.id, 0.0) for text in search.standing(candidate))
+            found[candidate.session_id] = _Likeness(alike, max([0.0, *standing]))
         return found
 
     def _vectors(
@@ -169,6 +184,10 @@ class _MeaningSearch:
     query: Query
     context: RescoringContext
     deadline: float
+    concerns_work: bool
+    """Whether standing instructions of the user may concern the query."""
+    _sessions: dict[str, list[MessageText]] = field(default_factory=dict)
+    _standing: dict[str, list[MessageText]] = field(default_factory=dict)
 
     @property
     def user(self) -> str:
@@ -196,20 +215,39 @@ class _MeaningSearch:
         return measure
 
     def texts(self, candidates: list[Candidate], *, whole: bool) -> dict[str, list[MessageText]]:
-        """The messages to compare, by session: all of them, or the best one if embedding takes long."""
-        reader, filters = self.context.reader, self.context.filters
+        """The messages to compare, by session: all of them, or if embedding takes long the best one.
+
+        A standing instruction that may concern the query is always compared.
+        """
         asked = " ".join(self.query.text.casefold().split())
         found: dict[str, list[MessageText]] = {}
-        best = {} if whole else read_best(reader, candidates, filters)
+        best = {} if whole else read_best(self.context.reader, candidates, self.context.filters)
         for candidate in candidates:
             self.time_left()
             texts: Iterable[MessageText] = (
-                read_session(reader, candidate, filters)
+                self._session(candidate)
                 if whole
-                else filter(None, [best.get(candidate.message_id or 0)])
+                else dict.fromkeys([*filter(None, [best.get(candidate.message_id or 0)]), *self.standing(candidate)])
             )
             found[candidate.session_id] = [text for text in texts if " ".join(text.text.casefold().split()) != asked]
         return found
+
+    def standing(self, candidate: Candidate) -> list[MessageText]:
+        """The standing instructions in a session that may concern the query."""
+        if not self.concerns_work:
+            return []
+        known = self._standing.get(candidate.session_id)
+        if known is None:
+            known = [text for text in self._session(candidate) if text.by_user and is_standing(text.text)]
+            self._standing[candidate.session_id] = known
+        return known
+
+    def _session(self, candidate: Candidate) -> list[MessageText]:
+        known = self._sessions.get(candidate.session_id)
+        if known is None:
+            known = read_session(self.context.reader, candidate, self.context.filters)
+            self._sessions[candidate.session_id] = known
+        return known
 
 
 def session_likeness(values: Sequence[float]) -> float:
@@ -218,13 +256,17 @@ def session_likeness(values: Sequence[float]) -> float:
     return sum(value * share for value, share in zip(best, _SHARES, strict=False)) / sum(_SHARES)
 
 
-def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, float]]) -> list[Candidate]:
+def _rank(candidates: Sequence[Candidate], likeness: Sequence[Mapping[str, _Likeness]]) -> list[Candidate]:
     unit = max(candidate.score for candidate in candidates) or 1.0
+    nothing = _Likeness(0.0, 0.0)
     ranked = []
     for candidate in candidates:
-        alike = sum(values.get(candidate.session_id, 0.0) for values in likeness) / len(likeness)
+        found = [values.get(candidate.session_id, nothing) for values in likeness]
+        alike = sum(one.session for one in found) / len(found)
+        standing = sum(one.standing for one in found) / len(found)
         # A scheduled job counts for less, in what it says as in its words.
-        score = candidate.score + WEIGHT * unit * alike * candidate.signals.get(SCHEDULED, 1.0)
-        ranked.append(candidate._replace(score=score, signals={**candidate.signals, SIGNAL: alike}))
+        added = WEIGHT * unit * (alike + standing) * candidate.signals.get(SCHEDULED, 1.0)
+        signals = {**candidate.signals, SIGNAL: alike} | ({STANDING_SIGNAL: standing} if standing else {})
+        ranked.append(candidate._replace(score=candidate.score + added, signals=signals))
     ranked.sort(key=lambda candidate: -candidate.score)
     return ranked

@@ -20,6 +20,7 @@ class MessageText(NamedTuple):
 
     id: int
     text: str
+    by_user: bool
 
 
 def read_session(reader: IndexReader, candidate: Candidate, filters: Filters) -> list[MessageText]:
@@ -44,7 +45,7 @@ def conversation_texts(messages: Iterable[FeedMessage], filters: Filters) -> Ite
         if _is_visible(message, filters):
             words = searchable_text(message)
             if words.kind in (USER, ASSISTANT) and words.text.strip():
-                yield MessageText(message.id, words.text[:MAX_CHARS])
+                yield MessageText(message.id, words.text[:MAX_CHARS], words.kind == USER)
 
 
 def _is_visible(message: FeedMessage, filters: Filters) -> bool:

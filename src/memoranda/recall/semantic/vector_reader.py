@@ -91,17 +91,17 @@ class VectorReader:
 
     def session_likeness(
         self, wanted: "Vectors", session_ids: Sequence[str], filters: Filters
-    ) -> dict[str, list[float]]:
-        """How alike each message of these sessions is, as far as the filters let the search see it."""
+    ) -> dict[str, dict[int, float]]:
+        """How alike each message of these sessions is, by its id, as far as the filters let the search see it."""
         np = self._np
-        _, sessions, *_ = self._table()
+        messages, sessions, *_ = self._table()
         numbers = self._numbers(session_ids)
         if not numbers or not len(sessions):
             return {}
         places = np.nonzero(self._visible(filters) & np.isin(sessions, np.array(list(numbers), np.int32)))[0]
-        found: dict[str, list[float]] = {}
+        found: dict[str, dict[int, float]] = {}
         for place, value in zip(places, self._likeness(places, wanted), strict=True):
-            found.setdefault(numbers[int(sessions[place])], []).append(float(value))
+            found.setdefault(numbers[int(sessions[place])], {})[int(messages[place])] = float(value)
         return found
 
     def close(self) -> None:

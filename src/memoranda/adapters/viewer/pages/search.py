@@ -35,6 +35,7 @@ _SIGNALS = {
     "date": "a factor: near the date that the query names",
     "recency": "a factor: how recent it is",
     "semantic": "how alike it is in meaning, from -1 to 1",
+    "standing_meaning": "how alike in meaning its standing instruction is, from 0 to 1",
     "rerank": "what the model that orders results says, from 0 to 1",
     "expanded": "what words add that a model suggested",
     "asked": "how many sessions only repeat the question",
