@@ -18,6 +18,7 @@ import pytest
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
+from tests.forked import forking, held_by_another_thread, in_child
 from tests.providers.samples import InMemory
 from tests.strikes import Strikes
 from tests.timing import GIVE_UP
@@ -25,8 +26,6 @@ from tests.timing import GIVE_UP
 SETTINGS = ProviderSettings(
     lease_seconds=0.5, first_retry_seconds=0.01, max_retry_seconds=0.05, start_seconds=10, shutdown_seconds=5
 )
-
-forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 class FileProvider(InMemory):
@@ -171,12 +170,32 @@ def test_a_forked_process_delivers_what_it_was_told(tmp_path: Path) -> None:
     manager = _manager(tmp_path, "parent")
     assert manager.notify.turn_finished("before", "answer")
     assert manager.drain(GIVE_UP)
-    child = os.fork()
-    if child == 0:
-        told = manager.notify.turn_finished("in-the-child", "answer", "child") and manager.drain(10)
-        os._exit(0 if told else 1)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def tell() -> None:
+        assert manager.notify.turn_finished("in-the-child", "answer", "child")
+        assert manager.drain(GIVE_UP)
+
+    assert in_child(tell) == 0
     assert manager.notify.turn_finished("after", "answer")
     assert manager.drain(GIVE_UP)
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child", "after"]
     assert manager.shutdown()
+
+
+@forking
+def test_a_fork_needs_no_lock_of_the_delivery_thread(tmp_path: Path) -> None:
+    """A child delivers its own turn, although that thread, which it does not have, was just announcing a delivery."""
+    manager = _manager(tmp_path, "parent")
+    assert manager.notify.turn_finished("before", "answer")
+    assert manager.drain(GIVE_UP)
+    delivery = manager._state.delivery
+    assert delivery is not None
+
+    def tell() -> None:
+        assert manager.notify.turn_finished("in-the-child", "answer", "child")
+        assert manager.drain(GIVE_UP)
+
+    with held_by_another_thread(delivery._changed):
+        assert in_child(tell) == 0
+    assert manager.shutdown()
+    assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child"]

@@ -1,8 +1,9 @@
 """A circuit breaker: stops calling a service that keeps failing, and probes it at intervals."""
 
-import threading
 import time
 from collections.abc import Callable
+
+from memoranda.support.fork_lock import ForkLock
 
 
 class CircuitBreaker:
@@ -18,7 +19,7 @@ class CircuitBreaker:
         self._max_failures = max_failures
         self._open_seconds = open_seconds
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._failures = 0
         self._open_until = 0.0
         self._probing = False

@@ -15,6 +15,7 @@ from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.jobs import Job, NewJob
 from memoranda.providers.provider_queue import ProviderQueue
 from memoranda.providers.settings import ProviderSettings
+from memoranda.support.fork_lock import fork_condition
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Delivery:
         self._provider = provider
         self._calls = provider.calls
         self._settings = settings
-        self._changed = threading.Condition()
+        self._changed = fork_condition()
         self._woken = False
         self._job: Job | None = None
         self._attempted: set[int] = set()

@@ -6,7 +6,6 @@ It has one provider or several; what is said about "the providers" holds for a s
 import hashlib
 import json
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial, wraps
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from memoranda.providers.status_file import write_status
 from memoranda.providers.tool_answer import ToolAnswer, failure
 from memoranda.safety.fence import ScreenedValue, build_memory_context_block, inject, screen_text, screen_value
+from memoranda.support.fork_lock import ForkLock
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ExternalMemory:
         self._max_chars = max_chars
         self._record = turns
         self._toolsets = toolsets
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._on_close: list[Callable[[], None]] = []
 
     @property

@@ -20,6 +20,7 @@ from memoranda.providers.event_loop import EventLoop
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class PendingCall:
         self._call = call
         self._then = then
         self._redactor = redactor
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._done = threading.Event()
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
@@ -116,7 +117,7 @@ class GuardedProvider:
         self._health = health
         self._redactor = redactor
         self._loop = EventLoop(f"memoranda-{name}-loop")
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._parameters: dict[str, Parameters | None] = {}
         self._overdue: dict[str, list[PendingCall]] = {}
         self._logged_drops: set[tuple[str, str]] = set()

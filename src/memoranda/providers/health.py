@@ -1,8 +1,9 @@
 """The health of a provider: its last failure and its last recall, as a value that commands show."""
 
-import threading
 import time
 from dataclasses import dataclass, replace
+
+from memoranda.support.fork_lock import ForkLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class HealthTracker:
     """Records failures and successes, from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._health = ProviderHealth()
         self._failures: dict[str, int] = {}
 

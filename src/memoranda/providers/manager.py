@@ -7,7 +7,6 @@ boundaries) go through `manager.notify` into the outbox. Several providers have 
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
 from memoranda.providers.tool_answer import ToolAnswer, failure
 from memoranda.providers.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
+from memoranda.support.fork_lock import ForkLock
 from memoranda.tools import Tool
 
 _log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class MemoryManager(HookNames):
         self._outbox = Outbox(home, self.settings, server_url=server_url, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
         self._state = ProviderState()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self.notify = ProviderNotifier(self._queue, self._state, self._health, self._clean)
 
     # The provider

@@ -15,7 +15,6 @@ nothing from any process until then.
 
 import logging
 import random
-import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from memoranda.providers.outbox_schema import FILE_NAME, outbox_database
 from memoranda.providers.outbox_state import OutboxState
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.processes import has_ended, process_identity
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Outbox:
         self._settings = settings or ProviderSettings()
         self._given_clock = clock
         self._spool = Spool(home)
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._closed = False
         self._token = uuid.uuid4().hex[:12]
 

@@ -6,7 +6,6 @@ written, it goes to the spool, and from there into the outbox as soon as this pr
 """
 
 import logging
-import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.recorded_turns import PRIMARY, FinishedTurn, TurnSource
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.json_texts import map_texts
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class ProviderQueue:
     def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
         self.outbox = outbox
         self._clean = clean
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._unsaved: deque[NewJob] = deque(maxlen=_MAX_UNSAVED)
         self._source: TurnSource | None = None
         self._start: Position | None = None

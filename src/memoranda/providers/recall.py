@@ -5,13 +5,13 @@ arrives in time. When the session is switched or rewound it is dropped, even if 
 overdue the provider is not asked again, so a provider that hangs costs one deadline, not one per turn.
 """
 
-import threading
 import time
 from dataclasses import dataclass
 
 from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.settings import ProviderSettings
+from memoranda.support.fork_lock import ForkLock
 
 HOOK = "prefetch"
 
@@ -32,7 +32,7 @@ class Recall:
         self._calls = calls
         self.settings = settings
         self._health = health
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._era = 0
         self._turns: dict[str, int] = {}
         self._overdue: _RunningRecall | None = None

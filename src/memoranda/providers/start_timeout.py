@@ -4,17 +4,17 @@ Whether it was late is remembered in this process, and across processes in the p
 """
 
 import logging
-import threading
 from pathlib import Path
 
 from memoranda.errors import ProviderError
 from memoranda.providers.status_file import read_status
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
 # Enough for a provider that works again, and hardly noticeable with one that does not.
 _TIMEOUT_AFTER_LATE_START = 0.2
-_lock = threading.Lock()
+_lock = ForkLock()
 _late: dict[tuple[Path, str], bool] = {}
 
 

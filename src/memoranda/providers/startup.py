@@ -1,12 +1,12 @@
 """The start of a provider: under a deadline, and retried later when it failed."""
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
 from memoranda.providers.settings import ProviderSettings
+from memoranda.support.fork_lock import ForkLock
 
 HOOK = "initialize"
 
@@ -18,7 +18,7 @@ class ProviderStartup:
         self._calls = calls
         self._settings = settings
         self._on_started = started
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._request: tuple[str, Mapping[str, Any]] | None = None
         self._pending: PendingCall | None = None
         self.ready = False

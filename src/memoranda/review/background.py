@@ -14,6 +14,7 @@ from memoranda.review.reviewer import Reviewer
 from memoranda.review.schedule import DueReview, ReviewSchedule
 from memoranda.review.session_snapshot import ReviewSnapshot, take_snapshot
 from memoranda.review.settings import ReviewSettings
+from memoranda.support.fork_lock import fork_condition
 from memoranda.tools import Tool
 
 _log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class BackgroundReview:
         self._model_for = model_for
         self._find = find
         self._on_report = on_report
-        self._changed = threading.Condition()
+        self._changed = fork_condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
 

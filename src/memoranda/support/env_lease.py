@@ -1,8 +1,9 @@
 """Leases on environment variables: values that are set temporarily and removed when the last lease is released."""
 
-import threading
 from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
+
+from memoranda.support.fork_lock import ForkLock
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class EnvLeases:
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         self._environment = environment
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._leased: dict[str, _LeasedValue] = {}
 
     def acquire(self, values: Mapping[str, str], holder: str, others: Collection[str] = ()) -> EnvLease:
