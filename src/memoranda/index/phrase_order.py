@@ -23,9 +23,10 @@ from memoranda.index.tokenizer import (
 )
 from memoranda.sessions.feed import FeedMessage
 
-# The rest of a word, and what separates it from the next one. A longer rest is not read: it may be a blob.
-_MAX_REST = 60
+# A text with a longer word contains a blob.
 _MAX_WORD = 400
+# The rest of a word, and what separates it from the next one. A longer rest is not read.
+_MAX_REST = 60
 _GAP = re.compile(rf"([a-z0-9'+#]{{0,{_MAX_REST}}})(?:[^a-z0-9'+#][^a-z0-9]*)?")
 
 MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]

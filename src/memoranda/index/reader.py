@@ -132,11 +132,8 @@ class IndexReader:
         sessions = set().union(*(selection.sessions for selection in selections))
         found: list[tuple[Posting, int]] = []
         for selection in reversed(selections):
-            rows = (
-                self._ask_file(partial(_rows_of, selection, sessions))
-                if selection is indexed
-                else (selection.rows(sessions))
-            )
+            read = partial(_read_rows, selection, sessions)
+            rows = self._ask_file(read) if selection is indexed else read()
             if rows is None:
                 # The file has just turned out to be damaged, so everything comes from the record.
                 return self.best_sessions(weighted, filters, excluded, wanted)
@@ -331,7 +328,10 @@ class IndexReader:
         return None
 
 
-def _rows_of(selection: Selection, sessions: Collection[int], _: IndexView) -> list[tuple[Posting, int]]:
+def _read_rows(
+    selection: Selection, sessions: Collection[int], _: IndexView | None = None
+) -> list[tuple[Posting, int]]:
+    """The rows of a selection, which has a view of its own."""
     return selection.rows(sessions)
 
 

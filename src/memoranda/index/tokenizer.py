@@ -211,14 +211,14 @@ def spellings(token: str) -> set[str]:
 
 
 @lru_cache(maxsize=1_000)
-def _first_letters(token: str) -> tuple[str, ...]:
-    """Pieces of which every word that becomes an ASCII token contains one, in lower case."""
+def _certain_pieces(token: str) -> tuple[str, ...]:
+    """Pieces of words, in lower case: every word that becomes this ASCII token contains one of them."""
     return tuple({beginning.partition("_")[0] for beginning in spellings(token)})
 
 
 def may_have_token(lower: str, token: str) -> bool:
     """Whether a text in lower case may have a token: of ASCII text and an ASCII token, this is quickly told."""
-    return not (lower.isascii() and token.isascii()) or any(map(lower.__contains__, _first_letters(token)))
+    return not (lower.isascii() and token.isascii()) or any(map(lower.__contains__, _certain_pieces(token)))
 
 
 def _words(text: str) -> list[str]:

@@ -51,15 +51,20 @@ class Matches:
 
     def only_occurring(self) -> "tuple[Matches, list[int]]":
         """The same messages without the terms that none of them has, and the numbers that the others had."""
-        occurring = 0
-        for _, mask in self.rows:
-            occurring |= mask
-        numbers = bits_of(occurring)
+        numbers = bits_of(occurring_terms(self.rows))
         if len(numbers) == len(self.terms):
             return self, numbers
         closer = _CloserBits(numbers)
         rows = [(row, closer[mask]) for row, mask in self.rows]
         return Matches([self.terms[number] for number in numbers], rows), numbers
+
+
+def occurring_terms(rows: Iterable[Row]) -> int:
+    """The terms that any of the messages has."""
+    found = 0
+    for _, mask in rows:
+        found |= mask
+    return found
 
 
 def count_terms(masks: Iterable[int], terms: int) -> list[int]:

@@ -14,7 +14,15 @@ from memoranda.recall import ranking
 from memoranda.recall.legs.added_terms import STANDING, STANDING_TERM, AddedTerms
 from memoranda.recall.query import Query, Term
 from memoranda.recall.related_terms import RelatedTerm
-from memoranda.recall.term_matches import AdjacentTerms, MaskValues, MatchedTerm, Matches, Row, count_terms
+from memoranda.recall.term_matches import (
+    AdjacentTerms,
+    MaskValues,
+    MatchedTerm,
+    Matches,
+    Row,
+    count_terms,
+    occurring_terms,
+)
 
 _session_of = itemgetter(1)
 
@@ -121,12 +129,9 @@ class TermFetcher:
 
     def _only_with_rarer(self, terms: Sequence[Term], counts: Mapping[Term, int], rows: Sequence[Row]) -> list[Row]:
         """The rows without the common and framing terms of messages that have no rarer one."""
-        occurring = 0
-        for _, mask in rows:
-            occurring |= mask
-        leading = 0
+        occurring = occurring_terms(rows)
+        leading = common = 0
         left = max(_MIN_LEADING, _LEADING_SHARE * self.size.messages)
-        common = 0
         for number in sorted(range(len(terms)), key=lambda number: (terms[number].framing, counts[terms[number]])):
             if leading & occurring and (terms[number].framing or counts[terms[number]] > left):
                 common |= 1 << number
