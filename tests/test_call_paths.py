@@ -11,13 +11,17 @@ def test_a_warm_search_passes_through_few_files() -> None:
     counted = count_in_process("search")
     # Two of them let a search on a server read all of its evidence in a few round trips (decision 87); one counts the
     # terms of messages as bits, which the ranking and what it is fed by did each for themselves (decision 57).
-    assert counted["files"] <= 37, counted["paths"]
+    assert counted["files"] <= 37, "\n".join(counted["paths"])
 
 
 @pytest.mark.slow
 def test_a_first_import_passes_through_few_files() -> None:
-    """It loads neither the index nor the search; whether it waits for a lock changes the count by one or two."""
+    """It loads neither the index nor the search.
+
+    It is 58 files. A lock that is waited for adds one, and so does an id with a long number, which is checked for a
+    card's.
+    """
     counted = count_in_process("import")
     # Two of them say where the record is, and what an undo of the import would remove; three open the log of imports
-    # wherever it is, keep its proposals, and store the prompt of a session once.
-    assert counted["files"] <= 58, counted["paths"]
+    # wherever it is, keep its proposals, and store the prompt of a session once; one is a lock that is free in forks.
+    assert counted["files"] <= 60, "\n".join(counted["paths"])
