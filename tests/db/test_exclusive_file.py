@@ -139,9 +139,10 @@ def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) ->
 @pytest.mark.slow
 def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> None:
     """Its writes are in the store, not in the kept file."""
-    waiting: list[Forked] = []
+    begun = path.with_name("begun")
 
     def write(say: Say) -> None:
+        wait_until(begun.exists)
         with open_store(path) as store:
             store.messages.append_message("s", "user", f"of {os.getpid()}")
 
@@ -150,9 +151,10 @@ def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> N
             store.sessions.create_session("s", "cli")
         # Without a marker, any store is the right one.
         marker_path(path).unlink()
-        waiting.extend(Forked(write) for _ in range(3))
+        begun.touch()
         time.sleep(0.5)
 
+    waiting = [Forked(write) for _ in range(3)]
     rebuild(path, path.with_name("kept"), lambda empty: open_store(empty).close(), fill)
     assert [other.wait() for other in waiting] == [0, 0, 0]
     assert _count(path) == 3

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from memoranda.db import fork_safety
@@ -31,8 +32,8 @@ class WalCheckpointer:
     """Counts commits, and checks after the first and then every `_CHECK_EVERY` whether the log has become large.
 
     On a disk with little space, every commit is followed by a check, and the writer empties the log itself.
-    The thread and its connection stay for the next checkpoint, because starting them costs as much as some appends, and
-    end after a few idle seconds. A thread never uses the connection of another one.
+    The thread stays for the next checkpoint, because starting it costs as much as some appends, and ends after a few
+    idle seconds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -65,15 +66,14 @@ class WalCheckpointer:
         return False
 
     def close(self) -> None:
-        """Wait until a running checkpoint has ended, and close its connection."""
+        """Wait until a running checkpoint has ended."""
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
 
-    def reset_in_child(self) -> list[sqlite3.Connection]:
-        """Forget the thread, which exists only in the parent; returns its connection, which the child must not use."""
-        worker, self._worker = self._worker, None
-        return [worker.connection] if worker is not None and worker.connection is not None else []
+    def reset_in_child(self) -> None:
+        """Forget the thread, which exists only in the parent."""
+        self._worker = None
 
 
 def _free_space(directory: str) -> int:
@@ -92,7 +92,6 @@ class _Worker:
         connect: Callable[[], sqlite3.Connection],
         after_checkpoint: Callable[[sqlite3.Connection], object],
     ) -> None:
-        self.connection: sqlite3.Connection | None = None
         self._after_checkpoint = after_checkpoint
         self._path = path
         self._connect = connect
@@ -119,12 +118,10 @@ class _Worker:
     def _run(self) -> None:
         while self._wait():
             try:
-                with fork_safety.gate:
-                    self._checkpoint()
+                with fork_safety.gate, closing(self._connect()) as connection:
+                    self._checkpoint(connection)
             except (sqlite3.Error, StorageError) as error:
                 _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
-                self._close()
-        self._close()
 
     def _wait(self) -> bool:
         """Wait for a request; False if there is none for a while, or if the thread must stop."""
@@ -135,25 +132,17 @@ class _Worker:
             self._requested = False
             return not self._ended
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Checkpoint most of the log while others write; then the rest, so that the log restarts from its beginning.
 
         Without the second step, a process that writes all the time would make it grow without limit.
         """
-        if self.connection is None:
-            self.connection = self._connect()
-        self.connection.execute("PRAGMA busy_timeout=0")
-        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        self.connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
+        connection.execute("PRAGMA busy_timeout=0")
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
         for _ in range(_RESTART_TRIES):
-            ((busy, _, _),) = self.connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
             if not busy:
                 break
             pause()
-        self._after_checkpoint(self.connection)
-
-    def _close(self) -> None:
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            with fork_safety.gate:
-                connection.close()
+        self._after_checkpoint(connection)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import WAL_SUFFIX
-from memoranda.db.sqlite import LONG_TIMEOUT_MS, Database
+from memoranda.db.sqlite import Database
+from memoranda.db.write_ahead_log import CONNECT_TIMEOUT_MS
 from memoranda.errors import LockTimeoutError
 from memoranda.support.durable_files import PRIVATE_FILE
 from memoranda.support.processes import processes_that_opened
@@ -30,7 +31,7 @@ _LOG_INDEX_BYTE = (128, 1)
 _LOCK_TIMEOUT = 1.0
 _PAUSE = 0.02
 # Longer than any process waits for the file before it opens it again.
-_HOLD_AFTER_REPLACING = LONG_TIMEOUT_MS / 1000 + 0.1
+_HOLD_AFTER_REPLACING = CONNECT_TIMEOUT_MS / 1000 + 0.1
 
 
 @contextmanager

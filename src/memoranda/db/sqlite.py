@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.checkpointer import LOG_KEPT, WalCheckpointer
@@ -27,6 +26,7 @@ from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, r
 from memoranda.db.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
 from memoranda.db.write_ahead_log import (
     choose_journal,
+    connect,
     empty_log,
     free_log_space,
     open_with_retries,
@@ -43,7 +43,6 @@ from memoranda.errors import (
 )
 from memoranda.support.durable_files import create_private_file
 
-LONG_TIMEOUT_MS = 1000
 _IDLE_READERS = 4
 _PAGE = 8192
 
@@ -86,7 +85,8 @@ class Database:
         self._closed = False
         with fork_safety.gate:
             self._open()
-        fork_safety.watch(self)
+            fork_safety.watch(self)
+            fork_safety.close_before_forks(self._close_for_fork)
 
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: durable when the block ends, rolled back if the block raises.
@@ -214,10 +214,10 @@ class Database:
             finally:
                 self._nested.connection = None
             connection.execute("ROLLBACK")
-        if len(self._readers) < _IDLE_READERS:
-            self._readers.append(connection)
-        else:
-            connection.close()
+            if len(self._readers) < _IDLE_READERS:
+                self._readers.append(connection)
+            else:
+                connection.close()
 
     def shrink_log(self) -> bool:
         """Checkpoint and empty the log, so that no file contains deleted text; False while a reader needs it."""
@@ -324,19 +324,7 @@ class Database:
     _mode = "rw"
 
     def _connect(self, mode: str = "rw") -> Connection:
-        # Checked every time: SQLite would delete the log of a file that has become empty.
-        refuse_missing_main_file(self.path)
-        options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
-        connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{options}",
-            uri=True,
-            timeout=LONG_TIMEOUT_MS / 1000,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
-        connection.execute("PRAGMA foreign_keys=1")
-        return connection
+        return connect(self.path, f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else ""))
 
     def _writing_connection(self) -> Connection:
         if self._closed:
@@ -349,6 +337,9 @@ class Database:
     def _close_connections(self) -> None:
         """Close all connections. If the file was replaced, SQLite does not change the log of the new file."""
         self._checkpoints.close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with suppress(IndexError):
             while True:  # Another thread may take an idle one at any time.
                 self._readers.pop().close()
@@ -375,13 +366,19 @@ class Database:
         """Prevent new transactions; False if this thread is in one."""
         return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
 
+    def _close_for_fork(self, _alone: bool) -> None:
+        """Close the idle connections, unless a thread writes; the next call opens new ones."""
+        if not self._writing_thread and self._lock.acquire(blocking=False):
+            self._close_idle()
+            self._lock.release()
+
     def resume_after_fork(self) -> None:
         self._lock.release()
 
     def reset_in_child(self) -> None:
         """After a fork the connections belong to the parent process: the child never uses or closes them."""
         _parent_connections.extend([*self._readers, *([self._writer] if self._writer else [])])
-        _parent_connections.extend(self._checkpoints.reset_in_child())
+        self._checkpoints.reset_in_child()
         self._readers, self._writer = [], None
         self._lock, self._nested, self.waiting = threading.RLock(), threading.local(), WaitingWrites()
         self._writing_thread, self.control_cursor = 0, None

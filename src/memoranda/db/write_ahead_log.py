@@ -7,14 +7,19 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
+from memoranda.db.error_mapping import inherited_error
 from memoranda.db.file_locks import refuse_without_locks
+from memoranda.db.fork_safety import is_inherited
+from memoranda.db.orphaned_wal import refuse_missing_main_file
 from memoranda.db.writer_turns import busy_timeout, pause, retry
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, StorageError
 
 _Opened = TypeVar("_Opened")
 _log = logging.getLogger(__name__)
 
+CONNECT_TIMEOUT_MS = 1000
 _EMPTY_TIMEOUT_MS = 20
 _NO_SHARED_MEMORY = {
     sqlite3.SQLITE_IOERR_SHMOPEN,
@@ -44,6 +49,24 @@ def open_with_retries(open_once: Callable[[], _Opened], path: Path, wait: float)
             if not isinstance(error, LockTimeoutError) or time.monotonic() >= deadline:
                 raise
             pause()
+
+
+def connect(path: Path, options: str) -> sqlite3.Connection:
+    """Open an existing file; `options` are those of SQLite's URI."""
+    # Checked every time: SQLite would delete the log of a file that has become empty.
+    refuse_missing_main_file(path)
+    if is_inherited(path):
+        raise inherited_error(path)
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?{options}",
+        uri=True,
+        timeout=CONNECT_TIMEOUT_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    connection.execute("PRAGMA foreign_keys=1")
+    return connection
 
 
 def prepare_connection(

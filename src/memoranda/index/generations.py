@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from memoranda.db.fork_safety import refuse_inherited
 from memoranda.db.write_ahead_log import supports_log
 from memoranda.index.tables import PAGE_SIZE
 from memoranda.support.durable_files import PRIVATE_FILE, sync
@@ -92,6 +93,7 @@ def remove_older(path: Path, newest: Path) -> None:
 
 def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:
     """Open an existing file."""
+    refuse_inherited(file)
     return sqlite3.connect(
         f"file:{quote(str(file))}?mode={mode}",
         uri=True,

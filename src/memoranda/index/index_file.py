@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
+from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import file_identity
 from memoranda.db.position import Position
 from memoranda.index import generations
@@ -60,18 +61,13 @@ class IndexFile:
         self._identity = file_identity(file)
         self._readers: list[IndexView] = []
         self._closed = False
-        self._writer = generations.connect(file, _WAIT, mode)
+        self._opened_writer: sqlite3.Connection | None = None
         try:
-            if not self.read_only:
-                self._writer.execute("PRAGMA synchronous=NORMAL")
-                # What is deleted within a page is overwritten; whole pages are given back (`empty_log`).
-                self._writer.execute("PRAGMA secure_delete=FAST")
-                # The log never shrinks, so it is kept small.
-                self._writer.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self.opened_at = read_state(self._writer)
         except BaseException:
-            self._writer.close()
+            self.close()
             raise
+        fork_safety.close_before_forks(self._close_for_fork)
 
     def is_current(self) -> bool:
         """Whether the path still names this file."""
@@ -80,6 +76,22 @@ class IndexFile:
     def state(self) -> IndexState:
         """What the file has indexed. The caller ensures that no other thread writes or closes the file."""
         return read_state(self._writer)
+
+    @property
+    def _writer(self) -> sqlite3.Connection:
+        """The connection that writes; it is opened again after a fork."""
+        if self._opened_writer is None:
+            if self._closed:
+                raise sqlite3.ProgrammingError(f"{self.file} has been closed.")
+            connection = generations.connect(self.file, _WAIT, self._mode)
+            if not self.read_only:
+                connection.execute("PRAGMA synchronous=NORMAL")
+                # What is deleted within a page is overwritten; whole pages are given back (`empty_log`).
+                connection.execute("PRAGMA secure_delete=FAST")
+                # The log never shrinks, so it is kept small.
+                connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+            self._opened_writer = connection
+        return self._opened_writer
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -174,16 +186,27 @@ class IndexFile:
     def close(self) -> None:
         """Close the idle connections; a search that is still reading closes its own at its end."""
         self._closed = True
+        self._close_idle()
+
+    def _close_for_fork(self, alone: bool) -> None:
+        """Close every connection that no thread uses; the next call opens a new one."""
+        if alone and not (self._opened_writer is not None and self._opened_writer.in_transaction):
+            self._close_idle()
+
+    def _close_idle(self) -> None:
         # Another thread may take an idle connection at any time.
         with suppress(IndexError):
             while True:
                 self._readers.pop().connection.close()
-        self._writer.close()
+        writer, self._opened_writer = self._opened_writer, None
+        if writer is not None:
+            writer.close()
 
     def abandon_in_child(self) -> None:
-        """After a fork the connections belong to the parent: the child never uses or closes them."""
-        _abandoned.extend([*(view.connection for view in self._readers), self._writer])
-        self._readers = []
+        """What is still open after a fork belongs to the parent: the child never uses or closes it."""
+        _abandoned.extend(view.connection for view in self._readers)
+        _abandoned.extend([self._opened_writer] if self._opened_writer is not None else [])
+        self._readers, self._opened_writer = [], None
 
 
 _abandoned: list[sqlite3.Connection] = []

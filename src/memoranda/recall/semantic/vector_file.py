@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memoranda.db.fork_safety import refuse_inherited
 from memoranda.db.position import START, Position
 from memoranda.support.durable_files import PRIVATE_FILE
 
@@ -80,6 +81,7 @@ def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
     """Open the file, or create it, for its owner only; `wait` is how many seconds it waits for another writer."""
     if not path.exists():
         _create(path)
+    refuse_inherited(path)
     connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA secure_delete=ON")

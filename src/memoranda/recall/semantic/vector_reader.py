@@ -1,9 +1,11 @@
 """Reads the vectors of one file: compares them with a query, under the filters of a search."""
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import file_identity
 from memoranda.index.message_text import kinds_for_roles
 from memoranda.index.postings import Filters
@@ -37,10 +39,11 @@ class VectorReader:
         self._path = path
         self._np = np
         self._identity = file_identity(path)
-        self._connection = vector_file.connect(path)
+        self._opened: sqlite3.Connection | None = None
         self._blocks: dict[int, Block] = {}
         self._columns: tuple[Any, ...] | None = None
         self.state = VectorState("", "", 0)
+        fork_safety.close_before_forks(self._close_for_fork)
 
     def is_current(self) -> bool:
         """Whether the path still names the file that is open."""
@@ -105,7 +108,20 @@ class VectorReader:
         return found
 
     def close(self) -> None:
-        self._connection.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    def _close_for_fork(self, alone: bool) -> None:
+        """Close the connection if no thread uses it; the next call opens a new one."""
+        if alone:
+            self.close()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._opened is None:
+            self._opened = vector_file.connect(self._path)
+        return self._opened
 
     def _table(self) -> tuple[Any, ...]:
         """The columns of all blocks together, and for each message its block and its row there."""
