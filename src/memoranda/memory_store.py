@@ -3,7 +3,6 @@
 `CuratedMemories` opens the curated memory of every user of a home, wherever the home keeps it.
 """
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from memoranda import config
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore as CuratedStore
 from memoranda.errors import ConfigError
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class CuratedMemories:
     def __init__(self, home: Home, settings: config.Config) -> None:
         self._home = home
         self._settings = settings
-        self._opening = threading.Lock()
+        self._opening = ForkLock()
         self._engine: Engine | None = None
 
     def open(self, user: str | None) -> CuratedStore:

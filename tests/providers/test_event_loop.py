@@ -5,6 +5,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from memoranda.providers.event_loop import EventLoop
+from tests.forked import forking, in_child
 from tests.providers.samples import Scripted, managed
 from tests.timing import GIVE_UP, wait_until
 
@@ -50,3 +52,21 @@ def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> No
     assert manager.drain(GIVE_UP)
     assert tries == ["q1", "q1"]
     manager.shutdown()
+
+
+@forking
+def test_a_forked_process_gets_a_loop_of_its_own() -> None:
+    """The thread of the first loop exists only in the parent, where it still works."""
+    loop = EventLoop("loop")
+
+    async def answer() -> int:
+        await asyncio.sleep(0)
+        return 42
+
+    def use() -> None:
+        assert loop.run(answer()) == 42
+        loop.close()
+
+    assert loop.run(answer()) == 42
+    assert in_child(use, longest=10) == 0
+    use()

@@ -5,7 +5,6 @@ Nothing here depends on a session, so sessions, agents and `Memory` can all depe
 
 import logging
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.skills.store import SkillStore
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.home import Home
 from memoranda.support.projects import project_of
 
@@ -57,7 +57,7 @@ class HomeServices:
         self.home = home
         self.config = settings
         self._summarize = summarize
-        self._opening = threading.Lock()
+        self._opening = ForkLock()
         self._external: set[ExternalMemory] = set()
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
@@ -150,27 +150,27 @@ class HomeServices:
 
     def sessions_for(self, user: str | None) -> "SessionDB":
         """The conversations of one user; None is the home itself."""
+        self.require_open()
+        if (view := self._views.get(user)) is not None:
+            return view
         from memoranda.session_db import SessionDB
 
         with self._opening:
             self.require_open()
-            view = self._views.get(user)
-            if view is None:
-                if self._db is None:
-                    self._db = SessionDB(
-                        self.record_location,
-                        redactor=self._get_redactor(),
-                        index_directory=self.home.root,
-                        user_index_mb=self.config.recall.user_index_mb,
-                    )
-                    self._add_search_extras(self._db)
-                    self._db.forget_texts_with(self._forget_waiting)
-                    if self._root._notify_of_others is not None:
-                        self._db.follow_others(self._root._notify_of_others)
-                if len(self._views) >= _MAX_VIEWS:
-                    self._views.clear()
-                view = self._views[user] = self._db.scoped(Scope.of(user))
-            return view
+            if self._db is None:
+                self._db = SessionDB(
+                    self.record_location,
+                    redactor=self._get_redactor(),
+                    index_directory=self.home.root,
+                    user_index_mb=self.config.recall.user_index_mb,
+                )
+                self._add_search_extras(self._db)
+                self._db.forget_texts_with(self._forget_waiting)
+                if self._root._notify_of_others is not None:
+                    self._db.follow_others(self._root._notify_of_others)
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()
+            return self._views.setdefault(user, self._db.scoped(Scope.of(user)))
 
     def follow_others(self, notify: Callable[[], object]) -> None:
         """For a process that runs long: follow other nodes, and call `notify`, in a thread, when one has written."""

@@ -1,12 +1,12 @@
 """The services of each store of a fleet, over which the users of a home are distributed."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from memoranda import config
 from memoranda.home_tables import component_schemas
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.home import Home
 
 
@@ -27,7 +27,7 @@ class StoreServices(Generic[_Services]):
         self._urls = config.store_urls(home, settings)
         self._settings = settings
         self._create = create
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._services: dict[int, _Services] = {}
         self._directory = Directory(self._urls, component_schemas())
 

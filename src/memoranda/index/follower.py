@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from memoranda.db import fork_safety
 from memoranda.errors import MemorandaError
 
 _log = logging.getLogger(__name__)
@@ -51,14 +52,18 @@ class Follower:
     def __init__(self, open_index: Callable[[], FollowingIndex]) -> None:
         """The thread calls `open_index`, so that no append waits while the index is loaded."""
         self._open_index = open_index
-        self._nudged = threading.Event()
         self._stopping = threading.Event()
+        self.others: list[Follower] = []
+        """The followers of other indexes, which a nudge after an append wakes, too."""
+        self._prepare_thread()
+        fork_safety.watch(self)
+
+    def _prepare_thread(self) -> None:
+        self._nudged = threading.Event()
         self._hurry = threading.Event()
         self._doubtful = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.others: list[Follower] = []
-        """The followers of other indexes, which a nudge after an append wakes, too."""
 
     def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
         """Wakes the thread to index new messages: at once if `hurry`, after a check of the file if `doubtful`."""
@@ -81,6 +86,20 @@ class Follower:
         self._nudged.set()
         if self._thread is not None:
             self._thread.join()
+
+    def hold_for_fork(self) -> bool:
+        """Nothing has to wait for a fork."""
+        return False
+
+    def resume_after_fork(self) -> None:
+        """Nothing was held."""
+
+    def reset_in_child(self) -> None:
+        """The thread exists only in the parent, and may have held any of these locks."""
+        stopped, self._stopping = self._stopping.is_set(), threading.Event()
+        if stopped:
+            self._stopping.set()
+        self._prepare_thread()
 
     def _start(self) -> None:
         with self._starting:

@@ -25,6 +25,7 @@ from memoranda.index.follower import Follower
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.user_feed import UserFeed, user_name
 from memoranda.support.durable_files import make_private_directory
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
@@ -269,7 +270,7 @@ class _QueuedUsers:
 
     def __init__(self, open_index: Callable[[str | None], SearchIndex]) -> None:
         self._open_index = open_index
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._users: OrderedDict[str | None, bool] = OrderedDict()
 
     def add(self, user: str | None, doubtful: bool) -> None:

@@ -5,7 +5,6 @@ instead of the SDK's typed objects: services that are merely compatible send unk
 """
 
 import importlib
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from memoranda.llm.vendor_errors import (
     retry_after,
     unreadable_reply,
 )
+from memoranda.support.fork_lock import ForkLock
 from memoranda.tools import JsonObject, Tool
 
 _CONNECT_SECONDS = 10.0
@@ -37,7 +37,7 @@ class SdkModel(ABC):
         self._settings = settings
         self._api_key = api_key
         self._client: Any = None
-        self._client_lock = threading.Lock()
+        self._client_lock = ForkLock()
 
     @property
     def name(self) -> str:

@@ -22,11 +22,12 @@ from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.hermes.plugin_imports import PACKAGE, HermesModules, PluginFinder, PluginLoader
 from memoranda.providers.provider import MemoryProvider
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
 _finder = PluginFinder()
-_registry_lock = threading.Lock()
+_registry_lock = ForkLock()
 _import_locks: dict[str, threading.RLock] = {}
 
 

@@ -18,7 +18,6 @@ import logging
 import os
 import random
 import re
-import threading
 import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +26,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.providers.circuit_breaker import CircuitBreaker
 from memoranda.safety.redaction import Redactor
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class RemoteClient:
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._breaker = recall_breaker or CircuitBreaker()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._idle: RemoteConnection | None = None
         self._closed = False
 

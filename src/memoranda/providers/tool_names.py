@@ -8,10 +8,11 @@ The order of the tools stays for the same reason.
 
 import hashlib
 import re
-import threading
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
+
+from memoranda.support.fork_lock import ForkLock
 
 _MAX_CHARS = 64
 _UNUSABLE = re.compile(r"[^A-Za-z0-9_-]")
@@ -29,7 +30,7 @@ class ToolNames:
 
     def __init__(self, reserved: Collection[str] = ()) -> None:
         self._reserved = frozenset(reserved)
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._owners: dict[str, ToolOwner] = {}
         self._names: dict[ToolOwner, str] = {}
 

@@ -1,12 +1,12 @@
 """Writes the summaries of search results with a chat model."""
 
-import threading
 from collections.abc import Callable
 
 from memoranda.errors import ModelReplyError
 from memoranda.llm.model import ChatModel, Reply
 from memoranda.llm.tokens import estimate_text
 from memoranda.recall.summaries import cut_request
+from memoranda.support.fork_lock import ForkLock
 
 # A summary has about 200 words; the rest is for models that think first.
 _MAX_OUTPUT_TOKENS = 4_000
@@ -21,7 +21,7 @@ class SummaryWriter:
         """`set_up_model` may raise; then that summary fails. `deadline` is in seconds, for one call."""
         self._set_up_model = set_up_model
         self._deadline = deadline
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._model: ChatModel | None = None
 
     def __call__(self, instructions: str, text: str) -> str:

@@ -8,6 +8,8 @@ import os
 import threading
 from weakref import WeakSet
 
+from memoranda.support.fork_imports import wait_for_imports
+
 
 class ForkLock:
     """Like `threading.Lock`, but free in the child of a fork, unless the thread that forked holds it itself."""
@@ -56,4 +58,4 @@ def _reset_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_all)
+    os.register_at_fork(before=wait_for_imports, after_in_child=_reset_all)

@@ -11,6 +11,7 @@ from memoranda.app import Memory, Session
 from memoranda.curated.settings import TARGETS
 from memoranda.errors import MemorandaError
 from memoranda.safety.tool_answers import screen_tools
+from memoranda.support.fork_lock import ForkLock
 from memoranda.tool_host import guidance
 from memoranda.tool_host.answer_size import MAX_SEARCH_CHARS
 from memoranda.tool_host.memory_text import MemoryText
@@ -45,7 +46,7 @@ class ToolHost:
         self._memory = memory
         self._source = source
         self._current_project = current_project
-        self._session_lock = threading.Lock()
+        self._session_lock = ForkLock()
         self._session: Session | None = None
 
     def start_in_background(self) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Ret
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import SERVER_URL, MemoryProvider
 from memoranda.providers.text_embedder import TextEmbedder
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.health_issues import repair_reported
 from memoranda.support.shorten import shorten_end
 
@@ -44,7 +44,7 @@ class HolographicProvider(MemoryProvider):
         self._overrides = dict(settings or {})
         self._user = ""
         self._server_url = ""
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._session_id = ""
         self._settings: settings_module.HolographicSettings | None = None
         self._store: FactStore | None = None

@@ -6,7 +6,6 @@ the outbox could not be updated after its delivery. The record has ids and no te
 """
 
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -21,6 +20,7 @@ from memoranda.db.schema import Column, Schema, ServerTables, Table
 from memoranda.errors import StorageError
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.support.durable_files import make_private_directory
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class SentRecord:
         self._file = LazyDatabase(self._path, schema, APPLICATION_ID, server_url=scope.server_url)
         # What a server needs in addition to tell rows apart.
         self._own = {"provider": provider, "user_id": self._user} if scope.server_url else {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._closed = False
 
     def add(self, kind: str, local_id: str, remote_id: str = "", session_id: str = "") -> None:

@@ -5,7 +5,6 @@ writes of sessions that only read. See `vendor` for what a vendor implements.
 """
 
 import json
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +29,7 @@ from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
 from memoranda.providers.vendors.vendor_settings import missing_fields, resolve_settings
 from memoranda.providers.vendors.vendor_tool import ToolArgumentError
 from memoranda.safety.redaction import Redactor
+from memoranda.support.fork_lock import ForkLock
 
 # What a live search gets of the turn's time; the rest is for formatting and for the thread to end.
 _SHARE_OF_DEADLINE = 0.9
@@ -57,7 +57,7 @@ class VendorProvider(MemoryProvider):
         self._home = home
         self._given = dict(settings or {})
         self._variables: dict[str, str] = {}
-        self._opening = threading.Lock()
+        self._opening = ForkLock()
         self._vendor: Vendor | None = None
         self._recall = VendorRecall(self.vendor_class.label)
         for hook, method in _OPTIONAL_HOOKS.items():

@@ -5,12 +5,12 @@ wait in the outbox anyway.
 """
 
 import logging
-import threading
 from collections.abc import Callable
 
 from memoranda.errors import ProviderError, TemporaryProviderError
 from memoranda.providers.circuit_breaker import CircuitBreaker
 from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class VendorRecall:
     def __init__(self, vendor: str, breaker: CircuitBreaker | None = None) -> None:
         self._vendor = vendor
         self._breaker = breaker or CircuitBreaker()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._ahead: tuple[str, list[RecalledItem]] | None = None
         self._missed = False
 

@@ -6,10 +6,10 @@ The file has no query in plain text, only a hash of each with the model and the 
 import hashlib
 import json
 import logging
-import threading
 from pathlib import Path
 
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class ExpansionCache:
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def get(self, model: str, query: str, user: str) -> list[str] | None:
         words = self._read().get(_key(model, query, user))

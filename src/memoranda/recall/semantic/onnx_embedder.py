@@ -5,7 +5,6 @@ it the mean over the tokens. The model runs on one thread, so that a search leav
 """
 
 import json
-import threading
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda.recall.semantic.embedder import INSTALL_ONNX, MIN_LIKENESS, NO_TIMEOUT, EmbedderError, Rarity
+from memoranda.support.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from memoranda.recall.semantic.embedder import Vectors
@@ -53,7 +53,7 @@ class OnnxModel:
         self.tokenizer.enable_truncation(max_tokens)
         self.tokenizer.enable_padding()
         self._inputs = [entry.name for entry in self._session.get_inputs()]
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> tuple[Any, Any]:
         """The first output for a batch of texts or pairs of texts, and which of its tokens are not padding."""

@@ -26,6 +26,7 @@ from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope, profile_of
 from memoranda.providers.vendors.vendor_tool import VendorTool
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class ByteRoverVendor(Vendor):
         program = find_program(str(self.settings["program"] or "")) or "brv"
         self._brv = BrvProgram(program, self._tree.project)
         self._tools = ByteRoverTools(self._brv, self.settings["timeout"], self.search, self._curate)
-        self._extracting = threading.Lock()
+        self._extracting = ForkLock()
         self._logged_no_model = False
 
     def close(self) -> None:

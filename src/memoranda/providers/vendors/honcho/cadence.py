@@ -1,8 +1,7 @@
 """When recall asks Honcho again: every turn, every few turns, or rarely while the answers are empty."""
 
-import threading
-
 from memoranda.providers.vendors.honcho.client import REASONING_LEVELS
+from memoranda.support.fork_lock import ForkLock
 
 _MAX_BACKOFF = 8
 # A message of this many characters deserves one level, or two levels, more of reasoning.
@@ -17,7 +16,7 @@ class Cadence:
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._next: dict[str, int] = {}
         self._empty: dict[str, int] = {}
 

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from memoranda.providers.vendors.honcho.cadence import Cadence, pass_levels, rea
 from memoranda.providers.vendors.honcho.client import HonchoClient, Row
 from memoranda.providers.vendors.honcho.names import HonchoNames
 from memoranda.providers.vendors.recalled_item import RecalledItem
+from memoranda.support.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class HonchoRecall:
         self._client = client
         self._names = names
         self._settings = settings
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._turns: dict[str, int] = {}
         self._context_cadence = Cadence(settings["contextCadence"])
         self._dialectic_cadence = Cadence(max(settings["dialecticCadence"], 1))

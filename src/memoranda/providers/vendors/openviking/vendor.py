@@ -4,7 +4,6 @@ A turn's address depends on its key only, and writing is an upsert, so a repeate
 of a session its messages are committed as well, so that the server extracts memories from them with its own model.
 """
 
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from memoranda.providers.vendors.vendor_guidance import build_guidance
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
+from memoranda.support.fork_lock import ForkLock
 
 _ABOUT = (
     "# OpenViking\n"
@@ -49,7 +49,7 @@ class OpenVikingVendor(Vendor):
     def open(self) -> None:
         self._peer = peer_of(self.scope, self.settings)
         self._uris: OpenVikingUris | None = None
-        self._uris_lock = threading.Lock()
+        self._uris_lock = ForkLock()
         self._client = OpenVikingClient(
             self.settings["endpoint"],
             api_key=self.settings["api_key"] or "",

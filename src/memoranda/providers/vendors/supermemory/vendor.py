@@ -1,7 +1,6 @@
 """Supermemory as a vendor: one container per user, one document per turn."""
 
 import logging
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -28,6 +27,7 @@ from memoranda.providers.vendors.vendor_deliveries import Delivery, MemoryWrite,
 from memoranda.providers.vendors.vendor_provider import VendorProvider
 from memoranda.providers.vendors.vendor_scope import VendorScope
 from memoranda.providers.vendors.vendor_tool import VendorTool
+from memoranda.support.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 _MAX_CONTEXT_CHARS = 1_500
@@ -53,7 +53,7 @@ class SupermemoryVendor(Vendor):
         self._container = container_name(self.scope, settings)
         self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
         self._client: SupermemoryClient | None = None
-        self._choosing = threading.Lock()
+        self._choosing = ForkLock()
         self._searches = 0
 
     def close(self) -> None:
