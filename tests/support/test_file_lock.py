@@ -1,6 +1,7 @@
 """A lock that waits for a bounded time and names its holder."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from memoranda.errors import LockTimeoutError
 from memoranda.support.file_lock import FileLock, lock_holder
+from tests.forked import Forked, Say, forking, in_child
 from tests.timing import GIVE_UP
 
 _HOLD = """
@@ -89,3 +91,45 @@ def test_each_holder_leaves_its_own_name(tmp_path: Path) -> None:
         (tmp_path / "lock").write_text(left)
         with FileLock(tmp_path / "lock", 1):
             assert lock_holder(tmp_path / "lock").startswith(f"process {os.getpid()} (")
+
+
+@forking
+def test_a_forked_process_does_not_release_the_lock_of_its_parent(tmp_path: Path) -> None:
+    """It does so neither when it leaves the block nor when it ends."""
+
+    def leave() -> None:
+        lock.__exit__()
+        with pytest.raises(LockTimeoutError), FileLock(tmp_path / "lock", 0.05):
+            pass
+
+    with FileLock(tmp_path / "lock", 1) as lock:
+        assert in_child(leave) == 0
+        with pytest.raises(LockTimeoutError), FileLock(tmp_path / "lock", 0.05):
+            pass
+    with FileLock(tmp_path / "lock", 0.05):
+        pass
+
+
+@forking
+def test_a_forked_process_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    """Nobody could use what the lock protects until it ends."""
+    reading, writing = os.pipe()
+
+    def hold_and_fork(say: Say) -> None:
+        with FileLock(tmp_path / "lock", 1):
+            if os.fork() == 0:
+                os.close(writing)
+                say(b"forked")
+                # Until the test closes its side.
+                os.read(reading, 1)
+                os._exit(0)
+            time.sleep(GIVE_UP)
+
+    parent = Forked(hold_and_fork)
+    assert parent.heard() == b"forked"
+    os.kill(parent._process, signal.SIGKILL)
+    os.waitpid(parent._process, 0)
+    with FileLock(tmp_path / "lock", 1):
+        pass
+    os.close(reading)
+    os.close(writing)

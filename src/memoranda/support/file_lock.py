@@ -2,7 +2,8 @@
 
 It uses the system's own lock (`flock`, on Windows a byte-range lock), which the system releases when the process ends,
 kill -9 included. The holder writes its name into the lock file, where it stays until the next holder overwrites it.
-The lock file is never deleted.
+The lock file is never deleted. A forked process holds none of its parent's locks: it closes its descriptors of them, so
+that the system releases the locks when the parent ends.
 """
 
 import errno
@@ -16,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.support.durable_files import open_without_following
@@ -50,17 +52,27 @@ class FileLock:
                     with suppress(OSError):
                         _write_holder(descriptor)
                     self._descriptor = descriptor
+                    _held.add(self)
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._descriptor is not None
         descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            # In a process that was forked inside the block; unlocking would take the lock from the parent.
+            return
+        _held.discard(self)
         try:
             _unlock(descriptor)
         finally:
+            os.close(descriptor)
+
+    def leave_to_parent(self) -> None:
+        """Close the descriptor in the child of a fork, without unlocking."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
             os.close(descriptor)
 
     def _wait(self, descriptor: int, deadline: float) -> None:
@@ -129,3 +141,16 @@ def _unlock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
     else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+_held: WeakSet[FileLock] = WeakSet()
+
+
+def _leave_all_to_parent() -> None:
+    for lock in list(_held):
+        lock.leave_to_parent()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_all_to_parent)
