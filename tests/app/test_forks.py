@@ -1,4 +1,4 @@
-"""A process that forks while its threads use the memory: nobody hangs, and every acknowledged message is kept."""
+"""A process that forks while its threads use the memory: none of them hangs, and every acknowledged message is kept."""
 
 import sqlite3
 import subprocess

@@ -112,7 +112,7 @@ def test_a_forked_process_does_not_release_the_lock_of_its_parent(tmp_path: Path
 
 @forking
 def test_a_forked_process_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Path) -> None:
-    """Nobody could use what the lock protects until it ends."""
+    """No process could use what the lock protects until it ends."""
     reading, writing = os.pipe()
 
     def hold_and_fork(say: Say) -> None:

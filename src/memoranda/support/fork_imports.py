@@ -1,7 +1,7 @@
 """Lets a fork wait until no other thread is loading a module for this package.
 
-Python locks a module while it is loaded. In the child of a fork the thread that loads it does not exist, and whoever
-needs the module would wait for ever.
+Python locks a module while it is loaded. In the child of a fork the thread that loads it does not exist, and the
+next import of the module would wait for ever.
 """
 
 import logging
