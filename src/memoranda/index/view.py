@@ -1,6 +1,7 @@
 """Reads one index, in its file or in memory, for the length of a search: sets of documents, and their rows."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -22,6 +23,9 @@ _MAX_KEPT_BYTES = 24_000_000
 _MAX_KEPT_FILTERS = 8
 _INTEGER_BYTES = 100
 _LAST_CHARACTER = "\U0010ffff"
+_MAX_LONGER = 200
+_LONGER_SECONDS = 0.5
+_STEPS_BETWEEN_CHECKS = 10_000
 
 # For each session its first document, the end of the last, how many it has, and how many of them are in the last places
 # that all but one of them would take: so many, if at most the first one stands apart.
@@ -217,6 +221,30 @@ class IndexView:
                     found[block] = found.get(block, 0) | decode_bits(count, data, *segment.offsets)
             self._size += _memory_size(found)
         self._sets[name] = found
+        return found
+
+    def longer_words(self, part: str) -> list[str]:
+        """Words that begin with a text, or, if there are none, contain it; of very many, some.
+
+        Looking inside words reads the whole index, so it ends after a while with what was found until then.
+        """
+        within = f"FROM postings WHERE segment IN ({self._numbers}) AND piece = 0"
+        statement = f"SELECT DISTINCT token {within} AND token > ? AND token < ? LIMIT {_MAX_LONGER}"
+        found = [token for (token,) in self.connection.execute(statement, (part, part + _LAST_CHARACTER))]
+        if found:
+            return found
+        # What is below a space are the tokens of filters.
+        statement = f"SELECT DISTINCT token {within} AND token > ' ' AND instr(token, ?) LIMIT {_MAX_LONGER}"
+        deadline = time.monotonic() + _LONGER_SECONDS
+        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+        try:
+            for (token,) in self.connection.execute(statement, (part,)):
+                found.append(token)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+        finally:
+            self.connection.set_progress_handler(None, 0)
         return found
 
     def _pass(self, filters: Filters) -> DocSet:

@@ -35,6 +35,7 @@ EXPANDED = "words that a model suggested"
 BY_MEANING = "by meaning; none of the words"
 NOT_FOUND = "nothing found"
 SOME_WORDS = "some words: "
+LONGER_WORDS = "longer words that contain what was typed"
 FEWER_WORDS = "some words"
 NOT_EXACT = "not exactly as typed; "
 

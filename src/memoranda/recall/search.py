@@ -17,6 +17,7 @@ from memoranda.recall import guidance
 from memoranda.recall.legs import LEGS
 from memoranda.recall.legs.leg import Candidate, Candidates, MakeLeg, SearchContext
 from memoranda.recall.legs.words import WordLeg
+from memoranda.recall.longer_words import widen
 from memoranda.recall.query import Query, Term, parse
 from memoranda.recall.ranking import Sort
 from memoranda.recall.rescorer import MakeRescorers, RescoringContext
@@ -77,6 +78,8 @@ class SearchResult:
     """How much was searched."""
     frequencies: tuple[int, ...] = ()
     """How many messages and titles have each term of the query."""
+    longer: bool = False
+    """Whether only longer words match, which contain what was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +119,31 @@ class Search:
         sort: Sort | None = None,
         now: float | None = None,
         explain: bool = False,
+        longer: bool = False,
     ) -> SearchResult:
         """The conversations that match best, or the newest or oldest of those that match.
 
-        With `explain` every hit has its signals, even where the order does not depend on them.
+        With `explain` every hit has its signals, even where the order does not depend on them. With `longer`, words
+        that contain those of the query match if nothing else does.
         """
-        query = parse(text)
+        query, now = parse(text), time.time() if now is None else now
         found = SearchResult(query, (), NOTHING_TYPED)
         notes: list[str] = []
         if query.parts:
-            found = self._find(query, filters, limit, sort, time.time() if now is None else now, explain, notes)
+            found = self._find(query, filters, limit, sort, now, explain, notes)
+            if longer and not found.hits and (wider := self._widen(query)) is not None:
+                others = self._find(wider, filters, limit, sort, now, explain, [])
+                if others.hits:
+                    others = replace(others, terms=found.terms, missing=found.missing)
+                    found = replace(others, how=guidance.LONGER_WORDS, longer=True)
         if self._follower is not None and (found.note or found.missing or not found.hits):
             # A message that is not found may be missing from the index.
             self._follower.nudge(hurry=True, doubtful=not found.note)
         return replace(found, note=" ".join(dict.fromkeys(filter(None, [found.note, *notes])))) if notes else found
+
+    def _widen(self, query: Query) -> Query | None:
+        with self._index.reading() as reader:
+            return widen(query, reader.longer_words)
 
     def _find(
         self,

@@ -191,6 +191,7 @@ def discover(
         sort=request.sort,
         now=request.now,
         explain=request.why,
+        longer=True,
     )
     conversation = db.conversations.conversation_of(current) if current else None
     if conversation is not None:

@@ -1,0 +1,43 @@
+"""Widens a query that found nothing to longer words: "Datenbank" to "Datenbankserver", a city to its other cases.
+
+Languages that join words or change their endings have many words that contain the one that was typed, and so have names
+in code. These are not exactly what was typed, so they are searched only if nothing else is found.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from memoranda.index.postings import Or, Word
+from memoranda.index.tokenizer import is_unspaced
+from memoranda.recall.query import Part, Query, Term
+
+# Shorter words are in too many others. Other scripts have more letters, and write fewer of them.
+_MIN_LETTERS, _MIN_OTHERS = 4, 3
+
+
+def widen(query: Query, find_longer: Callable[[str], Sequence[str]]) -> Query | None:
+    """The query with the longer words of each of its words; None if there are none, or if it is meant literally.
+
+    `find_longer` returns the words of the index that contain a text.
+    """
+    if query.exact:
+        return None
+    parts: list[Part] = []
+    leaves: list[Part] = []
+    terms: list[Term] = []
+    for part in query.parts:
+        longer = find_longer(part.tokens[0]) if _may_be_inside(part) else ()
+        if longer:
+            parts.append(replace(part, pattern=Or(tuple(map(Word, longer))), tokens=tuple(longer), grouped=True))
+            leaves += [Part(word, Word(word), (word,)) for word in longer]
+            terms.append(Term(part.text, parts[-1].pattern, part.tokens[0]))
+    if not parts:
+        return None
+    return replace(query, parts=tuple(parts), leaves=tuple(leaves), terms=tuple(terms), pairs=())
+
+
+def _may_be_inside(part: Part) -> bool:
+    """Whether a part is a word that others may contain."""
+    word = part.tokens[0]
+    is_long = len(word) >= (_MIN_LETTERS if word.isascii() else _MIN_OTHERS)
+    return len(part.tokens) == 1 and is_long and word.isalpha() and not is_unspaced(word)
