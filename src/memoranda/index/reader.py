@@ -176,13 +176,14 @@ class IndexReader:
         self._scan.prepare(pattern)
         return has_any(self._scan.view)
 
-    def longer_words(self, part: str) -> list[str]:
-        """Words that begin with a text, or, if there are none, contain it; of very many, some."""
-        found = self._ask_file(lambda view: view.longer_words(part)) or []
+    def longer_words(self, parts: Collection[str]) -> dict[str, list[str]]:
+        """For each text the words that begin with it or, if there are none, contain it; of very many, some."""
+        found = self._ask_file(lambda view: view.longer_words(parts)) or {}
         if self._scan is not None:
-            self._scan.prepare(Word(part))
-            found += self._scan.view.longer_words(part)
-        return list(dict.fromkeys(found))
+            self._scan.prepare(Or(tuple(map(Word, parts))))
+            others = self._scan.view.longer_words(parts)
+            found = {part: list(dict.fromkeys([*found.get(part, ()), *others[part]])) for part in parts}
+        return found
 
     def size(self) -> IndexSize:
         """How much a search can find; messages that are not indexed are estimated."""

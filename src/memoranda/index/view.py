@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, assert_never
@@ -223,22 +223,34 @@ class IndexView:
         self._sets[name] = found
         return found
 
-    def longer_words(self, part: str) -> list[str]:
-        """Words that begin with a text, or, if there are none, contain it; of very many, some.
+    def longer_words(self, parts: Collection[str]) -> dict[str, list[str]]:
+        """For each text the words that begin with it or, if there are none, contain it; of very many, some."""
+        statement = (
+            f"SELECT DISTINCT token FROM postings WHERE segment IN ({self._numbers}) AND token > ? AND token < ?"
+            f" LIMIT {_MAX_LONGER}"
+        )
+        found = {
+            part: [token for (token,) in self.connection.execute(statement, (part, part + _LAST_CHARACTER))]
+            for part in parts
+        }
+        if others := [part for part, words in found.items() if not words]:
+            words = self._words_with(others)
+            found |= {part: [word for word in words if part in word] for part in others}
+        return found
 
-        Looking inside words reads the whole index, so it ends after a while with what was found until then.
-        """
-        within = f"FROM postings WHERE segment IN ({self._numbers}) AND piece = 0"
-        statement = f"SELECT DISTINCT token {within} AND token > ? AND token < ? LIMIT {_MAX_LONGER}"
-        found = [token for (token,) in self.connection.execute(statement, (part, part + _LAST_CHARACTER))]
-        if found:
-            return found
+    def _words_with(self, parts: Sequence[str]) -> list[str]:
+        """The words that contain one of some texts; this reads the whole index, so it ends after a while."""
+        contains = " OR ".join("instr(token, ?)" for _ in parts)
         # What is below a space are the tokens of filters.
-        statement = f"SELECT DISTINCT token {within} AND token > ' ' AND instr(token, ?) LIMIT {_MAX_LONGER}"
+        statement = (
+            f"SELECT DISTINCT token FROM postings WHERE segment IN ({self._numbers}) AND token > ' '"
+            f" AND ({contains}) LIMIT {_MAX_LONGER}"
+        )
+        found: list[str] = []
         deadline = time.monotonic() + _LONGER_SECONDS
         self.connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
         try:
-            for (token,) in self.connection.execute(statement, (part,)):
+            for (token,) in self.connection.execute(statement, parts):
                 found.append(token)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:

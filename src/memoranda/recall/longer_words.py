@@ -4,7 +4,7 @@ Languages that join words or change their endings have many words that contain t
 in code. These are not exactly what was typed, so they are searched only if nothing else is found.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from memoranda.index.postings import Or, Word
@@ -15,21 +15,20 @@ from memoranda.recall.query import Part, Query, Term
 _MIN_LETTERS, _MIN_OTHERS = 4, 3
 
 
-def widen(query: Query, find_longer: Callable[[str], Sequence[str]]) -> Query | None:
+def widen(query: Query, find_longer: Callable[[Collection[str]], Mapping[str, Sequence[str]]]) -> Query | None:
     """The query with the longer words of each of its words; None if there are none, or if it is meant literally.
 
-    `find_longer` returns the words of the index that contain a text.
+    `find_longer` returns the words of the index that contain some texts.
     """
-    if query.exact:
-        return None
+    inside = [] if query.exact else [part for part in query.parts if _may_be_inside(part)]
+    longer = find_longer({part.tokens[0] for part in inside}) if inside else {}
     parts: list[Part] = []
     leaves: list[Part] = []
     terms: list[Term] = []
-    for part in query.parts:
-        longer = find_longer(part.tokens[0]) if _may_be_inside(part) else ()
-        if longer:
-            parts.append(replace(part, pattern=Or(tuple(map(Word, longer))), tokens=tuple(longer), grouped=True))
-            leaves += [Part(word, Word(word), (word,)) for word in longer]
+    for part in inside:
+        if words := longer[part.tokens[0]]:
+            parts.append(replace(part, pattern=Or(tuple(map(Word, words))), tokens=tuple(words), grouped=True))
+            leaves += [Part(word, Word(word), (word,)) for word in words]
             terms.append(Term(part.text, parts[-1].pattern, part.tokens[0]))
     if not parts:
         return None
