@@ -83,14 +83,14 @@ class IndexFile:
         if self._opened_writer is None:
             if self._closed:
                 raise sqlite3.ProgrammingError(f"{self.file} has been closed.")
-            connection = generations.connect(self.file, _WAIT, self._mode)
+            # It is closed with the file, also if a statement fails.
+            self._opened_writer = generations.connect(self.file, _WAIT, self._mode)
             if not self.read_only:
-                connection.execute("PRAGMA synchronous=NORMAL")
+                self._opened_writer.execute("PRAGMA synchronous=NORMAL")
                 # What is deleted within a page is overwritten; whole pages are given back (`empty_log`).
-                connection.execute("PRAGMA secure_delete=FAST")
+                self._opened_writer.execute("PRAGMA secure_delete=FAST")
                 # The log never shrinks, so it is kept small.
-                connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
-            self._opened_writer = connection
+                self._opened_writer.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
         return self._opened_writer
 
     @contextmanager
