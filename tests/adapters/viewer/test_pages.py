@@ -1,6 +1,9 @@
 """Pages over HTTP: they show what is stored, as text."""
 
+import html
+import re
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -8,7 +11,8 @@ import pytest
 
 from memoranda.adapters.viewer.local import LocalViewer
 from tests.adapters.http.running_service import run_service
-from tests.adapters.viewer.example_home import fill
+from tests.adapters.viewer.example_home import DEADLOCK, fill
+from tests.adapters.viewer.example_operation import fill_pages
 from tests.adapters.viewer.page_urls import page_urls
 from tests.adapters.viewer.running_viewer import run_viewer
 from tests.timing import GIVE_UP
@@ -85,3 +89,33 @@ def test_a_viewer_prepares_itself_in_the_background(tmp_path: Path) -> None:
             thread.join(GIVE_UP)
         assert client.get("/view/search?q=heron").status_code == 200
     assert not (tmp_path / "home" / "state.db").exists()
+
+
+@pytest.mark.slow
+def test_every_link_leads_to_a_page(tmp_path: Path) -> None:
+    """Also when the conversation that entries, facts, deliveries and calls name is deleted."""
+    addresses = [*page_urls().values(), "/view/spending?by=session", "/view/facts?compare=1"]
+    with run_viewer(tmp_path / "home") as viewer:
+        fill(viewer.memory)
+        fill_pages(viewer.memory)
+        client = viewer.client()
+        before = _follow_links(client, addresses)
+        assert any(DEADLOCK in href for href in before)
+        viewer.memory.sessions.delete_session(DEADLOCK)
+        left = [address for address in addresses if DEADLOCK not in address]
+        assert {
+            href: page for href, page in _follow_links(client, left).items() if f"/sessions/{DEADLOCK}" in href
+        } == {}
+
+
+def _follow_links(client: httpx.Client, addresses: Sequence[str]) -> dict[str, str]:
+    """The links on some pages, with one page that has each; all of them lead to a page."""
+    found = {href: address for address in addresses for href in _links(client.get(address).text)}
+    missing = {href: address for href, address in found.items() if client.get(href).status_code != 200}
+    assert missing == {}
+    return found
+
+
+def _links(page: str) -> set[str]:
+    hrefs = {html.unescape(href).partition("#")[0] for href in re.findall(r'<a [^>]*?href="([^"]+)"', page)}
+    return {href for href in hrefs if href.startswith("/view")}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from memoranda.adapters.viewer.page import PageRequest
 from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.read_ahead import ReadAhead
 
 _MAX_WORDS_CHARS = 160
 
@@ -19,6 +20,16 @@ class ConversationLink:
     message_id: int = 0
     words: str = ""
     """The start of the message."""
+
+
+def find_recorded(request: PageRequest, names: Iterable[str]) -> frozenset[str]:
+    """Those of some sessions that exist and that the visitor may see; only they become links."""
+    wanted = {name for name in names if name}
+    if not wanted or not request.has_record:
+        return frozenset()
+    ahead = ReadAhead(request.memory.sessions.conversations)
+    ahead.read_facts(wanted)
+    return frozenset(name for name in wanted if ahead.session_facts(name) is not None)
 
 
 Links = Mapping[tuple[str, int], ConversationLink]

@@ -21,6 +21,8 @@ class View:
     title: str
     data: object
     status: int = 200
+    recorded: frozenset[str] = frozenset()
+    """The sessions that the record has, of those that the page names; templates know it as `recorded`."""
 
 
 @dataclass(frozen=True, slots=True)

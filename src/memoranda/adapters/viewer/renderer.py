@@ -108,6 +108,6 @@ class Renderer:
         ]
 
     def _render(self, view: View, frame: _Frame) -> Response:
-        text = self._environment.get_template(view.template).render(view=view.data, frame=frame)
+        text = self._environment.get_template(view.template).render(view=view.data, frame=frame, recorded=view.recorded)
         # Text of a damaged store can contain half of a surrogate pair.
         return HTMLResponse(text.encode("utf-8", "replace"), view.status)

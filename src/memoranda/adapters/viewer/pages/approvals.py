@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.curated.conflicts import CHOICES, ConflictList, decide_conflict, read_conflicts
 from memoranda.adapters.viewer.curated.proposals import (
     ProposalRow,
@@ -123,7 +124,8 @@ def _view(request: PageRequest, edited: EditedProposal | None, status: int = 200
         edited,
         refusal,
     )
-    return View("approvals.html", "Approvals", view, status)
+    recorded = find_recorded(request, (row.proposal.session for row in (*view.proposals, *view.rejected)))
+    return View("approvals.html", "Approvals", view, status, recorded)
 
 
 PAGE = Page("approvals", _PATH, show, label="Approvals")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.external.facts import FactPage, read_facts
 from memoranda.adapters.viewer.page import Page, PageRequest, View
 
@@ -36,7 +37,10 @@ def show(request: PageRequest) -> View:
     if category and category not in page.categories:
         raise Problem(404, "not_found", "There is no such category of facts.")
     in_use = _PROVIDER in memory.config.providers
-    return View("facts.html", "Facts", FactsView(page, in_use, category, words[:200], skip))
+    compared = [fact for pair in page.contradictions or () for fact in (pair.newer, pair.older)]
+    recorded = find_recorded(request, (fact.provenance.session_id for fact in (*page.facts, *compared)))
+    view = FactsView(page, in_use, category, words[:200], skip)
+    return View("facts.html", "Facts", view, recorded=recorded)
 
 
 PAGE = Page("facts", "/facts", show, label="Facts")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.curated.entries import MemoryFile, read_files
 from memoranda.adapters.viewer.curated.history import ChangeRow, read_change
 from memoranda.adapters.viewer.curated.writes import apply_seen, explain_refusal
@@ -102,7 +103,10 @@ def _view(
     request: PageRequest, *, receipt: ChangeRow | None = None, refused: RefusedText | None = None, status: int = 200
 ) -> View:
     files = read_files(request.memory.curated)
-    return View("memory.html", "Memory", MemoryView(files, request.may("curate"), receipt, refused), status)
+    origins = (entry.origin for file in files for entry in file.entries)
+    recorded = find_recorded(request, (origin.session for origin in origins if origin is not None))
+    view = MemoryView(files, request.may("curate"), receipt, refused)
+    return View("memory.html", "Memory", view, status, recorded)
 
 
 PAGE = Page("memory", PATH, show, submit, label="Memory")

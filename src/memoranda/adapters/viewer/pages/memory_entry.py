@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.curated.changes import read_changes
 from memoranda.adapters.viewer.curated.entries import EditConflict, find_conflict, find_entry
 from memoranda.adapters.viewer.curated.origins import EntryOrigin, find_message, find_origins
@@ -52,7 +53,8 @@ def show(request: PageRequest) -> View:
         origin,
         _message_of(request, origin),
     )
-    return View("memory_entry.html", "Entry", view)
+    recorded = find_recorded(request, [origin.session] if origin is not None else [])
+    return View("memory_entry.html", "Entry", view, recorded=recorded)
 
 
 def submit(request: PageRequest) -> Reply:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.curated.history import HistoryPage, read_history
 from memoranda.adapters.viewer.curated.writes import explain_refusal
 from memoranda.adapters.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
@@ -55,7 +56,9 @@ def _view(request: PageRequest, refusal: str = "", status: int = 200) -> View:
     name = request.query.get("target", "")
     target = read_target(name) if name else None
     page = read_history(request.memory.curated, target, request.number("before", 0))
-    return View("memory_history.html", "History", HistoryView(page, target, request.may("curate"), refusal), status)
+    recorded = find_recorded(request, (row.change.session for row in page.changes))
+    view = HistoryView(page, target, request.may("curate"), refusal)
+    return View("memory_history.html", "History", view, status, recorded)
 
 
 PAGE = Page("memory-history", _PATH, show)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.external.outbox import OutboxPage, read_outbox, retry_deliveries
 from memoranda.adapters.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 
@@ -26,7 +27,8 @@ def show(request: PageRequest) -> View:
         after=request.number("after", 0),
         server_url=memory.services.server_url,
     )
-    return View("outbox.html", "Outbox", OutboxView(page, request.may("curate")))
+    recorded = find_recorded(request, (job.session_id for job in page.jobs))
+    return View("outbox.html", "Outbox", OutboxView(page, request.may("curate")), recorded=recorded)
 
 
 def retry(request: PageRequest) -> Reply:

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.conversation_rows import ConversationRow
 from memoranda.adapters.viewer.curated.history import read_history
 from memoranda.adapters.viewer.page import Page, PageRequest, View
@@ -65,7 +66,7 @@ def show(request: PageRequest) -> View:
         cost_today=ledger.total(since=midnight.timestamp(), user=memory.user),
         cost_week=ledger.total(since=week_ago, user=memory.user),
     )
-    return View("today.html", "Today", data)
+    return View("today.html", "Today", data, recorded=find_recorded(request, (each.session for each in data.changes)))
 
 
 def _latest(request: PageRequest) -> list[ConversationRow]:

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from memoranda.adapters.http.problems import Problem
+from memoranda.adapters.viewer.conversation_links import find_recorded
 from memoranda.adapters.viewer.operation.usage import GROUPINGS, PERIODS, Spending, chart_data, read_spending
 from memoranda.adapters.viewer.page import Download, Page, PageRequest, View
 from memoranda.spending.totals import Grouping
@@ -22,7 +23,9 @@ class SpendingView:
 
 def show(request: PageRequest) -> View:
     """The page."""
-    return View("usage.html", "Spending", SpendingView(_read(request)))
+    spending = _read(request)
+    names = [row.name for row in spending.rows] if spending.by == "session" else []
+    return View("usage.html", "Spending", SpendingView(spending), recorded=find_recorded(request, names))
 
 
 def show_data(request: PageRequest) -> Download:
