@@ -72,6 +72,16 @@ def test_words_of_other_users_find_nothing(tmp_path: Path) -> None:
     assert "server" not in str(found).lower()
 
 
+def test_words_of_other_users_hide_nothing(tmp_path: Path) -> None:
+    """Another user's word begins with what was typed, and the user's own only contains it."""
+    with memoranda.open(tmp_path, user="ana") as ana, ana.session(source="cli") as session:
+        session.record("user", "We went bankserverless")
+    with memoranda.open(tmp_path, user="bo") as bo:
+        with bo.session(source="cli") as session:
+            session.record("user", TEXTS["german"])
+        assert [hit["confidence"] for hit in bo.search("bankserver")["results"]] == ["unsure"]
+
+
 def test_messages_that_are_not_indexed_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is searched directly until the index has followed."""
     with memoranda.open(tmp_path) as memory:

@@ -176,12 +176,12 @@ class IndexReader:
         self._scan.prepare(pattern)
         return has_any(self._scan.view)
 
-    def longer_words(self, parts: Collection[str]) -> dict[str, list[str]]:
-        """For each text the words that begin with it or, if there are none, contain it; of very many, some."""
-        found = self._ask_file(lambda view: view.longer_words(parts)) or {}
+    def longer_words(self, parts: Collection[str], *, inside: bool) -> dict[str, list[str]]:
+        """For each text the words that begin with it, or with `inside` all that contain it; of very many, some."""
+        found = self._ask_file(lambda view: view.longer_words(parts, inside=inside)) or {}
         if self._scan is not None:
             self._scan.prepare(Or(tuple(map(Word, parts))))
-            others = self._scan.view.longer_words(parts)
+            others = self._scan.view.longer_words(parts, inside=inside)
             found = {part: list(dict.fromkeys([*found.get(part, ()), *others[part]])) for part in parts}
         return found
 

@@ -223,20 +223,19 @@ class IndexView:
         self._sets[name] = found
         return found
 
-    def longer_words(self, parts: Collection[str]) -> dict[str, list[str]]:
-        """For each text the words that begin with it or, if there are none, contain it; of very many, some."""
+    def longer_words(self, parts: Collection[str], *, inside: bool) -> dict[str, list[str]]:
+        """For each text the words that begin with it, or with `inside` all that contain it; of very many, some."""
+        if inside:
+            words = self._words_with(tuple(parts))
+            return {part: [word for word in words if part in word] for part in parts}
         statement = (
             f"SELECT DISTINCT token FROM postings WHERE segment IN ({self._numbers}) AND token > ? AND token < ?"
             f" LIMIT {_MAX_LONGER}"
         )
-        found = {
+        return {
             part: [token for (token,) in self.connection.execute(statement, (part, part + _LAST_CHARACTER))]
             for part in parts
         }
-        if others := [part for part, words in found.items() if not words]:
-            words = self._words_with(others)
-            found |= {part: [word for word in words if part in word] for part in others}
-        return found
 
     def _words_with(self, parts: Sequence[str]) -> list[str]:
         """The words that contain one of some texts; this reads the whole index, so it ends after a while."""

@@ -6,8 +6,9 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from memoranda.index.follower import Nudged
 from memoranda.index.postings import Filters, IndexSize
@@ -131,19 +132,24 @@ class Search:
         notes: list[str] = []
         if query.parts:
             found = self._find(query, filters, limit, sort, now, explain, notes)
-            if longer and not found.hits and (wider := self._widen(query)) is not None:
+            for wider in self._widen(query) if longer and not found.hits else ():
                 others = self._find(wider, filters, limit, sort, now, explain, [])
                 if others.hits:
                     others = replace(others, terms=found.terms, missing=found.missing)
                     found = replace(others, how=guidance.LONGER_WORDS, longer=True)
+                    break
         if self._follower is not None and (found.note or found.missing or not found.hits):
             # A message that is not found may be missing from the index.
             self._follower.nudge(hurry=True, doubtful=not found.note)
         return replace(found, note=" ".join(dict.fromkeys(filter(None, [found.note, *notes])))) if notes else found
 
-    def _widen(self, query: Query) -> Query | None:
-        with self._index.reading() as reader:
-            return widen(query, reader.longer_words)
+    def _widen(self, query: Query) -> Iterator[Query]:
+        """The query with words that begin with its own, then with all that contain them."""
+        for inside in (False, True):
+            with self._index.reading() as reader:
+                wider = widen(query, partial(reader.longer_words, inside=inside))
+            if wider is not None:
+                yield wider
 
     def _find(
         self,
