@@ -29,6 +29,7 @@ def widen(query: Query, find_longer: Callable[[Collection[str]], Mapping[str, Se
         if words := longer[part.tokens[0]]:
             parts.append(replace(part, pattern=Or(tuple(map(Word, words))), tokens=tuple(words), grouped=True))
             leaves += [Part(word, Word(word), (word,)) for word in words]
+            # With the token as typed, which no text has: so a hit never counts as sure.
             terms.append(Term(part.text, parts[-1].pattern, part.tokens[0]))
     if not parts:
         return None

@@ -136,7 +136,6 @@ class HitRater:
     def __init__(self, store: Conversations, found: SearchResult, *, by_time: bool = False) -> None:
         """`by_time`: the hits are not in the order of their scores, so none is ahead of the next."""
         self._measure = _Measure(store, found, None)
-        self._longer = found.longer
         self._leads = {
             hit.session_id: 0.0 if by_time else _lead(found.hits, number) for number, hit in enumerate(found.hits)
         }
@@ -146,11 +145,8 @@ class HitRater:
         return self._measure.of(hit, self._leads[hit.session_id])
 
     def rate(self, hit: Hit) -> Confidence:
-        """A conversation of which only the title matches is unsure: nothing is known about what it says.
-
-        So is one with longer words than those that were typed.
-        """
-        measured = None if self._longer else self.measure(hit)
+        """A conversation of which only the title matches is unsure: nothing is known about what it says."""
+        measured = self.measure(hit)
         if measured is None or measured.points < calibration.LIKELY:
             return "unsure"
         return "sure" if measured.points >= calibration.SURE else "likely"

@@ -79,8 +79,6 @@ class SearchResult:
     """How much was searched."""
     frequencies: tuple[int, ...] = ()
     """How many messages and titles have each term of the query."""
-    longer: bool = False
-    """Whether only longer words match, which contain what was typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +133,7 @@ class Search:
             for wider in self._widen(query) if longer and not found.hits else ():
                 others = self._find(wider, filters, limit, sort, now, explain, [])
                 if others.hits:
-                    others = replace(others, terms=found.terms, missing=found.missing)
-                    found = replace(others, how=guidance.LONGER_WORDS, longer=True)
+                    found = replace(others, how=guidance.LONGER_WORDS, terms=found.terms, missing=found.missing)
                     break
         if self._follower is not None and (found.note or found.missing or not found.hits):
             # A message that is not found may be missing from the index.
