@@ -32,7 +32,7 @@ test-all: $(READY)
 # The adapters in their frameworks, and the pages about them; there is no reason to skip one here.
 test-frameworks: $(FRAMEWORKS_READY)
 	$(FRAMEWORKS)/bin/python -m pytest -n 4 --dist loadfile --max-worker-restart 4 --full --reruns 1 -p tests.no_skips \
-		tests/adapters/sdk tests/docs/test_framework_pages.py
+		tests/integrations/frameworks tests/docs/test_framework_pages.py
 
 # 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies; and with the record on a server, 1,000
 # killed clients, 50 crashes, 200 ended connections and 200 lost answers: half an hour. Needs strace.

@@ -26,9 +26,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.sessions.corpus import corpus
+from memoranda.memory.record import messages as store_messages
+from memoranda.memory.record.store import open_store
 from memoranda.safety.redaction import Redactor
-from memoranda.sessions import messages as store_messages
-from memoranda.sessions.store import open_store
 
 CHARACTERS = 616
 BATCH = 20

@@ -20,11 +20,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 import memoranda
-from memoranda.adapters.hosts.home_config import HomeConfig
-from memoranda.adapters.hosts.hooks import answer_event, read_payload
-from memoranda.adapters.hosts.session_capture import capture_transcript
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer, import_lock
+from memoranda.integrations.hosts.home_config import HomeConfig
+from memoranda.integrations.hosts.hooks import answer_event, read_payload
+from memoranda.integrations.hosts.session_capture import capture_transcript
 from memoranda.support.projects import project_of
 
 _PACKAGE = f"{Path(memoranda.__file__).parent}/"

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple, get_args
 
-from memoranda.providers.holographic.contradictions import find_contradictions
-from memoranda.providers.holographic.fact_store import FactStore
+from memoranda.external.holographic.contradictions import find_contradictions
+from memoranda.external.holographic.fact_store import FactStore
 
 _PAIRS = Path(__file__).with_name("contradictions.txt")
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 from benchmarks.contradictions import has_contradiction
 from benchmarks.holographic import generate
-from memoranda.app.text_embedder import LocalTextEmbedder
-from memoranda.providers.holographic import HolographicProvider
+from memoranda.api.text_embedder import LocalTextEmbedder
+from memoranda.external.holographic import HolographicProvider
 
 _SETS = Path(__file__).with_name("facts")
 _EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")

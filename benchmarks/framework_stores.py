@@ -40,12 +40,12 @@ from strands.session import FileSessionManager
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 import memoranda
-from memoranda.adapters.sdk.agent_framework import MemorandaHistory
-from memoranda.adapters.sdk.google_adk import MemorandaMemoryService, MemorandaSessionService
-from memoranda.adapters.sdk.langgraph_checkpoints import MemorandaSaver
-from memoranda.adapters.sdk.llama_index import MemorandaChatStore
-from memoranda.adapters.sdk.openai_agents import MemorandaSession
-from memoranda.adapters.sdk.strands import MemorandaRepository
+from memoranda.integrations.frameworks.agent_framework import MemorandaHistory
+from memoranda.integrations.frameworks.google_adk import MemorandaMemoryService, MemorandaSessionService
+from memoranda.integrations.frameworks.langgraph_checkpoints import MemorandaSaver
+from memoranda.integrations.frameworks.llama_index import MemorandaChatStore
+from memoranda.integrations.frameworks.openai_agents import MemorandaSession
+from memoranda.integrations.frameworks.strands import MemorandaRepository
 
 _WORDS = (Path(__file__).parent / "transcript_words.txt").read_text().split()
 _PLACES = ["archive", "bakery", "cellar", "depot", "embassy", "factory", "garage", "harbour", "infirmary", "jetty"]

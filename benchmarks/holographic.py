@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from memoranda.providers.holographic import algebra
-from memoranda.providers.holographic.contradictions import find_contradictions
-from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.retrieval import FactFilter, Retriever
+from memoranda.external.holographic import algebra
+from memoranda.external.holographic.contradictions import find_contradictions
+from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.retrieval import FactFilter, Retriever
 
 DEPTH = 4
 SEEDS = (1, 2)

@@ -28,8 +28,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import memoranda
-from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS
 from memoranda.cli.hosts.helper_files import running_helpers
+from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS
 from memoranda.support.home import Home
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

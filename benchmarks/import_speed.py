@@ -19,12 +19,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer
 from memoranda.importers.sources import SOURCES
-from memoranda.recall.settings import RecallSettings
-from memoranda.recall.tool import SessionSearchTool
 from memoranda.safety.redaction import Redactor
-from memoranda.session_db import SessionDB
+from memoranda.search.settings import RecallSettings
+from memoranda.search.tool import SessionSearchTool
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.export_archives import MAKERS

@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.recall import fill_store
-from memoranda.index.postings import Filters
-from memoranda.recall.search import Hit
-from memoranda.recall.semantic.embedder import Embedder
-from memoranda.recall.semantic.embedders import make_embedder
-from memoranda.recall.semantic.meaning_rescorer import SIGNAL, STANDING_SIGNAL, WEIGHT, MeaningRescorer
-from memoranda.recall.semantic.vector_index import VectorIndex
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.search.index.postings import Filters
+from memoranda.search.meaning.embedder import Embedder
+from memoranda.search.meaning.embedders import make_embedder
+from memoranda.search.meaning.meaning_rescorer import SIGNAL, STANDING_SIGNAL, WEIGHT, MeaningRescorer
+from memoranda.search.meaning.vector_index import VectorIndex
+from memoranda.search.search import Hit
 from memoranda.support.vector_paths import vectors_path
 
 DEPTH = 50

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from benchmarks.timing_worker import LIMIT, serve
 from memoranda import safety
-from memoranda.curated.settings import TARGETS, CuratedSettings
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.tool import MemoryTool
-from memoranda.curated.write_result import MemoryReceipt, MemoryWriteResult, Origin
+from memoranda.memory.curated.settings import TARGETS, CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import MemoryTool
+from memoranda.memory.curated.write_result import MemoryReceipt, MemoryWriteResult, Origin
 
 _SETTINGS = CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT)
 

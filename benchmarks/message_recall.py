@@ -26,10 +26,10 @@ from typing import Any
 
 from benchmarks.recall import fill_store
 from benchmarks.vendors.quality_result import contains_evidence
-from memoranda.adapters.hosts.prompt_evidence import find_evidence
-from memoranda.llm.tokens import estimate_text
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from memoranda.models.tokens import estimate_text
+from memoranda.search.tool import SessionSearchTool
 
 DEPTH = 10
 LIMIT = 5

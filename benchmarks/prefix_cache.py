@@ -20,14 +20,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from memoranda.app import Memory
-from memoranda.compression.prompts import SYSTEM as SUMMARISE
-from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
-from memoranda.llm.tokens import estimate_text
+from memoranda.agent.compression.prompts import SYSTEM as SUMMARISE
+from memoranda.api.memory import Memory
+from memoranda.models.model import ChatModel, Message, OnText, Reply, Usage
+from memoranda.models.tokens import estimate_text
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.prompt_cache import prefix_digests
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
-from memoranda.tools import Tool
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import Acknowledged
 

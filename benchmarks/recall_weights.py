@@ -16,8 +16,8 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from benchmarks.recall import Ask, interval, open_home, read_sets, score
-from memoranda.recall import ranking
-from memoranda.recall.legs import term_fetcher
+from memoranda.search import ranking
+from memoranda.search.legs import term_fetcher
 
 _ENGLISH = ("locomo", "lme_pool", "beam100k", "engineering", "instructions")
 # The weights, where they are, and the values tried; with the first values the signals decide nothing.

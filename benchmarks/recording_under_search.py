@@ -26,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.sessions.corpus import corpus
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
 
 WRITERS = 44
 PROCESSES = 16

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import memoranda
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptedModel
 
 ORIGINAL = "original"

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memoranda.sessions.store import open_store
+from memoranda.memory.record.store import open_store
 from tests.postgres import Server, newest_binaries, start_server
 
 WRITERS = 8

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.recall import fill_store, read_sets
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.search.tool import SessionSearchTool
 from tests.postgres import Server, newest_binaries, start_server
 
 

@@ -19,10 +19,10 @@ from urllib.parse import quote
 
 from benchmarks.recall import fill_store, read_sets
 from benchmarks.server_append import server_cpu
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
-from tests.db.postgres.proxy import Proxy
+from memoranda.home.session_db import SessionDB
+from memoranda.search.tool import SessionSearchTool
 from tests.postgres import Server, newest_binaries, start_server
+from tests.storage.postgres.proxy import Proxy
 
 _WARM = 5
 

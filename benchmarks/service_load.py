@@ -31,7 +31,7 @@ from typing import Any
 import memoranda
 from benchmarks.server_append import server_cpu
 from benchmarks.vendors.mem0 import Mem0ServerWordForWord
-from memoranda import config
+from memoranda.home import config
 from memoranda.support.home import Home
 from tests.postgres import Server, newest_binaries, start_server
 

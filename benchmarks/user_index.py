@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
-from memoranda.sessions.scope import Scope
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.scope import Scope
+from memoranda.search.tool import SessionSearchTool
 from tests.postgres import newest_binaries, start_server
 
 _WORDS = (Path(__file__).parent / "transcript_words.txt").read_text().split()

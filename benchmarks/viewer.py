@@ -22,8 +22,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.viewer_home import LONG, build
-from memoranda.adapters.viewer.page import page_url
-from memoranda.adapters.viewer.pages import PAGES
+from memoranda.service.viewer.page import page_url
+from memoranda.service.viewer.pages import PAGES
 
 _REPEATS = 10
 _QUIET_SECONDS = 0.3

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import memoranda
 from benchmarks.transcripts import output, prose
-from memoranda.adapters.hosts.hook_log import HookCaller, HookLog
-from memoranda.app import Memory
-from memoranda.curated.operations import Add
-from memoranda.curated.settings import TARGETS, CuratedSettings
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_result import PERSON, Origin
-from memoranda.llm.model import Reply
-from memoranda.providers.holographic.fact import Provenance
-from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.open_facts import database_name
-from memoranda.providers.outbox import Outbox
-from memoranda.recall.recall_log import TURN, PromptPlace
+from memoranda.api.memory import Memory
+from memoranda.external.holographic.fact import Provenance
+from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.integrations.hosts.hook_log import HookCaller, HookLog
+from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.settings import TARGETS, CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON, Origin
+from memoranda.models.model import Reply
+from memoranda.search.recall_log import TURN, PromptPlace
 from memoranda.testing.scripted.model import ScriptedModel
 
 LONG = "long-conversation"

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import find, settings
 from hypothesis.strategies import text
 
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.tool import MemoryTool
-from memoranda.curated.write_result import Origin
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import MemoryTool
+from memoranda.memory.curated.write_result import Origin
 from tests.cpu_limit import (
     pytest_runtest_call,
     pytest_runtest_logreport,

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import memoranda
-from memoranda.session_db import SessionDB
-from memoranda.sessions.scope import Scope
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.scope import Scope
 
 Damage = Callable[[Path, random.Random], object]
 

@@ -7,12 +7,12 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_result import PERSON
 from memoranda.errors import StorageError
-from memoranda.providers.outbox import Outbox
-from memoranda.skills.skill_text import with_front_matter
-from memoranda.skills.store import SkillStore
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON
+from memoranda.memory.skills.skill_text import with_front_matter
+from memoranda.memory.skills.store import SkillStore
 from memoranda.support.home import Home
 
 Parts = dict[str, str]

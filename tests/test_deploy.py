@@ -114,7 +114,7 @@ def test_the_services_of_the_compose_file_are_confined() -> None:
 
 def test_every_variable_of_a_setting_is_one_that_the_program_reads() -> None:
     """A misspelled one would have no effect."""
-    from memoranda import config
+    from memoranda.home import config
 
     known = {key.variable for key in config.KEYS} | {"MEMORANDA_HOME", "MEMORANDA_STORE", "MEMORANDA_STORE_PASSWORD"}
     known |= {"MEMORANDA_HOST"}

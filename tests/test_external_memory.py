@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda import config
-from memoranda.llm.model import Reply, ToolCall
-from memoranda.providers.manager import MemoryManager
-from memoranda.providers.outbox import Outbox
+from memoranda.external.manager import MemoryManager
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.home import config
+from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
-from tests.adapters.mcp.hosts import ask, server_for
 from tests.conftest import OWN_TOOLS
+from tests.external.diary import DIARY, diary_home, told
+from tests.external.plugins import add_plugin
+from tests.external.samples import Scripted
 from tests.forked import Forked, Say, forking
-from tests.providers.diary import DIARY, diary_home, told
-from tests.providers.plugins import add_plugin
-from tests.providers.samples import Scripted
+from tests.integrations.mcp.hosts import ask, server_for
 from tests.strikes import Strikes
 from tests.timing import GIVE_UP, wait_until
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from memoranda.app import Memory, open_memory
-from memoranda.compression.prompts import HEADER
-from memoranda.compression.prompts import SYSTEM as SUMMARISE
-from memoranda.llm.model import Message
+from memoranda.agent.compression.prompts import HEADER
+from memoranda.agent.compression.prompts import SYSTEM as SUMMARISE
+from memoranda.api.memory import Memory, open_memory
+from memoranda.models.model import Message
 from memoranda.testing.scripted.steps import ReceivedRequest
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import digest

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.agent.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.agent.events import ContextCompressed, Event
 from memoranda.agent.loop import Agent
-from memoranda.app import Memory, open_memory
-from memoranda.compression.prompts import SYSTEM as SUMMARISE
+from memoranda.agent.review.report import ReviewReport
+from memoranda.api.memory import Memory, open_memory
 from memoranda.errors import (
     BudgetSpentError,
     ContextTooLongError,
@@ -22,10 +23,9 @@ from memoranda.errors import (
     ModelReplyError,
     ModelUnreachableError,
 )
-from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.review.report import ReviewReport
+from memoranda.models.model import Message, Reply, ToolCall
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import ScriptedModel
-from memoranda.tools import Tool
 from tests.conftest import tree
 from tests.timing import GIVE_UP
 

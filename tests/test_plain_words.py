@@ -29,19 +29,19 @@ WORST_WORDS_ALLOWED = {
     "benchmarks/facts/fresh.txt": 1,
     "benchmarks/facts/paraphrases.txt": 1,
     "src/memoranda/cli/doctor.py": 2,
-    "src/memoranda/review/clauses.py": 1,
+    "src/memoranda/agent/review/clauses.py": 1,
 }
 
 # Words of the field that end in -ing and name a thing.
 ING_MODULES = {
-    "compression/pruning.py",
-    "db/error_mapping.py",
-    "llm/anthropic/thinking.py",
-    "providers/holographic/encoding.py",
-    "recall/ranking.py",
+    "agent/compression/pruning.py",
+    "storage/error_mapping.py",
+    "models/anthropic/thinking.py",
+    "external/holographic/encoding.py",
+    "search/ranking.py",
     "safety/decoding.py",
     "safety/finding.py",
-    "spending/metering.py",
+    "models/spending/metering.py",
 }
 
 MAX_PUBLIC_MEMBERS = 30

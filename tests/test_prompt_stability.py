@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from memoranda.agent.loop import Agent
-from memoranda.app import Memory, Session, open_memory
-from memoranda.llm.model import Message, Reply, ToolCall
+from memoranda.api.memory import Memory, open_memory
+from memoranda.api.session import Session
+from memoranda.models.model import Message, Reply, ToolCall
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import ModelRequest, ScriptedModel
-from memoranda.tools import Tool
+from tests.external.diary import diary_home
 from tests.long_conversation.story import REVIEW
-from tests.providers.diary import diary_home
 from tests.timing import GIVE_UP
 
 NOTE = "[Memory changed"
@@ -92,7 +93,7 @@ def _write_skill_elsewhere(talk: Talk) -> None:
 
 def _another_day(talk: Talk) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.app.frozen_prompt.today", lambda zone: date.today() + timedelta(days=3))
+        patch.setattr("memoranda.api.frozen_prompt.today", lambda zone: date.today() + timedelta(days=3))
         talk.restart()
         talk.say()
 

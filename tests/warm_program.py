@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # What takes long to load; the rest a chat loads by itself.
-_USED = ("openai", "memoranda.__main__", "memoranda.cli.main", "memoranda.cli.chat", "memoranda.app.agents")
+_USED = ("openai", "memoranda.__main__", "memoranda.cli.main", "memoranda.cli.chat", "memoranda.api.agents")
 _STARTERS: dict[int, socket.socket] = {}
 
 

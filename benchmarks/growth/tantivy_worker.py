@@ -24,7 +24,7 @@ class TantivyStore:
 
     def __init__(self, library: Any, home: Path, tokenizer: Any) -> None:
         self._library, self._tokenizer = library, tokenizer
-        self._stop_words = import_module("memoranda.index.stop_words").STOP_WORDS if tokenizer else STOP_WORDS
+        self._stop_words = import_module("memoranda.search.index.stop_words").STOP_WORDS if tokenizer else STOP_WORDS
         builder = library.SchemaBuilder()
         builder.add_text_field("session", stored=True, tokenizer_name="raw")
         builder.add_text_field("text", stored=False, tokenizer_name="split" if tokenizer else "en_stem")
@@ -103,7 +103,7 @@ class Tantivy:
         self._tokenizer = None
         if our_tokens:
             sys.path.insert(0, str(ROOT / "src"))
-            self._tokenizer = import_module("memoranda.index.tokenizer")
+            self._tokenizer = import_module("memoranda.search.index.tokenizer")
 
     def open(self, home: Path) -> TantivyStore:
         return TantivyStore(self._library, home, self._tokenizer)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from benchmarks.hosts.check_command import CheckCounts, create_parser, program_path
 from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, Machine, changed_files, choose_prompts
 from benchmarks.hosts.model_server import REPLY
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 
 

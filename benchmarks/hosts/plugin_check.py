@@ -20,7 +20,7 @@ from benchmarks.hosts.machine import (
     wait_for_count,
 )
 from benchmarks.hosts.model_server import REPLY
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 

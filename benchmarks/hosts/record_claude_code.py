@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from benchmarks.hosts.machine import Machine
 from benchmarks.hosts.terminal_picture import Recording, draw_animation
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 

@@ -1,4 +1,4 @@
-"""Builds the table of related words, `src/memoranda/index/related_words.txt`, from open sources.
+"""Builds the table of related words, `src/memoranda/search/index/related_words.txt`, from open sources.
 
 - WordNet 3.0 says which words are related and how: synonyms, a class and its members, derivations, opposites.
 - GloVe vectors say which words occur together in texts, and how common a word is.
@@ -23,10 +23,10 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from memoranda.index.stemmer import stem
-from memoranda.index.stop_words import STOP_WORDS
+from memoranda.search.index.stemmer import stem
+from memoranda.search.index.stop_words import STOP_WORDS
 
-_TABLE = Path(__file__).parents[2] / "src" / "memoranda" / "index" / "related_words.txt"
+_TABLE = Path(__file__).parents[2] / "src" / "memoranda" / "search" / "index" / "related_words.txt"
 _MODERN_WORDS = Path(__file__).with_name("modern_words.txt")
 _EVERYDAY_WORDS = Path(__file__).with_name("everyday_words.txt")
 _COMMON_SIZES = (10, 20, 35)

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from benchmarks.related_words.build import _TABLE, GloVe, embed
-from memoranda.index.stemmer import stem
+from memoranda.search.index.stemmer import stem
 
 _WORDS = 40_000
 _MIN_MEAN = 0.42

@@ -6,7 +6,7 @@ from statistics import mean
 from benchmarks.relevance.fit import points, search_examples
 from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, KINDS, OTHER_WORK, UNSPACED
 from benchmarks.relevance.samples import MeasuredHit, Sample
-from memoranda.recall.calibration import (
+from memoranda.search.calibration import (
     CONFIDENCES,
     FLOOR_BY_MEANING,
     FLOOR_BY_WORDS,
@@ -15,7 +15,7 @@ from memoranda.recall.calibration import (
     Calibration,
     Confidence,
 )
-from memoranda.recall.relevance import MIN_WORDS
+from memoranda.search.relevance import MIN_WORDS
 
 Scored = Sequence[tuple[Sample, float]]
 

@@ -19,12 +19,12 @@ from benchmarks.relevance.prompts import (
     stores_of,
     without_answers,
 )
-from memoranda.adapters.hosts.prompt_evidence import find_evidence
-from memoranda.index.postings import Filters
-from memoranda.llm.tokens import estimate_text
-from memoranda.recall.relevance import HitRater, Relevance, judge_prompt
-from memoranda.recall.rescorer import MakeRescorers
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from memoranda.models.tokens import estimate_text
+from memoranda.search.index.postings import Filters
+from memoranda.search.relevance import HitRater, Relevance, judge_prompt
+from memoranda.search.rescorer import MakeRescorers
 
 _MAX_HITS = 6
 _MEASURED = 3

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.vendors.machine import run, start_model, stop_process, wait_for
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse
 

@@ -24,8 +24,8 @@ from benchmarks.vendors.machine import (
     wait_for,
 )
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
-from memoranda.llm.model import Reply
-from memoranda.providers.vendors.openviking.uris import OpenVikingUris
+from memoranda.external.vendors.openviking.uris import OpenVikingUris
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse
 

@@ -27,10 +27,10 @@ from benchmarks.vendors.run import DEFAULT_CACHE, find_vendors
 from benchmarks.vendors.scenario import set_up_home, show_progress, start_provider
 from benchmarks.vendors.tcp_gate import TcpGate
 from memoranda.errors import ProviderError, TemporaryProviderError
-from memoranda.providers.provider import MemoryProvider
-from memoranda.providers.vendors.recalled_item import RecalledItem, format_items
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
+from memoranda.external.provider import MemoryProvider
+from memoranda.external.vendors.recalled_item import RecalledItem, format_items
+from memoranda.home.session_db import SessionDB
+from memoranda.search.tool import SessionSearchTool
 
 PAGE = 5
 """How many sessions our search returns."""

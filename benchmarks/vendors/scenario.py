@@ -20,13 +20,13 @@ from benchmarks.vendors.attack import check_attack
 from benchmarks.vendors.machine import megabytes_of, memory_of
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
 from benchmarks.vendors.tcp_gate import TcpGate
-from memoranda import config
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import discover
-from memoranda.providers.loader import load
-from memoranda.providers.outbox import Outbox
-from memoranda.providers.provider import MemoryProvider
-from memoranda.providers.setup import read_settings, write_settings
+from memoranda.external.loading.discovery import discover
+from memoranda.external.loading.loader import load
+from memoranda.external.loading.setup import read_settings, write_settings
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.provider import MemoryProvider
+from memoranda.home import config
 from memoranda.support.home import Home
 
 FACTS = (

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from benchmarks.vendors.machine import install_python_packages
-from memoranda.providers.remote import RemoteClient
-from memoranda.providers.vendors.supermemory.client import Document, SupermemoryClient
-from memoranda.providers.vendors.supermemory.namespace_client import NamespaceClient
-from memoranda.providers.vendors.supermemory.v4_client import V4Client
+from memoranda.external.remote import RemoteClient
+from memoranda.external.vendors.supermemory.client import Document, SupermemoryClient
+from memoranda.external.vendors.supermemory.namespace_client import NamespaceClient
+from memoranda.external.vendors.supermemory.v4_client import V4Client
 
 _CACHE = Path(__file__).parent.parent.parent / ".cache" / "vendors" / "supermemory-clients"
 _KEY = "sm_key"

@@ -24,43 +24,43 @@ if TYPE_CHECKING:
     from memoranda import types as types
     from memoranda.agent.loop import Agent as Agent
     from memoranda.agent.tool_functions import tool as tool
-    from memoranda.app import Memory as Memory
-    from memoranda.app import Session as Session
-    from memoranda.app import open_memory as open
-    from memoranda.app.aio import AsyncAgent as AsyncAgent
-    from memoranda.app.aio import AsyncMemory as AsyncMemory
-    from memoranda.app.aio import AsyncSession as AsyncSession
-    from memoranda.app.aio import AsyncTurn as AsyncTurn
-    from memoranda.app.aio import open_async as open_async
-    from memoranda.app.turn import Turn as Turn
-    from memoranda.client import connect as connect
-    from memoranda.client import connect_async as connect_async
+    from memoranda.api.aio import AsyncAgent as AsyncAgent
+    from memoranda.api.aio import AsyncMemory as AsyncMemory
+    from memoranda.api.aio import AsyncSession as AsyncSession
+    from memoranda.api.aio import AsyncTurn as AsyncTurn
+    from memoranda.api.aio import open_async as open_async
+    from memoranda.api.client import connect as connect
+    from memoranda.api.client import connect_async as connect_async
+    from memoranda.api.memory import Memory as Memory
+    from memoranda.api.memory import open_memory as open
+    from memoranda.api.session import Session as Session
+    from memoranda.api.turn import Turn as Turn
     from memoranda.errors import MemorandaError as MemorandaError
-    from memoranda.memory_store import MemoryStore as MemoryStore
-    from memoranda.providers.provider import MemoryProvider as MemoryProvider
-    from memoranda.session_db import SessionDB as SessionDB
-    from memoranda.tools import Tool as Tool
+    from memoranda.external.provider import MemoryProvider as MemoryProvider
+    from memoranda.home.memory_store import MemoryStore as MemoryStore
+    from memoranda.home.session_db import SessionDB as SessionDB
+    from memoranda.support.tool import Tool as Tool
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "open": ("memoranda.app", "open_memory"),
-    "open_async": ("memoranda.app.aio", "open_async"),
-    "AsyncAgent": ("memoranda.app.aio", "AsyncAgent"),
-    "AsyncMemory": ("memoranda.app.aio", "AsyncMemory"),
-    "AsyncSession": ("memoranda.app.aio", "AsyncSession"),
-    "AsyncTurn": ("memoranda.app.aio", "AsyncTurn"),
-    "connect": ("memoranda.client", "connect"),
-    "connect_async": ("memoranda.client", "connect_async"),
-    "Memory": ("memoranda.app", "Memory"),
-    "Session": ("memoranda.app", "Session"),
-    "MemoryStore": ("memoranda.memory_store", "MemoryStore"),
-    "MemoryProvider": ("memoranda.providers.provider", "MemoryProvider"),
-    "SessionDB": ("memoranda.session_db", "SessionDB"),
+    "open": ("memoranda.api.memory", "open_memory"),
+    "open_async": ("memoranda.api.aio", "open_async"),
+    "AsyncAgent": ("memoranda.api.aio", "AsyncAgent"),
+    "AsyncMemory": ("memoranda.api.aio", "AsyncMemory"),
+    "AsyncSession": ("memoranda.api.aio", "AsyncSession"),
+    "AsyncTurn": ("memoranda.api.aio", "AsyncTurn"),
+    "connect": ("memoranda.api.client", "connect"),
+    "connect_async": ("memoranda.api.client", "connect_async"),
+    "Memory": ("memoranda.api.memory", "Memory"),
+    "Session": ("memoranda.api.session", "Session"),
+    "MemoryStore": ("memoranda.home.memory_store", "MemoryStore"),
+    "MemoryProvider": ("memoranda.external.provider", "MemoryProvider"),
+    "SessionDB": ("memoranda.home.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
     "Agent": ("memoranda.agent.loop", "Agent"),
-    "Tool": ("memoranda.tools", "Tool"),
-    "Turn": ("memoranda.app.turn", "Turn"),
+    "Tool": ("memoranda.support.tool", "Tool"),
+    "Turn": ("memoranda.api.turn", "Turn"),
     "tool": ("memoranda.agent.tool_functions", "tool"),
     "errors": ("memoranda.errors", ""),
     "safety": ("memoranda.safety", ""),

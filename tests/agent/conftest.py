@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.app import Memory, open_memory
+from memoranda.api.memory import Memory, open_memory
 from tests.agent.rooms import Room
 
 

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from memoranda.agent.session_views import AgentTurn, Compression
-from memoranda.app import Session
-from memoranda.llm.model import Reply, ToolCall, Usage
-from memoranda.tools import JsonObject, Tool
+from memoranda.api.session import Session
+from memoranda.models.model import Reply, ToolCall, Usage
+from memoranda.support.tool import JsonObject, Tool
 
 NOT_DUE = Compression(done=False, why="not due")
 

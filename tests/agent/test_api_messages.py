@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
-from memoranda.compression.summary import RunningSummary, render_summary
-from memoranda.llm.model import Message
+from memoranda.agent.compression.summary import RunningSummary, render_summary
+from memoranda.models.model import Message
 
 
 def _call(call_id: str) -> Message:

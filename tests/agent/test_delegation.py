@@ -11,9 +11,9 @@ from memoranda.agent.delegation import Delegation
 from memoranda.agent.loop import Agent
 from memoranda.agent.session_views import AgentSession
 from memoranda.agent.settings import DelegationSettings
-from memoranda.app import Memory
+from memoranda.api.memory import Memory
 from memoranda.errors import ModelOverloadedError
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.rooms import Room, calling
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.agent.loop import Agent
-from memoranda.app import open_memory
-from memoranda.llm.model import Message, Reply, ToolCall
+from memoranda.api.memory import open_memory
+from memoranda.models.model import Message, Reply, ToolCall
+from memoranda.support.tool import JsonObject, Tool
 from memoranda.testing.scripted.model import ScriptedModel
-from memoranda.tools import JsonObject, Tool
 from tests.agent.rooms import Room
 from tests.forked import Forked, Say, forking
 

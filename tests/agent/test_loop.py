@@ -12,7 +12,7 @@ from memoranda.agent.events import ContextCompressed, Event, ModelAnswered, Tool
 from memoranda.agent.loop import TURN_LIMIT_ANSWER, Agent
 from memoranda.agent.session_views import Compression
 from memoranda.agent.settings import AgentSettings
-from memoranda.app import Memory
+from memoranda.api.memory import Memory
 from memoranda.errors import (
     ContextTooLongError,
     ModelOverloadedError,
@@ -20,9 +20,9 @@ from memoranda.errors import (
     ModelUnreachableError,
     StorageError,
 )
-from memoranda.llm.model import Message, Reply, ToolCall, Usage
+from memoranda.models.model import Message, Reply, ToolCall, Usage
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import ScriptedModel
-from memoranda.tools import Tool
 from tests.agent.rooms import Room, calling
 from tests.conftest import OWN_TOOLS
 

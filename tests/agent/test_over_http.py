@@ -8,15 +8,15 @@ import pytest
 from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.loop import Agent
 from memoranda.agent.session_views import Compression
-from memoranda.app import Memory
+from memoranda.api.memory import Memory
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelUnreachableError
-from memoranda.llm.anthropic.client import AnthropicMessages
-from memoranda.llm.model import ChatModel, Reply, ToolCall
-from memoranda.llm.openai.client import OpenAIChat
-from memoranda.llm.settings import ModelSettings
+from memoranda.models.anthropic.client import AnthropicMessages
+from memoranda.models.model import ChatModel, Reply, ToolCall
+from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.settings import ModelSettings
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Cut, Refuse, Script, Step
-from memoranda.tools import Tool
 from tests.agent.rooms import Room
 
 pytestmark = pytest.mark.usefixtures("model_sdks")

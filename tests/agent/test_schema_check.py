@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memoranda.agent.schema_check import describe_problems
 from memoranda.agent.tool_dispatch import execute_call
-from memoranda.llm.model import ToolCall
-from memoranda.tools import Tool
+from memoranda.models.model import ToolCall
+from memoranda.support.tool import Tool
 from tests.cases import cases
 
 ORDER: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pytest
 
 import memoranda
 from memoranda.agent.todo_tool import Todo, TodoTool
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.cases import cases

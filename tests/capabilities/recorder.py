@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memoranda import config
+from memoranda.home import config
 from memoranda.support.home import Home
-from tests.providers.plugins import add_plugin
+from tests.external.plugins import add_plugin
 
 SOURCE = """
 import json

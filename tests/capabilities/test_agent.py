@@ -8,7 +8,7 @@ import pytest
 import memoranda
 from memoranda.cli import resource_log
 from memoranda.cli.resource_log import log_resources
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.conversations import take_turn

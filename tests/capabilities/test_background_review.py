@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import memoranda
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.recorder import calls, recorder_home

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.providers.discovery import BUNDLED, DiscoveredProvider
-from memoranda.providers.loader import load
-from memoranda.providers.setup import fields_of
+from memoranda.external.loading.discovery import BUNDLED, DiscoveredProvider
+from memoranda.external.loading.loader import load
+from memoranda.external.loading.setup import fields_of
 from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 from tests.timing import wait_until

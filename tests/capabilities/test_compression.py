@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.conversations import fill_context, take_turn
 from tests.capabilities.recorder import calls, recorder_home

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply, ToolCall
-from memoranda.providers.manager import MemoryManager
+from memoranda.external.manager import MemoryManager
+from memoranda.models.model import Reply, ToolCall
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
 from memoranda.safety.scrubber import StreamingContextScrubber
 from memoranda.support.home import Home

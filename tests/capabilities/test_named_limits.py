@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply
+from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
 from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 

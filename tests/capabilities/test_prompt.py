@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.conversations import fill_context, take_turn
-from tests.providers.diary import diary_home
+from tests.external.diary import diary_home
 
 
 @pytest.mark.slow

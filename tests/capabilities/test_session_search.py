@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Refuse
 from tests.capabilities.conversations import fill_context, take_turn

@@ -9,7 +9,7 @@ import pytest
 import memoranda
 from tests.cli.chat.person import CTRL_C, TAB, Person
 from tests.cli.terminal import Terminal
-from tests.recall.past import BEGIN, tell
+from tests.search.past import BEGIN, tell
 
 DOWN, ESCAPE, ENTER, CTRL_O, PAGE_DOWN = "\x1b[B", "\x1b", "\r", "\x0f", "\x1b[6~"
 

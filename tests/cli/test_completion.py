@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 

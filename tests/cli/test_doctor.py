@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from memoranda import __version__
-from memoranda.sessions.store import open_store
+from memoranda.memory.record.store import open_store
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home
-from tests.db.orphaned_stores import killed_store
 from tests.forked import Forked, Say, forking
+from tests.storage.orphaned_stores import killed_store
 
 pytestmark = forking
 

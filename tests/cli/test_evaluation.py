@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda import config
-from memoranda.app import open_memory
-from memoranda.llm.model import Reply
-from memoranda.recall.summary_quality import find_specifics
+from memoranda.api.memory import open_memory
+from memoranda.home import config
+from memoranda.models.model import Reply
+from memoranda.search.summary_quality import find_specifics
 from memoranda.support.home import Home
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Step

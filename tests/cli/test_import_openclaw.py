@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.imports import openclaw_migration
 from memoranda.cli.main import command
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import import_lock
-from memoranda.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 from tests.timing import GIVE_UP
 

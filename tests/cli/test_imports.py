@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 from memoranda.cli.imports import workflow
 from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.main import command
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.summary import MAX_REPORTS, ImportSummary
-from memoranda.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.import_home import write_lines

@@ -12,11 +12,11 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from memoranda.access.audit_log import AuditLog
-from memoranda.access.service_database import ServiceDatabase
-from memoranda.adapters.mounts import COMPATIBLE
 from memoranda.cli import serve
 from memoranda.cli.main import command
+from memoranda.home.access.audit_log import AuditLog
+from memoranda.home.access.service_database import ServiceDatabase
+from memoranda.service.mounts import COMPATIBLE
 from tests.timing import GIVE_UP
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
 from tests.cli.terminal import Terminal
 
 _DEMO = str(Path(__file__).parents[2] / "src" / "memoranda" / "cli" / "demo.jsonl")

@@ -7,7 +7,7 @@ import pytest
 import memoranda
 from memoranda.support.projects import project_of
 from tests.cli.terminal import Terminal
-from tests.recall.past import tell
+from tests.search.past import tell
 from tests.support.projects.repositories import git, make_repository
 
 

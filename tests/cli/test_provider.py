@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
-from tests.providers.diary import diary_home
-from tests.providers.plugins import add_plugin, plain
+from tests.external.diary import diary_home
+from tests.external.plugins import add_plugin, plain
 
 ASKING = plain(
     "asking",
@@ -184,7 +184,7 @@ def test_listing_loads_neither_sessions_nor_vendors(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom memoranda.cli.main import command\n"
         f"command(['--home', {str(tmp_path)!r}, 'provider', 'list'], standalone_mode=False)\n"
-        "print([name for name in sys.modules if name.startswith(('memoranda.app', 'memoranda.providers.vendors'))])"
+        "print([name for name in sys.modules if name.startswith(('memoranda.api', 'memoranda.external.vendors'))])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from memoranda.providers.guarded_call import PendingCall
-from memoranda.providers.outbox import Outbox
+from memoranda.external.guarded_call import PendingCall
+from memoranda.external.outbox.outbox import Outbox
 from tests.cli.terminal import Terminal
-from tests.providers.plugins import add_plugin, plain
+from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
 HOSTILE = {

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.conftest import mode, tree
-from tests.providers.plugins import add_plugin, plain
+from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
 _ASKS = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
-from tests.providers.plugins import add_plugin, plain
+from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
 SPEAKING = """

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.providers.outbox import Outbox
+from memoranda.external.outbox.outbox import Outbox
 from tests.cli.terminal import Terminal
-from tests.providers.plugins import add_plugin, plain
-from tests.providers.vendors.acme import AcmeDouble
-from tests.providers.vendors.vendor_contract import SECRET
+from tests.external.plugins import add_plugin, plain
+from tests.external.vendors.acme import AcmeDouble
+from tests.external.vendors.vendor_contract import SECRET
 
 ACME = """
-from tests.providers.vendors.acme import AcmeProvider
+from tests.external.vendors.acme import AcmeProvider
 
 
 def register(ctx):

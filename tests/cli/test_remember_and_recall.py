@@ -8,7 +8,7 @@ import pytest
 
 import memoranda
 from tests.cli.terminal import Terminal
-from tests.providers.diary import diary_home, told
+from tests.external.diary import diary_home, told
 
 
 class Person(Terminal):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index import generations
-from memoranda.index.tables import PAGE_SIZE
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.search.index import generations
+from memoranda.search.index.tables import PAGE_SIZE
 from memoranda.support.home import index_path
 from tests.cli.terminal import Terminal
 

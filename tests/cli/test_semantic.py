@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from memoranda import config, doctor
-from memoranda.session_db import SessionDB
+from memoranda.home import config
+from memoranda.home.session_db import SessionDB
 from memoranda.support.home import Home
 from memoranda.support.vector_paths import vector_files
+from memoranda.upkeep import doctor
 from tests.cli.terminal import Terminal
 
 needs_vectors = pytest.mark.skipif(

@@ -15,7 +15,7 @@ import memoranda
 from memoranda.cli.main import command
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
-from tests.recall.past import BEGIN, tell
+from tests.search.past import BEGIN, tell
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import memoranda
 from tests.cli.terminal import Terminal
-from tests.recall.past import tell
+from tests.search.past import tell
 
 SESSION: dict[str, Any] = {"id": "s", "source": "cli", "messages": [{"role": "user", "content": "half \ud800 of it"}]}
 OTHER: dict[str, Any] = {"id": "t", "source": "cli", "started_at": 5.0, "messages": []}

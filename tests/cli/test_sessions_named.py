@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.terminal import Terminal
-from tests.recall.past import tell
+from tests.search.past import tell
 
 
 @pytest.fixture

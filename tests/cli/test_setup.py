@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.cli.setup.first_search import find_topic
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import import_lock
-from memoranda.session_db import SessionDB
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.importers import codex_rollouts

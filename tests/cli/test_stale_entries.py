@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from memoranda.support.journal import without_checksum
+from memoranda.storage.files.journal import without_checksum
 from tests.cli.terminal import Terminal
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from memoranda.llm.model import Usage
-from memoranda.spending.call_record import CallRecord
-from memoranda.spending.ledger import Ledger
-from memoranda.spending.ledger_writer import store_calls
+from memoranda.models.model import Usage
+from memoranda.models.spending.call_record import CallRecord
+from memoranda.models.spending.ledger import Ledger
+from memoranda.models.spending.ledger_writer import store_calls
 from tests.cli.terminal import Terminal
-from tests.spending.models import QUESTION, Fixed
+from tests.models.spending.models import QUESTION, Fixed
 
 
 def _run(home: Path, *arguments: str) -> str:

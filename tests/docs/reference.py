@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from memoranda import config
-from memoranda.adapters.http.routes import ROUTES
 from memoranda.cli.main import command
-from memoranda.curated.guidance import TOOL_DESCRIPTION
-from memoranda.curated.tool import PARAMETERS
-from memoranda.recall import guidance as search_guidance
-from memoranda.recall.tool import PARAMETERS as SEARCH_PARAMETERS
-from memoranda.sessions.schema import SCHEMA
-from memoranda.skills.store import SkillStore
-from memoranda.skills.tool import SkillTools
+from memoranda.home import config
+from memoranda.memory.curated.guidance import TOOL_DESCRIPTION
+from memoranda.memory.curated.tool import PARAMETERS
+from memoranda.memory.record.schema import SCHEMA
+from memoranda.memory.skills.store import SkillStore
+from memoranda.memory.skills.tool import SkillTools
+from memoranda.search import guidance as search_guidance
+from memoranda.search.tool import PARAMETERS as SEARCH_PARAMETERS
+from memoranda.service.http.routes import ROUTES
 from memoranda.support.origin import Origin
 from tests.docs import python_reference
 

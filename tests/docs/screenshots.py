@@ -13,15 +13,15 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from memoranda.app import Memory
-from memoranda.curated.operations import Add, Replace
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_result import PERSON, Origin
-from memoranda.llm.model import Usage
-from memoranda.spending.ledger import Ledger
-from tests.adapters.viewer.running_viewer import RunningViewer, run_viewer
-from tests.spending.models import QUESTION, Fixed
+from memoranda.api.memory import Memory
+from memoranda.memory.curated.operations import Add, Replace
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON, Origin
+from memoranda.models.model import Usage
+from memoranda.models.spending.ledger import Ledger
+from tests.models.spending.models import QUESTION, Fixed
+from tests.service.viewer.running_viewer import RunningViewer, run_viewer
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 MAX_BYTES = 150_000

@@ -11,9 +11,9 @@ from typing import get_args
 
 import pytest
 
-from memoranda.curated.journal import MemoryAction, MemoryChange
-from memoranda.curated.write_result import MemoryRefusalReason
-from memoranda.providers.discovery import BUNDLED
+from memoranda.external.loading.discovery import BUNDLED
+from memoranda.memory.curated.journal import MemoryAction, MemoryChange
+from memoranda.memory.curated.write_result import MemoryRefusalReason
 from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES

@@ -8,7 +8,7 @@ from typing import Any
 from memoranda.importers.importer import Importer
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem, ReadEvent
 from memoranda.importers.summary import ImportSummary
-from memoranda.sessions.store import open_store
+from memoranda.memory.record.store import open_store
 
 
 class Home:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts import session_capture
 from memoranda.importers.importer import LOCK_FILE, import_lock
-from memoranda.support.file_lock import FileLock
+from memoranda.integrations.hosts import session_capture
+from memoranda.storage.files.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
 from tests.importers.import_home import write_lines
 

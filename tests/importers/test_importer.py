@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from memoranda.doctor import accept_store
 from memoranda.importers.import_schema import FILE_NAME
 from memoranda.importers.reader_protocol import (
     Checkpoint,
@@ -18,8 +17,9 @@ from memoranda.importers.reader_protocol import (
     Skipped,
 )
 from memoranda.importers.summary import ImportSummary
-from memoranda.sessions.scope import Scope
+from memoranda.memory.record.scope import Scope
 from memoranda.support import home as support_home
+from memoranda.upkeep.doctor import accept_store
 from tests.importers.import_home import Home, ListReader
 
 

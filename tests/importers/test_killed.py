@@ -11,7 +11,7 @@ import pytest
 from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
-from memoranda.sessions.store import open_store
+from memoranda.memory.record.store import open_store
 from tests.forked import Forked, Say, forking
 from tests.importers.claude_code_lines import assistant, call, result, text, user
 from tests.importers.import_home import Home, write_lines

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.curated.approval_queue import Proposal
-from memoranda.curated.operations import Add
-from memoranda.curated.write_result import MemoryReceipt
 from memoranda.errors import StorageError
 from memoranda.importers.importer import Importer
 from memoranda.importers.letta import Letta
 from memoranda.importers.reader_protocol import ConversationReader, ImportedProposal, ImportItem
 from memoranda.importers.summary import ImportSummary
 from memoranda.importers.undo import ImportHistory, UndoReport
+from memoranda.memory.curated.approval_queue import Proposal
+from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.write_result import MemoryReceipt
 from tests.importers.import_home import ListReader
 from tests.importers.samples import FOLDER
 

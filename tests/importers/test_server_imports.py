@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.app.migrated_parts import copy_parts_to_files, copy_parts_to_server
-from memoranda.curated.store import MemoryStore
-from memoranda.db.lazy_database import server_url_of
+from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.home.shards.directory import Directory
+from memoranda.home.shards.move import ShardMove
+from memoranda.home.shards.placement import shard_of
 from memoranda.importers.import_schema import FILE_NAME, imports_database
 from memoranda.importers.importer import Importer, import_lock, state_of_store
 from memoranda.importers.jsonl import JsonLines
@@ -25,13 +26,12 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.session_writer import session_name
 from memoranda.importers.undo import ImportHistory
-from memoranda.migration.migrate import migrate_to_files, migrate_to_server
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore, open_store
-from memoranda.shards.directory import Directory
-from memoranda.shards.move import ShardMove
-from memoranda.shards.placement import shard_of
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.home import Home
+from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
 from tests.importers.import_home import Home as ImportHome
 from tests.importers.import_home import ListReader, write_lines
 from tests.postgres import Server

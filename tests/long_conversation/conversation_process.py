@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.agent.events import Event, ToolReturned
-from memoranda.app import Memory, Session, open_memory
-from memoranda.llm.anthropic.client import AnthropicMessages
-from memoranda.llm.model import ChatModel
-from memoranda.llm.settings import ModelSettings
-from memoranda.session_db import SessionDB
+from memoranda.api.memory import Memory, open_memory
+from memoranda.api.session import Session
+from memoranda.home.session_db import SessionDB
+from memoranda.models.anthropic.client import AnthropicMessages
+from memoranda.models.model import ChatModel
+from memoranda.models.settings import ModelSettings
+from tests.external.plugins import add_plugin
 from tests.long_conversation import provider, story
 from tests.long_conversation.acknowledgements import Acknowledged, announce
-from tests.providers.plugins import add_plugin
 
 SETTINGS = """\
 memory:

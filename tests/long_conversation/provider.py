@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from memoranda.providers.holographic.provider import HolographicProvider
+from memoranda.external.holographic.provider import HolographicProvider
 from tests.long_conversation import acknowledgements
 
 NAME = "witnessed"

@@ -8,12 +8,12 @@ import json
 import re
 from dataclasses import dataclass
 
-from memoranda.compression.prompts import SECTIONS
-from memoranda.compression.prompts import SYSTEM as SUMMARISE
-from memoranda.llm.model import Message, Reply, ToolCall
+from memoranda.agent.compression.prompts import SECTIONS
+from memoranda.agent.compression.prompts import SYSTEM as SUMMARISE
+from memoranda.models.model import Message, Reply, ToolCall
 from memoranda.safety.fence import sanitize_context
+from memoranda.support.tool import JsonObject, Tool
 from memoranda.testing.scripted.steps import ReceivedRequest, Slow, Step
-from memoranda.tools import JsonObject, Tool
 
 TURNS = 200
 FIRST_SESSION = "long-conversation"

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from memoranda.db.engine import Engine
-from memoranda.db.sqlite_engine import SqliteDialect, SqliteEngine
-from memoranda.sessions.record import open_record
-from memoranda.sessions.schema import SCHEMA
+from memoranda.memory.record.record import open_record
+from memoranda.memory.record.schema import SCHEMA
+from memoranda.storage.engine import Engine
+from memoranda.storage.sqlite.engine import SqliteDialect, SqliteEngine
 from memoranda.support.home import APPLICATION_ID
 from memoranda.testing.concurrency_contract import ConcurrencyContract
-from tests.sessions.conftest import quick_directory
+from tests.memory.record.conftest import quick_directory
 
 
 class TestSqlite(ConcurrencyContract):

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from memoranda.db.engine import Condition, Engine, FeedTable
-from memoranda.db.position import Position
-from memoranda.db.postgres.dialect import PostgresDialect
-from memoranda.db.postgres.engine import PostgresEngine
-from memoranda.sessions.record import open_record
-from memoranda.sessions.schema import SCHEMA
+from memoranda.memory.record.record import open_record
+from memoranda.memory.record.schema import SCHEMA
+from memoranda.storage.engine import Condition, Engine, FeedTable
+from memoranda.storage.position import Position
+from memoranda.storage.postgres.dialect import PostgresDialect
+from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.testing.concurrency_contract import ConcurrencyContract
 from tests.postgres import Server, newest_binaries, oldest_binaries, run_directory, shared_server
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db.sqlite_engine import SqliteEngine
-from memoranda.sessions.store import SessionStore, open_store
+from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.sqlite.engine import SqliteEngine
 from memoranda.testing.store_contract import StoreContract
-from tests.sessions.conftest import quick_directory
+from tests.memory.record.conftest import quick_directory
 
 
 class TestWithWriteAheadLog(StoreContract):
@@ -28,7 +28,7 @@ class TestWithWriteAheadLog(StoreContract):
 class TestWithoutWriteAheadLog(TestWithWriteAheadLog):
     @pytest.fixture(autouse=True)
     def _no_shared_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memoranda.db.sqlite_engine.SqliteEngine", partial(SqliteEngine, vfs="unix-dotfile"))
+        monkeypatch.setattr("memoranda.storage.sqlite.engine.SqliteEngine", partial(SqliteEngine, vfs="unix-dotfile"))
 
     def test_this_file_system_has_no_log(self, store: SessionStore) -> None:
         """SQLite's log cannot be used on the file system of these tests."""

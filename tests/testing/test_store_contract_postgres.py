@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memoranda.sessions.store import SessionStore, open_store
+from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.testing.store_contract import StoreContract
 from tests.postgres import Server
 

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import memoranda
-from memoranda import doctor
-from memoranda.curated import change_history
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, MemoryWriteResult
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, MemoryWriteResult
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
+from memoranda.upkeep import doctor
 from tests.forked import Forked, Say
 from tests.torture.counts import Counts
 from tests.torture.server_strikes import Progress, new_home, running_server

@@ -16,11 +16,11 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from memoranda.doctor import examine
 from memoranda.errors import CorruptStoreError, StorageError
-from memoranda.session_db import SessionDB
-from memoranda.sessions.message_rows import DAMAGED
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.message_rows import DAMAGED
 from memoranda.support.home import Home
+from memoranda.upkeep.doctor import examine
 from tests.damaged_homes import (
     HARMLESS_DAMAGES,
     HEADER_DAMAGES,

@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from urllib.parse import quote
 
-from memoranda import config
+from memoranda.home import config
 from memoranda.support.home import Home
-from tests.db.postgres.proxy import Proxy
 from tests.forked import Forked
 from tests.postgres import Server, newest_binaries, start_server
+from tests.storage.postgres.proxy import Proxy
 from tests.torture.counts import Counts
 from tests.torture.workload import REFUSED, acknowledged, find_faults, prepare, write
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.adapters.http.test_operation import append_through_kills
+from tests.service.http.test_operation import append_through_kills
 
 
 def main() -> None:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import memoranda
-from memoranda import config, doctor
 from memoranda.errors import MemorandaError
+from memoranda.home import config
 from memoranda.support.home import Home
+from memoranda.upkeep import doctor
 
 MESSAGE, BATCH, ENTRY, REFUSED = "message", "batch", "entry", "refused"
 _BATCH_SIZE = 3

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoranda.errors import SessionError
-from memoranda.session_db import SessionDB as Store
-from memoranda.sessions.schema import VERSION as SCHEMA_VERSION
-from memoranda.sessions.titles import tidy
+from memoranda.home.session_db import SessionDB as Store
+from memoranda.memory.record.schema import VERSION as SCHEMA_VERSION
+from memoranda.memory.record.titles import tidy
 
 __all__ = ["SCHEMA_SQL", "SCHEMA_VERSION", "SessionDB", "time"]
 

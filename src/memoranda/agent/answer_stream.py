@@ -1,6 +1,6 @@
 """Streams an answer from the model to a person, without recalled memory that the model repeats."""
 
-from memoranda.llm.model import OnText
+from memoranda.models.model import OnText
 from memoranda.safety.scrubber import StreamingContextScrubber
 
 

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from memoranda.compression.prompts import HEADER
-from memoranda.llm.model import Message
-from memoranda.tools import tool_refusal
+from memoranda.agent.compression.prompts import HEADER
+from memoranda.models.model import Message
+from memoranda.support.tool import tool_refusal
 
 INTERRUPTED_CALL = json.dumps(tool_refusal("interrupted", "The turn was interrupted before this call had a result."))
 INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given.]"

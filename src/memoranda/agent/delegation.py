@@ -14,10 +14,10 @@ from memoranda.agent.scratch_tool import ScratchTool
 from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
-from memoranda.llm.model import ChatModel, Usage
+from memoranda.models.model import ChatModel, Usage
 from memoranda.safety.fence import strip_recalled_blocks
 from memoranda.safety.tool_answers import screen_tools
-from memoranda.tools import JsonObject, StoredText, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
 
 DESCRIPTION = (
     "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "

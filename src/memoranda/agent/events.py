@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from memoranda.agent.session_views import Compression
-from memoranda.llm.model import ToolCall, Usage
-from memoranda.tools import JsonObject
+from memoranda.models.model import ToolCall, Usage
+from memoranda.support.tool import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

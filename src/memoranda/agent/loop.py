@@ -26,8 +26,8 @@ from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.tool_dispatch import execute_call, result_as_text
 from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyError, ModelUnreachableError
-from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.models.model import ChatModel, OnText, Reply, ToolCall, Usage
+from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 TURN_LIMIT_ANSWER = (
     "I have reached the limit of one turn without finding an answer. Say 'continue' and I continue from here."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 DESCRIPTION = (
     "Notes of your own for this task: write what you find out, read it back later. They end with the task; what the "

@@ -1,6 +1,6 @@
 """Narrow views of a session: one protocol for each part of the program that uses it.
 
-`memoranda.app.Session` and the state behind it are the only real session; these protocols let the loop, a turn,
+`memoranda.api.Session` and the state behind it are the only real session; these protocols let the loop, a turn,
 compression and reviews use it without importing it. A conversation may continue under a new id after `compress`, even
 in the middle of a turn: object and turn stay the same, and `id`, `prompt` and `messages` are then those of the
 continuation.
@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from memoranda.curated.settings import Target
-from memoranda.llm.model import Message, Usage
-from memoranda.tools import JsonObject, Tool
+from memoranda.memory.curated.settings import Target
+from memoranda.models.model import Message, Usage
+from memoranda.support.tool import JsonObject, Tool
 
 if TYPE_CHECKING:
-    from memoranda.providers.external_memory import ExternalMemory
+    from memoranda.external.external_memory import ExternalMemory
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.safety.fence import strip_recalled_blocks
-from memoranda.tools import JsonObject, StoredText, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
 
 STATUSES = ("pending", "in_progress", "completed", "cancelled")
 DESCRIPTION = (

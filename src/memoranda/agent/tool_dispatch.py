@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.agent.schema_check import describe_problems
-from memoranda.llm.model import ToolCall
+from memoranda.models.model import ToolCall
 from memoranda.support.shorten import shorten_middle
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from typing import (
 )
 
 from memoranda.agent.schema_check import describe_problems
-from memoranda.tools import JsonObject, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 if TYPE_CHECKING:
     # Only programs that use it import it, which takes a while.

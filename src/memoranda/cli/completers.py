@@ -35,25 +35,25 @@ def complete_names(find_names: Callable[[Invocation], Iterable[tuple[str, str]]]
 
 
 def _hosts(invocation: Invocation) -> Iterable[tuple[str, str]]:
-    from memoranda.adapters.hosts.supported_hosts import HOSTS  # noqa: PLC0415
+    from memoranda.integrations.hosts.supported_hosts import HOSTS  # noqa: PLC0415
 
     return ((host.name, host.title) for host in HOSTS.values())
 
 
 def _settings(invocation: Invocation) -> Iterable[tuple[str, str]]:
-    from memoranda.config import KEYS  # noqa: PLC0415
+    from memoranda.home.config import KEYS  # noqa: PLC0415
 
     return ((key.name, key.meaning) for key in KEYS)
 
 
 def _providers(invocation: Invocation) -> Iterable[tuple[str, str]]:
-    from memoranda.providers.discovery import discover  # noqa: PLC0415
+    from memoranda.external.loading.discovery import discover  # noqa: PLC0415
 
     return ((name, "") for name in discover(invocation.locate_home().root))
 
 
 def _profiles(invocation: Invocation) -> Iterable[tuple[str, str]]:
-    from memoranda.config import locate_home  # noqa: PLC0415
+    from memoranda.home.config import locate_home  # noqa: PLC0415
 
     return ((name, "") for name in locate_home(invocation.home, "default").profiles())
 

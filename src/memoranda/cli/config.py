@@ -2,10 +2,10 @@
 
 import click
 
-from memoranda import config
 from memoranda.cli.completers import complete_setting
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.open_home import warn_of_unknown_keys
+from memoranda.home import config
 
 _EPILOG = """\b
 Examples:

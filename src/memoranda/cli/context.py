@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
-from memoranda.config import locate_home, service_url
+from memoranda.home.config import locate_home, service_url
 from memoranda.support.home import Home
 
 Command = TypeVar("Command", bound=Callable[..., Any])

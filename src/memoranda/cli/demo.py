@@ -16,13 +16,14 @@ import click
 from click.testing import CliRunner
 
 from memoranda.agent.events import ContextCompressed, Event, ToolCalled
-from memoranda.app import Memory, Session
+from memoranda.api.memory import Memory
+from memoranda.api.session import Session
 from memoranda.cli import demo_script as script
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.imports.found_sources import find_all_sources
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.main import command as program
-from memoranda.config import KEYS, Config
+from memoranda.home.config import KEYS, Config
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel, Step
 

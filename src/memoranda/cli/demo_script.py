@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from memoranda.compression import prompts as compression_prompts
+from memoranda.agent.compression import prompts as compression_prompts
+from memoranda.agent.review import prompts as review_prompts
 from memoranda.errors import ModelUnreachableError
-from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.review import prompts as review_prompts
+from memoranda.models.model import Message, Reply, ToolCall
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import Step
-from memoranda.tools import Tool
 
 _REVIEW = "[Background review."
 _HIGHLIGHT = re.compile(">>>|<<<")

@@ -13,11 +13,11 @@ from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.cli.hosts.installed_hosts import format_host, host_as_json, inspect_installed_hosts
 from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.provider.output import stdout_to_stderr
-from memoranda.doctor import accept_store as accept
-from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue, Progress
 from memoranda.support.home import Home
+from memoranda.upkeep.doctor import accept_store as accept
+from memoranda.upkeep.doctor import examine
 
 _EPILOG = """\b
 Examples:

@@ -8,8 +8,8 @@ import click
 from memoranda.cli.context import Invocation, common_options, memory_options
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import dim, terminal_line
-from memoranda.recall.summary_quality import SummaryScore, build_tasks, measure
-from memoranda.recall.tool import SessionSearchTool
+from memoranda.search.summary_quality import SummaryScore, build_tasks, measure
+from memoranda.search.tool import SessionSearchTool
 
 _EPILOG = """\b
 Examples:

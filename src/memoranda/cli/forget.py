@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from memoranda.app import Memory
-from memoranda.app.forget import forget
+from memoranda.api.forget import forget
+from memoranda.api.memory import Memory
 from memoranda.cli.completers import complete_session
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
@@ -16,11 +16,11 @@ from memoranda.cli.open_home import open_home, sessions_of_everyone
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.curated.entry_format import digest_prefix
 from memoranda.errors import SessionError
-from memoranda.forgetting.report import ForgetPlace, ForgetReport
-from memoranda.forgetting.scope import known_users
-from memoranda.forgetting.subject import ForgetSubject
+from memoranda.memory.curated.entry_format import digest_prefix
+from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport
+from memoranda.upkeep.forgetting.scope import known_users
+from memoranda.upkeep.forgetting.subject import ForgetSubject
 
 _MAX_PLACES_SHOWN = 40
 _EPILOG = """\b

@@ -10,8 +10,8 @@ import click
 from memoranda import __version__
 from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, memory_options
 from memoranda.cli.usage_errors import with_suggestion
-from memoranda.config import colour_choice
 from memoranda.errors import MemorandaError
+from memoranda.home.config import colour_choice
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -10,14 +10,14 @@ from typing import NoReturn
 
 import click
 
-from memoranda.adapters.mcp.http_token import TOKEN_VARIABLE, load_or_create_token
-from memoranda.adapters.mcp.server import McpServer
-from memoranda.adapters.mcp.stdio_server import McpStdioServer, claim_standard_streams
 from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.resource_log import log_resources
+from memoranda.integrations.mcp.http_token import TOKEN_VARIABLE, load_or_create_token
+from memoranda.integrations.mcp.server import McpServer
+from memoranda.integrations.mcp.stdio_server import McpStdioServer, claim_standard_streams
+from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
 from memoranda.support.projects import project_of
-from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
 
 _EPILOG = """\b
 Examples:
@@ -102,7 +102,7 @@ def _serve_stdio(invocation: Invocation, bare: bool) -> None:
 
 def _serve_http(invocation: Invocation, port: int, bare: bool) -> None:
     # Hosts start the stdio server with every session, so it must not load the HTTP server.
-    from memoranda.adapters.mcp.http_server import McpHttpServer  # noqa: PLC0415
+    from memoranda.integrations.mcp.http_server import McpHttpServer  # noqa: PLC0415
 
     home = invocation.locate_home()
     with _open_tool_host(invocation) as tool_host:

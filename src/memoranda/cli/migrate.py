@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from memoranda.app.migrated_parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.progress_line import ProgressLine
-from memoranda.config import shown_value
-from memoranda.migration.migrate import MigrationReport, migrate_to_files, migrate_to_server
-from memoranda.migration.tables import Progress
+from memoranda.home.config import shown_value
 from memoranda.support.home import Home, is_server_url
+from memoranda.upkeep.migration.migrate import MigrationReport, migrate_to_files, migrate_to_server
+from memoranda.upkeep.migration.tables import Progress
 
 _FILES = "sqlite:"
 _EPILOG = """\b

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoranda.app import Memory, open_memory
+from memoranda.api.memory import Memory, open_memory
 from memoranda.cli.context import Invocation
-from memoranda.config import Config, describe_unknown_key
-from memoranda.curated.store import MemoryStore
-from memoranda.sessions.scope import Scope
+from memoranda.home.config import Config, describe_unknown_key
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
-    from memoranda.session_db import SessionDB
+    from memoranda.home.session_db import SessionDB
 
 
 def open_curated_memory(invocation: Invocation) -> MemoryStore:

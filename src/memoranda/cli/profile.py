@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import Invocation, common_options
-from memoranda.config import locate_home
+from memoranda.home.config import locate_home
 
 _EPILOG = """\b
 Examples:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 
 import click
 
-from memoranda.app import open_memory
-from memoranda.app.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, log_recall, related_entries
+from memoranda.api.memory import open_memory
+from memoranda.api.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, log_recall, related_entries
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.search import add_resume_commands, format_search_answer
 from memoranda.cli.terminal_text import bold
-from memoranda.curated.settings import FILE_NAMES
-from memoranda.recall.tool import SessionSearchTool
+from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.search.tool import SessionSearchTool
 
 _EPILOG = """\b
 Examples:

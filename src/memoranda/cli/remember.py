@@ -8,9 +8,9 @@ import click
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
-from memoranda.curated.operations import Add
-from memoranda.curated.settings import Target
-from memoranda.curated.write_result import PERSON
+from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.write_result import PERSON
 
 _EPILOG = """\b
 Examples:

@@ -12,7 +12,7 @@ from memoranda.cli.log_redirect import send_log
 # A process that ends sooner is not long-running, and its start is not delayed by the log.
 START_DELAY_SECONDS = 5.0
 # The second one by its name: a process that prunes nothing does not load it.
-_LOGGERS = (process_resources.__name__, "memoranda.app.automatic_prune")
+_LOGGERS = (process_resources.__name__, "memoranda.api.automatic_prune")
 
 
 @contextmanager

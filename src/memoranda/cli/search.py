@@ -20,11 +20,11 @@ from memoranda.cli.filter_options import (
 )
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.guidance import NO_PROJECT, SOME_WORDS
-from memoranda.recall.search_pages import MAX_LISTED, search_pages
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
+from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
+from memoranda.search.search_pages import MAX_LISTED, search_pages
+from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_name
 
 _EPILOG = """\b

@@ -4,8 +4,8 @@ import sys
 
 import click
 
-from memoranda import config
 from memoranda.cli.context import Invocation, common_options
+from memoranda.home import config
 
 _EPILOG = """\b
 Examples:

@@ -4,17 +4,17 @@ from typing import Any
 
 import click
 
-from memoranda import config
-from memoranda.app import Memory
-from memoranda.app.search_extras import SearchExtras
+from memoranda.api.memory import Memory
+from memoranda.api.search_extras import SearchExtras
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.open_home import open_home
 from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import MemorandaError
-from memoranda.recall.semantic.embedder import INSTALL
-from memoranda.recall.semantic.expansion_cache import ExpansionCache
+from memoranda.home import config
+from memoranda.search.meaning.embedder import INSTALL
+from memoranda.search.meaning.expansion_cache import ExpansionCache
 from memoranda.support.vector_paths import remove_vectors, vector_files
 
 _EPILOG = f"""\b

@@ -23,7 +23,7 @@ Examples:
 """
 _PORT = 8930
 _SWITCH_SECONDS = 0.001
-# As in adapters/mounts.py, which would load the server for the help of the command.
+# As in service/mounts.py, which would load the server for the help of the command.
 _COMPATIBLE = ("mem0", "langgraph", "openai")
 _MISSING = "The HTTP service needs the extra 'server': pip install 'memoranda[server]'."
 
@@ -59,11 +59,11 @@ def command(host: str, port: int, compatible: tuple[str, ...], **limits: Any) ->
     """Serve the home over HTTP: sessions, messages, search and curated memory, for programs on any machine."""
     invocation = Invocation.current()
     try:
-        from memoranda.adapters.http import app, server, service, settings  # noqa: PLC0415
-        from memoranda.adapters.mounts import load_mounts  # noqa: PLC0415
+        from memoranda.service.http import app, server, service, settings  # noqa: PLC0415
+        from memoranda.service.mounts import load_mounts  # noqa: PLC0415
     except ImportError as error:
         invocation.fail(f"{_MISSING} ({error})")
-    from memoranda.app import open_memory  # noqa: PLC0415
+    from memoranda.api.memory import open_memory  # noqa: PLC0415
 
     # A thread that computes, such as a search, gives way to others after this time, by default five times as long.
     # An append changes threads several times, and would wait each time.

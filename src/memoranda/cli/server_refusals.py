@@ -5,7 +5,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation
-from memoranda.config import load, shown_value
+from memoranda.home.config import load, shown_value
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")

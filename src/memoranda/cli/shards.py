@@ -10,13 +10,13 @@ import click
 
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.progress_line import ProgressLine
-from memoranda.config import load, store_urls
-from memoranda.home_tables import component_schemas
+from memoranda.home.config import load, store_urls
+from memoranda.upkeep.home_tables import component_schemas
 
 if TYPE_CHECKING:
     # Needs psycopg, which only a fleet has.
-    from memoranda.shards.directory import Directory
-    from memoranda.shards.move import MoveProgress
+    from memoranda.home.shards.directory import Directory
+    from memoranda.home.shards.move import MoveProgress
 
 
 _EPILOG = """\b
@@ -70,7 +70,7 @@ def move_shards(shards: tuple[int, ...], target: int) -> None:
     Each user waits for the moment in which the rows are copied. An interrupted move continues when the command is
     given again.
     """
-    from memoranda.shards.move import ShardMove  # noqa: PLC0415
+    from memoranda.home.shards.move import ShardMove  # noqa: PLC0415
 
     invocation = Invocation.current()
     moved = Counter[str]()
@@ -104,7 +104,7 @@ def _opened(invocation: Invocation) -> "Iterator[Directory]":
         invocation.fail(
             "This home has one store. To distribute users, set store.url, and store.servers to the URLs of others."
         )
-    from memoranda.shards.directory import Directory  # noqa: PLC0415
+    from memoranda.home.shards.directory import Directory  # noqa: PLC0415
 
     directory = Directory(store_urls(home, settings), component_schemas())
     try:

@@ -8,13 +8,13 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.terminal_text import format_change
-from memoranda.config import load
-from memoranda.skills import change_history
-from memoranda.skills.names import SKILL_FILE
-from memoranda.skills.skill_text import has_front_matter, with_front_matter
-from memoranda.skills.store import SkillStore
-from memoranda.skills.tool import describe, describe_log
-from memoranda.skills.write_result import SkillRefusal, SkillWriteResult
+from memoranda.home.config import load
+from memoranda.memory.skills import change_history
+from memoranda.memory.skills.names import SKILL_FILE
+from memoranda.memory.skills.skill_text import has_front_matter, with_front_matter
+from memoranda.memory.skills.store import SkillStore
+from memoranda.memory.skills.tool import describe, describe_log
+from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.support.origin import PERSON
 
 _EPILOG = """\b

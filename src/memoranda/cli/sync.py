@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from memoranda.app import Memory
-from memoranda.backup.encryption import load_library
+from memoranda.api.memory import Memory
 from memoranda.cli.backup.shared_options import passphrase_file_option, read_passphrase
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.memory.entries import report as report_write
@@ -17,10 +16,11 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.server_refusals import SYNC, refused_on_server
 from memoranda.cli.terminal_text import bold, terminal_line
-from memoranda.curated.settings import FILE_NAMES
-from memoranda.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
-from memoranda.sync.run import SyncReport
-from memoranda.sync.synchroniser import synchronise
+from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.upkeep.backup.encryption import load_library
+from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
+from memoranda.upkeep.sync.run import SyncReport
+from memoranda.upkeep.sync.synchroniser import synchronise
 
 _EPILOG = """\b
 Examples:

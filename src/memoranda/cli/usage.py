@@ -5,15 +5,15 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import since_option, until_option
 from memoranda.cli.terminal_text import bold, dim, terminal_line
-from memoranda.spending.budget import BackgroundSpending
-from memoranda.spending.ledger import Ledger
-from memoranda.spending.prices import AS_OF, FILE_NAME
-from memoranda.spending.settings import BudgetSettings
-from memoranda.spending.totals import Grouping, Total
+from memoranda.home import config
+from memoranda.models.spending.budget import BackgroundSpending
+from memoranda.models.spending.ledger import Ledger
+from memoranda.models.spending.prices import AS_OF, FILE_NAME
+from memoranda.models.spending.settings import BudgetSettings
+from memoranda.models.spending.totals import Grouping, Total
 from memoranda.support.home import Home
 
 _EPILOG = """\b

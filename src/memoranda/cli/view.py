@@ -35,11 +35,11 @@ def command(port: int, no_browser: bool) -> None:
     """
     invocation = Invocation.current()
     try:
-        from memoranda.adapters.http import app, server, service, settings  # noqa: PLC0415
-        from memoranda.adapters.viewer.local import LocalViewer  # noqa: PLC0415
+        from memoranda.service.http import app, server, service, settings  # noqa: PLC0415
+        from memoranda.service.viewer.local import LocalViewer  # noqa: PLC0415
     except ImportError as error:
         invocation.fail(f"{_MISSING} ({error})")
-    from memoranda.app import open_memory  # noqa: PLC0415
+    from memoranda.api.memory import open_memory  # noqa: PLC0415
 
     signal.signal(signal.SIGTERM, exit_on_signal)
     with (

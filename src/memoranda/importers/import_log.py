@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.curated.settings import Target
-from memoranda.db.connection import Connection
+from memoranda.memory.curated.settings import Target
+from memoranda.storage.connection import Connection
 from memoranda.support.canonical_text import digest
 
 # Whether an import has added something that was not undone.

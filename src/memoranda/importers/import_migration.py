@@ -9,10 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoranda.db.connection import Connection
-from memoranda.db.engine import Engine
-from memoranda.db.orphaned_wal import database_exists
-from memoranda.db.schema import Table
 from memoranda.errors import StorageError
 from memoranda.importers.import_schema import (
     FILE_NAME,
@@ -24,6 +20,10 @@ from memoranda.importers.import_schema import (
     item_names,
     node_name,
 )
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.schema import Table
 from memoranda.support.canonical_text import digest
 
 _STORE_ID = "store_id"

@@ -8,8 +8,8 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.db.lazy_database import LazyDatabase
-from memoranda.db.schema import Column, Migration, Schema, ServerTables, Table
+from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.schema import Column, Migration, Schema, ServerTables, Table
 
 FILE_NAME = "imports.db"
 APPLICATION_ID = int.from_bytes(b"MemI", "big")

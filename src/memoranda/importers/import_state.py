@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.connection import Connection
-from memoranda.db.engine import Condition, Engine
-from memoranda.db.orphaned_wal import database_exists
-from memoranda.db.salvage.rebuild import SIDE_FILES
 from memoranda.errors import CorruptStoreError
 from memoranda.importers.import_log import ImportLog, ImportPart
 from memoranda.importers.import_schema import imports_database, item_names, node_name
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Condition, Engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.salvage.rebuild import SIDE_FILES
 
 _log = logging.getLogger(__name__)
 

@@ -14,8 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memoranda.curated.store import MemoryStore
-from memoranda.db.lazy_database import server_url_of
 from memoranda.errors import LockTimeoutError
 from memoranda.importers.import_log import ImportRecorder, is_import_of
 from memoranda.importers.import_state import ImportState, ItemState
@@ -25,10 +23,12 @@ from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import PreviewWriter, RecordWriter, SessionWriter
 from memoranda.importers.source_files import prefix_digest
 from memoranda.importers.summary import ImportSummary
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.files.file_lock import FileLock, lock_holder
+from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.durable_files import make_private_directory
-from memoranda.support.file_lock import FileLock, lock_holder
 from memoranda.support.projects import project_of
 
 LOCK_FILE = "imports.lock"

@@ -21,8 +21,8 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
 from memoranda.importers.summary import ImportSummary
-from memoranda.index.message_text import TOOL_OF_SERVER
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
+from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
 
 # A batch is written when it reaches either limit.

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memoranda.curated.approval_queue import Proposal, new_proposal_id
-from memoranda.curated.entry_scanner import EntryScanner
-from memoranda.curated.forgotten_entries import is_forgotten
-from memoranda.curated.operations import Add, EntryPlan, plan
-from memoranda.curated.settings import FILE_NAMES, Target
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_request import WriteRequest, validate_request
-from memoranda.curated.write_result import MemoryRefusal, Origin
 from memoranda.errors import StorageError
 from memoranda.importers.import_log import ImportRecorder
 from memoranda.importers.reader_protocol import ImportedProposal
+from memoranda.memory.curated.approval_queue import Proposal, new_proposal_id
+from memoranda.memory.curated.entry_scanner import EntryScanner
+from memoranda.memory.curated.forgotten_entries import is_forgotten
+from memoranda.memory.curated.operations import Add, EntryPlan, plan
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_request import WriteRequest, validate_request
+from memoranda.memory.curated.write_result import MemoryRefusal, Origin
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical, unstorable_character
 

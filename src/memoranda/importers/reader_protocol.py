@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from memoranda.curated.settings import Target
-from memoranda.sessions.imported_rows import MessageState
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.record.imported_rows import MessageState
 
 
 @dataclass(frozen=True, slots=True)

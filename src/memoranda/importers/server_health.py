@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.db.connection import Connection
 from memoranda.importers.import_schema import SERVER_ITEMS, imports_database
+from memoranda.storage.connection import Connection
 from memoranda.support.health_issues import HealthIssue
 
 _LONGEST_IMPORT = 86_400.0

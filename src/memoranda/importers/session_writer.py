@@ -10,13 +10,13 @@ from memoranda.importers.import_log import ImportRecorder, user_ending
 from memoranda.importers.import_state import ImportState, ItemState, SeenSession
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
 from memoranda.importers.source_files import prefix_digest
-from memoranda.sessions.imported_rows import MessageState
-from memoranda.sessions.lifecycle import COLUMNS
-from memoranda.sessions.message_rows import encode
-from memoranda.sessions.passages import FORGOTTEN
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
-from memoranda.sessions.titles import MAX_TITLE_CHARS, Titles, tidy
+from memoranda.memory.record.imported_rows import MessageState
+from memoranda.memory.record.lifecycle import COLUMNS
+from memoranda.memory.record.message_rows import encode
+from memoranda.memory.record.passages import FORGOTTEN
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
+from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import is_path, project_at
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memoranda.curated.store import MemoryStore
 from memoranda.importers.import_log import ImportPart, LoggedImport
 from memoranda.importers.importer import settle_killed_imports, state_of_store
 from memoranda.importers.proposals import UndoneProposals, find_proposals, withdraw
-from memoranda.sessions.import_undo import AddedMessages, UndoneSession
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record.import_undo import AddedMessages, UndoneSession
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
 
 
 @dataclass(frozen=True, slots=True)

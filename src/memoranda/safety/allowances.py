@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.storage.files.named_texts import Document
 from memoranda.support.canonical_text import digest
 from memoranda.support.clock import utc_timestamp
-from memoranda.support.named_texts import Document
 from memoranda.support.origin import Origin
 
 

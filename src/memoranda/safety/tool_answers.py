@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from memoranda.safety.fence import PAST_DATA, screen_stored
-from memoranda.tools import JsonObject, StoredText, Tool
+from memoranda.support.tool import JsonObject, StoredText, Tool
 
 # The most characters by which the label and the note of what is withheld make an answer longer, as JSON.
 LABEL_CHARS = 500

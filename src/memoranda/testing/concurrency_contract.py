@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from memoranda.db.engine import Engine, HeldLock
-from memoranda.db.position import START
 from memoranda.errors import ItemConflictError, SessionBusyError, SessionError
-from memoranda.sessions.rotation import Lease
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.rotation import Lease
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.engine import Engine, HeldLock
+from memoranda.storage.position import START
 from memoranda.testing.delayed_commits import MAX_DELAY, PausedCommits, SlowCommits
 
 Connect = Callable[[], Engine]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from memoranda.db.connection import Connection
-from memoranda.db.engine import Engine
 from memoranda.errors import StorageError
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
 
 MAX_DELAY = 0.012
 _MAX_PAUSE = 60.0

@@ -26,12 +26,12 @@ from typing import Any
 
 import pytest
 
-from memoranda.providers.guarded_call import CallResult, GuardedProvider
-from memoranda.providers.health import HealthTracker
-from memoranda.providers.manager import MemoryManager
-from memoranda.providers.provider import MemoryProvider, Message
-from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
-from memoranda.providers.tools import usable_schemas
+from memoranda.external.guarded_call import CallResult, GuardedProvider
+from memoranda.external.health import HealthTracker
+from memoranda.external.manager import MemoryManager
+from memoranda.external.provider import MemoryProvider, Message
+from memoranda.external.settings import CORE_TOOLS, ProviderSettings
+from memoranda.external.tools import usable_schemas
 
 _LONG_TIMEOUTS = ProviderSettings(
     recall_seconds=30, call_seconds=30, start_seconds=30, shutdown_seconds=30, first_retry_seconds=0.05

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Slow, Step
 from tests.cli.chat.person import Person

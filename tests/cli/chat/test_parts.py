@@ -17,7 +17,7 @@ from memoranda.cli.chat.output import JsonOutput, PipeOutput
 from memoranda.cli.chat.status import ChatStatus, format_tokens
 from memoranda.cli.chat.terminal_output import TerminalOutput
 from memoranda.cli.log_file import log_to_file
-from memoranda.llm.model import ToolCall, Usage
+from memoranda.models.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
 from tests.cases import cases
 

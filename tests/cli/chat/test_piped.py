@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.app import open_memory
+from memoranda.api.memory import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM
 from tests.timing import GIVE_UP

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.app import open_memory
+from memoranda.api.memory import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.conftest import MARKDOWN
 from tests.cli.chat.person import CTRL_C, PROGRAM, Person

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hooks import read_payload
-from memoranda.adapters.hosts.session_capture import capture_transcript
 from memoranda.importers.cursor.reader import Cursor
 from memoranda.importers.importer import Importer
 from memoranda.importers.summary import ImportSummary
+from memoranda.integrations.hosts.hooks import read_payload
+from memoranda.integrations.hosts.session_capture import capture_transcript
 from tests.cli.terminal import Terminal
 from tests.importers import cursor_stores as stores
 

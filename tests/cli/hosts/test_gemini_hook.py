@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hooks import read_payload
-from memoranda.adapters.hosts.session_capture import capture_transcript
 from memoranda.importers.gemini_cli import GeminiCli
 from memoranda.importers.importer import Importer
+from memoranda.integrations.hosts.hooks import read_payload
+from memoranda.integrations.hosts.session_capture import capture_transcript
 from tests.cli.terminal import Terminal
 
 _ID = "f9073a6b-99ca-4946-8ee8-3dfb006a49a8"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.prompt_evidence import is_own_session
 from memoranda.importers.session_writer import session_name
-from memoranda.recall.search import Hit
+from memoranda.integrations.hosts.prompt_evidence import is_own_session
+from memoranda.search.search import Hit
 from tests.cases import cases
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles
-from memoranda.sessions.scope import Scope
+from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
 from tests.cli.hosts.helper_processes import ANSWER, PROMPT, HookProcesses, copy_program, fill
 from tests.cli.terminal import Terminal

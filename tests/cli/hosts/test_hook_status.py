@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hook_log import HookLog
-from memoranda.recall.recall_log import hook_calls_path
+from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.search.recall_log import hook_calls_path
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
@@ -115,7 +115,8 @@ def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
 def test_a_missed_deadline_is_logged(home: Path) -> None:
     """In the list, and in the log of the home; the host got an empty answer and code 0."""
     code = (
-        "import sys, time; from memoranda.adapters.hosts import hooks; from memoranda.cli.hosts import hook_options\n"
+        "import sys, time; from memoranda.integrations.hosts import hooks\n"
+        "from memoranda.cli.hosts import hook_options\n"
         "hooks.answer_event = lambda *_: time.sleep(60); hook_options.TIMEOUT = 0.2\n"
         "from memoranda.cli.hosts.hook_entry import run_installed_hook; run_installed_hook(sys.argv[1:])"
     )
@@ -135,9 +136,9 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     ("event", "forbidden"),
     [
         ("Stop", ("click", "logging", "sqlite3", "subprocess", "dataclasses", "memoranda.support.home")),
-        ("SessionStart", ("click", "memoranda.app", "memoranda.config.keys", "ruamel.yaml", "sqlite3.dbapi2")),
-        ("UserPromptSubmit", ("click", "memoranda.app", "memoranda.config.keys", "memoranda.safety", "ruamel.yaml",
-                              "memoranda.session_db", "memoranda.sessions.messages", "logging.handlers")),
+        ("SessionStart", ("click", "memoranda.api", "memoranda.home.config.keys", "ruamel.yaml", "sqlite3.dbapi2")),
+        ("UserPromptSubmit", ("click", "memoranda.api", "memoranda.home.config.keys", "memoranda.safety", "ruamel.yaml",
+                              "memoranda.home.session_db", "memoranda.memory.record.messages", "logging.handlers")),
     ],
 )  # fmt: skip
 def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forbidden: tuple[str, ...]) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.host import HostEnvironment
-from memoranda.adapters.hosts.install_plan import plan_install
-from memoranda.adapters.hosts.launch_command import LaunchCommand
-from memoranda.adapters.hosts.session_capture import capture_transcript
-from memoranda.adapters.hosts.settings_change import apply_changes
-from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.importers.importer import Importer
 from memoranda.importers.opencode.reader import OpenCode
+from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hosts.install_plan import plan_install
+from memoranda.integrations.hosts.launch_command import LaunchCommand
+from memoranda.integrations.hosts.session_capture import capture_transcript
+from memoranda.integrations.hosts.settings_change import apply_changes
+from memoranda.integrations.hosts.supported_hosts import HOSTS
 from tests.importers.opencode_sessions import SESSION, TALK, add_session, begin_database
 from tests.timing import GIVE_UP, wait_until
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import memoranda
-from memoranda.adapters.hosts.prompt_evidence import find_evidence
-from tests.recall.past import BEGIN, tell
+from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from tests.search.past import BEGIN, tell
 
 _QUESTION = "How did we fix the deadlocks of the import worker?"
 _DAY = 86_400.0

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.hosts.claude_code_check import ClaudeCodeMachine, check
 from benchmarks.hosts.model_server import REPLY
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 
 _CLAUDE = shutil.which("claude")

@@ -9,11 +9,11 @@ import pytest
 import memoranda
 from benchmarks.hosts.hermes_import_check import differences
 from memoranda.importers.hermes import Hermes
-from memoranda.sessions.scope import Scope
+from memoranda.memory.record.scope import Scope
 from tests.cli.terminal import Terminal
+from tests.external.diary import diary_home
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.import_home import Home
-from tests.providers.diary import diary_home
 
 # Writes down the facts of every start.
 KEEP_FACTS = "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.json').write_text(json.dumps(facts))"

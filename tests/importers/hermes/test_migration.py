@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.curated.entry_format import parse
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.store import MemoryStore
 from memoranda.importers.hermes.memories import omitted_entries_file
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
-from memoranda.skills.store import SkillStore
+from memoranda.memory.curated.entry_format import parse
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.skills.store import SkillStore
 from memoranda.support.origin import PERSON
 
 SKILL = "---\nname: {name}\ndescription: How to do it\n---\n\n{body}\n"
@@ -163,7 +163,7 @@ def test_an_entry_whose_write_was_killed_is_new(place: TwoHomes, monkeypatch: py
     place.memory.add("memory", "Port 8080", PERSON)
     with monkeypatch.context() as patched:
         for step in ("publish", "_recover"):
-            patched.setattr(f"memoranda.support.journaled_writer.{step}", _die)
+            patched.setattr(f"memoranda.storage.files.journaled_writer.{step}", _die)
         with pytest.raises(_KilledError):
             place.take()
     assert outcomes(place.plan()) == [("memory", "Uses pytest", "new")]

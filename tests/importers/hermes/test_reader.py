@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.hermes import Hermes
-from memoranda.sessions.store import open_store
+from memoranda.memory.record.store import open_store
 from tests.examples import examples
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.import_home import Home

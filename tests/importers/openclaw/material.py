@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memoranda.config import set_secret
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.store import MemoryStore
+from memoranda.home.config import set_secret
 from memoranda.importers.openclaw.migration.steps import MigrationTarget
-from memoranda.skills.store import SkillStore
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.skills.store import SkillStore
 from memoranda.support.home import Home
 
 SESSION = "3f1c2b7a-0d9e-4c55-8a42-5b1e6c7d8e9f"

@@ -10,7 +10,7 @@ from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 from memoranda.importers.openclaw.migration.runner import plan_migration
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
-from memoranda.llm.model import Reply
+from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import contents, migration_target

@@ -3,7 +3,7 @@
 import pytest
 
 from memoranda.errors import ModelOverloadedError
-from memoranda.llm.model import Reply, ToolCall, Usage
+from memoranda.models.model import Reply, ToolCall, Usage
 from memoranda.testing.scripted.model import ScriptedModel, ScriptError
 
 HELLO = [{"role": "user", "content": "Hello"}]

@@ -9,7 +9,7 @@ from memoranda.testing.scripted.facts import find_facts
 from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cases import cases
-from tests.llm.conftest import user
+from tests.models.conftest import user
 from tests.testing.scripted.test_schema_filler import FACT_LIST
 from tests.testing.scripted.test_server import post, program
 

@@ -14,11 +14,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from memoranda.errors import ContextTooLongError
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptError
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refuse, Slow, Trouble, read_step
-from tests.llm.conftest import client, tool, user
+from tests.models.conftest import client, tool, user
 from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.usefixtures("model_sdks")

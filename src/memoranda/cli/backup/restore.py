@@ -4,15 +4,15 @@ from pathlib import Path
 
 import click
 
-from memoranda.backup.archive import verify
-from memoranda.backup.encryption import is_encrypted
-from memoranda.backup.manifest import Manifest
-from memoranda.backup.restore import opened_backup, restore_backup
 from memoranda.cli.backup.shared_options import passphrase_file_option, read_passphrase, shown_progress
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.server_refusals import RESTORE, refused_on_server
 from memoranda.cli.terminal_text import terminal_line
+from memoranda.upkeep.backup.archive import verify
+from memoranda.upkeep.backup.encryption import is_encrypted
+from memoranda.upkeep.backup.manifest import Manifest
+from memoranda.upkeep.backup.restore import opened_backup, restore_backup
 
 _EPILOG = """\b
 Examples:

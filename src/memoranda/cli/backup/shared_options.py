@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from memoranda.backup.archive import Progress
 from memoranda.cli.context import Invocation
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.progress_line import ProgressLine
+from memoranda.upkeep.backup.archive import Progress
 
 _VERBS = {"copy": "Copying", "verify": "Verifying", "restore": "Restoring"}
 

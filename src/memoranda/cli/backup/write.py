@@ -5,17 +5,17 @@ from pathlib import Path
 
 import click
 
-from memoranda.backup.archive import BackupOptions, write_backup
-from memoranda.backup.contents import SECRETS
-from memoranda.backup.encryption import load_library
-from memoranda.backup.manifest import Manifest
-from memoranda.backup.written_backups import WrittenBackup, note_backup
 from memoranda.cli.backup.shared_options import passphrase_file_option, read_passphrase, shown_progress
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.server_refusals import BACKUP, refused_on_server
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.config import load
+from memoranda.home.config import load
+from memoranda.upkeep.backup.archive import BackupOptions, write_backup
+from memoranda.upkeep.backup.contents import SECRETS
+from memoranda.upkeep.backup.encryption import load_library
+from memoranda.upkeep.backup.manifest import Manifest
+from memoranda.upkeep.backup.written_backups import WrittenBackup, note_backup
 
 _EPILOG = """\b
 Examples:

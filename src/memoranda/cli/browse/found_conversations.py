@@ -6,15 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.app import Memory
+from memoranda.api.memory import Memory
 from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import local_time, terminal_line
 from memoranda.errors import SessionError
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.guidance import NO_PROJECT
+from memoranda.search.guidance import NO_PROJECT
 from memoranda.support.home import DEFAULT_PROFILE
 from memoranda.support.projects import project_name
-from memoranda.transcripts.conversation import read_conversations
+from memoranda.upkeep.transcripts.conversation import read_conversations
 
 _MAX_OUTPUT_CHARS = 2_000
 # The source of conversations with `memoranda chat`.

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 import click
 
-from memoranda.app import Memory, open_memory
+from memoranda.api.memory import Memory, open_memory
 from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
@@ -18,7 +18,7 @@ from memoranda.cli.completers import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
-from memoranda.config import known_secrets
+from memoranda.home.config import known_secrets
 from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"

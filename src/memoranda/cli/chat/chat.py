@@ -7,16 +7,17 @@ from typing import Self
 
 from memoranda.agent.loop import Agent
 from memoranda.agent.process_resources import ResourceLogger
-from memoranda.app import Memory, Session
+from memoranda.agent.review.report import ReviewReport
+from memoranda.api.memory import Memory
+from memoranda.api.session import Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import ChatStatus, build_status
 from memoranda.errors import MemorandaError, SessionBusyError
-from memoranda.llm.model import ChatModel, Usage
-from memoranda.review.report import ReviewReport
-from memoranda.sessions.message_rows import text_of
+from memoranda.memory.record.message_rows import text_of
+from memoranda.models.model import ChatModel, Usage
 from memoranda.support.interrupts import deferred_interrupts
-from memoranda.tools import JsonObject
+from memoranda.support.tool import JsonObject
 
 _NOT_BEGUN = "Another turn of this conversation is in progress. Your message was not recorded."
 

@@ -14,7 +14,7 @@ from memoranda.cli.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_session
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.cli.terminal_text import dim
-from memoranda.tools import JsonObject
+from memoranda.support.tool import JsonObject
 
 _COMMAND = re.compile(r"/[a-z]+(?=\s|$)")
 _MAX_SESSIONS_LISTED = 10

@@ -19,8 +19,8 @@ from memoranda.agent.events import (
 from memoranda.cli.chat.status import ChatStatus, format_tokens
 from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.llm.model import Message
-from memoranda.tools import JsonObject
+from memoranda.models.model import Message
+from memoranda.support.tool import JsonObject
 
 # The exit code that shells use for an interrupted program.
 _EXIT_INTERRUPTED = 130

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from memoranda import config
-from memoranda.app import Memory, Session
+from memoranda.api.memory import Memory
+from memoranda.api.session import Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.context import EXIT_UNUSABLE
 from memoranda.errors import ModelError
-from memoranda.llm.model import ChatModel
-from memoranda.llm.model_factory import model_for
+from memoranda.home import config
+from memoranda.models.model import ChatModel
+from memoranda.models.model_factory import model_for
 
 _SOURCE = "cli"
 

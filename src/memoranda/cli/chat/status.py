@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from memoranda.agent.loop import Agent
-from memoranda.llm.tokens import estimate_request
-from memoranda.tools import JsonObject
+from memoranda.models.tokens import estimate_request
+from memoranda.support.tool import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

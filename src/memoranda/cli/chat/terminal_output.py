@@ -21,9 +21,9 @@ from memoranda.cli.chat.markdown_stream import MarkdownStream
 from memoranda.cli.chat.output import PipeOutput, describe_compression, join_lines, make_printable
 from memoranda.cli.chat.status import ChatStatus
 from memoranda.cli.terminal_text import dim, terminal_line, uses_colour
-from memoranda.llm.model import Message
-from memoranda.sessions.message_rows import text_of
-from memoranda.tools import JsonObject
+from memoranda.memory.record.message_rows import text_of
+from memoranda.models.model import Message
+from memoranda.support.tool import JsonObject
 
 _WAITING_SIGN = "…"
 _MAX_STEP_CHARS = 100

@@ -4,7 +4,7 @@ import os
 import time
 
 from memoranda.cli.hosts import helper_protocol
-from memoranda.config.environment import choose_home, helper_is_off
+from memoranda.home.config.environment import choose_home, helper_is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

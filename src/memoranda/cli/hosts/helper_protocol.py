@@ -10,7 +10,7 @@ from binascii import crc32
 
 from memoranda import __file__ as _package_file
 from memoranda import __version__
-from memoranda.config.environment import variables_in_answers
+from memoranda.home.config.environment import variables_in_answers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

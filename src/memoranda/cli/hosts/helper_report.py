@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from memoranda import __version__
-from memoranda.adapters.hosts.home_config import HomeConfig
 from memoranda.cli.hosts.helper_files import RunningHelper
 from memoranda.cli.hosts.helper_protocol import IS_SUPPORTED
 from memoranda.errors import ConfigError
+from memoranda.integrations.hosts.home_config import HomeConfig
 from memoranda.support.home import Home
 
 

@@ -9,18 +9,18 @@ import sys
 import threading
 import time
 
-from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS
-from memoranda.adapters.hosts.hooks import HookPayload, read_payload
-from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
 from memoranda.cli.hosts.hook_options import CAPTURE, HookOptions
 from memoranda.cli.hosts.host_streams import write_answer
+from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS
+from memoranda.integrations.hosts.hooks import HookPayload, read_payload
+from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memoranda.adapters.hosts.home_config import HomeConfig
-    from memoranda.adapters.hosts.hook_log import HookLog
+    from memoranda.integrations.hosts.home_config import HomeConfig
+    from memoranda.integrations.hosts.hook_log import HookLog
     from memoranda.support.home import Home
 
 
@@ -99,15 +99,15 @@ class HookCall:
         return self._raw_payload
 
     def _answer_event(self, payload: HookPayload) -> str:
-        from memoranda.adapters.hosts.home_config import HomeConfig  # noqa: PLC0415
-        from memoranda.adapters.hosts.hook_log import HookLog  # noqa: PLC0415
+        from memoranda.integrations.hosts.home_config import HomeConfig  # noqa: PLC0415
+        from memoranda.integrations.hosts.hook_log import HookLog  # noqa: PLC0415
 
         self._config = config = HomeConfig(self._locate_home())
         return answer_and_log(config, self._options, payload, HookLog(config.home.root, self._started_at))
 
     def _call_tool(self, payload: HookPayload) -> str:
-        from memoranda.adapters.hosts.hooks import call_tool  # noqa: PLC0415
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
+        from memoranda.integrations.hosts.hooks import call_tool  # noqa: PLC0415
 
         home = self._locate_home()
         with log_to_home(home.root):
@@ -127,13 +127,13 @@ class HookCall:
             start_detached([self._options.host, CAPTURE, "--transcript", path, *session, *self._home_options()])
 
     def _capture(self, transcript: "Path") -> None:
-        from memoranda.adapters.hosts.session_capture import capture_transcript  # noqa: PLC0415
-        from memoranda.app import open_memory  # noqa: PLC0415
+        from memoranda.api.memory import open_memory  # noqa: PLC0415
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
+        from memoranda.integrations.hosts.session_capture import capture_transcript  # noqa: PLC0415
 
         options = self._options
         if options.host in PLUGIN_HOSTS:
-            from memoranda.adapters.hosts.turn_spool import record_turns  # noqa: PLC0415
+            from memoranda.integrations.hosts.turn_spool import record_turns  # noqa: PLC0415
 
             home = self._locate_home()
             with log_to_home(home.root):
@@ -150,7 +150,7 @@ class HookCall:
             self._log_error(f"{summary.problem_count} lines of {transcript} could not be read; the first: {first}")
 
     def _locate_home(self) -> "Home":
-        from memoranda.config.environment import locate_home  # noqa: PLC0415
+        from memoranda.home.config.environment import locate_home  # noqa: PLC0415
 
         home = locate_home(self._options.home, self._options.profile)
         home.refuse_if_foreign()
@@ -168,8 +168,8 @@ class HookCall:
 
     def _log_outcome(self, outcome: str, reason: str) -> None:
         """Adds a result to the list of `memoranda hook status`, which contains the answered events only."""
-        from memoranda.adapters.hosts.hook_log import HookLog  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
+        from memoranda.integrations.hosts.hook_log import HookLog  # noqa: PLC0415
 
         payload = self._payload
         if payload.event not in ANSWERED_EVENTS:
@@ -195,8 +195,8 @@ class HookCall:
 
 def answer_and_log(config: "HomeConfig", options: HookOptions, payload: HookPayload, log: "HookLog") -> str:
     """Finds the answer, and logs the call and its result for `memoranda hook status`. A helper calls this too."""
-    from memoranda.adapters.hosts.hooks import answer_event  # noqa: PLC0415
     from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
+    from memoranda.integrations.hosts.hooks import answer_event  # noqa: PLC0415
 
     with log_to_home(config.home.root):
         log.begin(options.host, payload.event, payload.session_id, payload.prompt, options.user)

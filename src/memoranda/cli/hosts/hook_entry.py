@@ -8,8 +8,8 @@ import os
 import sys
 import time
 
-from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS, EVENT_NAMES
 from memoranda.cli.hosts.hook_options import CAPTURE, HELPER, parse_arguments
+from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS, EVENT_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

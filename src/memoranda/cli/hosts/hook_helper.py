@@ -17,11 +17,6 @@ from importlib import import_module
 from pathlib import Path
 
 from memoranda import __version__
-from memoranda.adapters.hosts.home_config import HomeConfig
-from memoranda.adapters.hosts.hook_events import ANSWERED_EVENTS
-from memoranda.adapters.hosts.hook_log import HookCaller, HookLog
-from memoranda.adapters.hosts.hooks import read_payload
-from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles, remove_stale_files, write_info
@@ -31,13 +26,18 @@ from memoranda.cli.hosts.hook_error_log import log_error
 from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.loaded_files import LoadedFiles
 from memoranda.cli.resource_log import log_resources
-from memoranda.config import load, record_location
-from memoranda.config.environment import locate_home
-from memoranda.db.orphaned_wal import record_exists
 from memoranda.errors import LockTimeoutError, MemorandaError
-from memoranda.sessions.scope import Scope
+from memoranda.home.config import load, record_location
+from memoranda.home.config.environment import locate_home
+from memoranda.integrations.hosts.home_config import HomeConfig
+from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS
+from memoranda.integrations.hosts.hook_log import HookCaller, HookLog
+from memoranda.integrations.hosts.hooks import read_payload
+from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.memory.record.scope import Scope
+from memoranda.storage.files.file_lock import FileLock
+from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.durable_files import make_private_directory
-from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
 
 _IDLE_SECONDS = 600.0
@@ -54,14 +54,14 @@ _PAUSE = 0.05
 _REQUEST_FIELDS = 8
 # What an answer loads when it needs it.
 _MODULES = (
-    "memoranda.adapters.hosts.prompt_evidence",
+    "memoranda.integrations.hosts.prompt_evidence",
     "memoranda.cli.log_file",
-    "memoranda.curated.store",
-    "memoranda.recall.evidence",
-    "memoranda.recall.excerpts",
-    "memoranda.recall.settings",
+    "memoranda.memory.curated.store",
+    "memoranda.search.evidence",
+    "memoranda.search.excerpts",
+    "memoranda.search.settings",
     "memoranda.safety.fence",
-    "memoranda.tool_host.memory_text",
+    "memoranda.integrations.tool_host.memory_text",
 )
 
 

@@ -1,7 +1,7 @@
 """The arguments of a hook command: which host, which event, which home."""
 
-from memoranda.adapters.hosts.hook_events import HOSTS
-from memoranda.adapters.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
+from memoranda.integrations.hosts.hook_events import HOSTS
+from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

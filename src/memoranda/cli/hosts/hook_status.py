@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.hook_log import read_calls
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.hosts.helper_files import running_helpers
 from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
-from memoranda.config import known_secrets
-from memoranda.recall.recall_log import ERROR, LATE, RUNNING, STOPPED, hook_calls_path
+from memoranda.home.config import known_secrets
+from memoranda.integrations.hosts.hook_log import read_calls
 from memoranda.safety.redaction import Redactor
+from memoranda.search.recall_log import ERROR, LATE, RUNNING, STOPPED, hook_calls_path
 
 _EPILOG = """\b
 Examples:

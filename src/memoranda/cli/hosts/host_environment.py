@@ -4,11 +4,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from memoranda.adapters.hosts.host import HostEnvironment
-from memoranda.adapters.hosts.launch_command import HOME_OPTION, PROGRAM, LaunchCommand
 from memoranda.cli.context import Invocation
-from memoranda.config import locate_home
-from memoranda.config.environment import ENVIRONMENT
+from memoranda.home.config import locate_home
+from memoranda.home.config.environment import ENVIRONMENT
+from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hosts.launch_command import HOME_OPTION, PROGRAM, LaunchCommand
 from memoranda.support.home import DEFAULT_PROFILE
 
 DEFAULT_HOME = "~/.memoranda"

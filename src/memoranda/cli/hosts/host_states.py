@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.adapters.hosts.host import Host
-from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
-from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError
-from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation
 from memoranda.cli.hosts.host_environment import host_environment, launch_command
+from memoranda.integrations.hosts.host import Host
+from memoranda.integrations.hosts.install_plan import plan_install, plan_uninstall
+from memoranda.integrations.hosts.settings_change import HostFileChange, SettingsError
+from memoranda.integrations.hosts.supported_hosts import HOSTS
 
 
 @dataclass(frozen=True, slots=True)

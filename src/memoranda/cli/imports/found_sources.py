@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.cli.imports.summary_text import format_size
-from memoranda.config import directory_from_variable
+from memoranda.home.config import directory_from_variable
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.sources import SOURCES, ImportSource
 

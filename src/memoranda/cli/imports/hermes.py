@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from memoranda.app import open_memory
+from memoranda.api.memory import open_memory
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.imports.found_sources import find_source
 from memoranda.cli.imports.workflow import ImportOptions, StepReport, import_options, run_import
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.config import directory_from_variable
+from memoranda.home.config import directory_from_variable
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
 from memoranda.importers.hermes.outcomes import MigrationOutcome
 from memoranda.importers.sources import SOURCES

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memoranda.app import Memory, open_memory
+from memoranda.api.memory import Memory, open_memory
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_UNUSABLE, Invocation
 from memoranda.cli.imports.progress import ProgressBar
@@ -16,11 +16,10 @@ from memoranda.cli.imports.summary_text import format_size, summary_lines
 from memoranda.cli.imports.workflow import hold_import_lock
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.config import directory_from_variable, read_secrets, set_secret
+from memoranda.home.config import directory_from_variable, read_secrets, set_secret
 from memoranda.importers.importer import Importer
 from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.installation import Installation, find_directories, inspect_installation
-from memoranda.importers.openclaw.migration.backup import back_up
 from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.processes import find_openclaw_processes
@@ -37,6 +36,7 @@ from memoranda.importers.openclaw.migration.settings import is_openclaw, model_o
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationTarget
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.summary import ImportSummary, report_path
+from memoranda.upkeep.backup.openclaw import back_up
 
 _VARIABLE = "OPENCLAW_STATE_DIR"
 _RUNNING = (

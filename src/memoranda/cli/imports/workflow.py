@@ -10,16 +10,16 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from memoranda.app import Memory
+from memoranda.api.memory import Memory
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation
 from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import summary_lines, summary_on_one_line
 from memoranda.cli.open_home import open_home
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
-from memoranda.session_db import SessionDB
 
 _FOLLOW_INTERVAL = 2.0
 # While no file changes, the next pass comes later and later, up to four times the interval.

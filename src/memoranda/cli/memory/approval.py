@@ -9,10 +9,10 @@ import click
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import format_sources
-from memoranda.curated.approval_queue import Proposal, encode_operation
-from memoranda.curated.settings import FILE_NAMES
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.tool import describe
+from memoranda.memory.curated.approval_queue import Proposal, encode_operation
+from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import describe
 
 _NOTHING_PENDING = "Nothing is waiting for approval."
 

@@ -13,14 +13,14 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.memory.entry_numbers import number_to_handle
 from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
-from memoranda.config import editor_is_set
-from memoranda.curated.entry_format import ENTRY_DELIMITER, parse
-from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.curated.store import MemoryStore, MemoryView
-from memoranda.curated.tool import describe
-from memoranda.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
 from memoranda.errors import StorageError
+from memoranda.home.config import editor_is_set
+from memoranda.memory.curated.entry_format import ENTRY_DELIMITER, parse
+from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore, MemoryView
+from memoranda.memory.curated.tool import describe
+from memoranda.memory.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
 
 target_option = click.option(
     "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."

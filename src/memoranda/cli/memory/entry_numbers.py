@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from memoranda.cli.context import Invocation
-from memoranda.curated.settings import FILE_NAMES, Target
-from memoranda.curated.store import MemoryStore
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
 
 
 def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequence[Target], old_text: str) -> str:

@@ -6,19 +6,19 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.terminal_text import format_change, terminal_line
-from memoranda.curated import change_history
-from memoranda.curated.journal import MemoryChange
-from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_result import PERSON
-from memoranda.forgetting.purged_memory import purge_memory
-from memoranda.forgetting.scope import ForgetScope
+from memoranda.home import config
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated.journal import MemoryChange
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON
+from memoranda.upkeep.forgetting.purged_memory import purge_memory
+from memoranda.upkeep.forgetting.scope import ForgetScope
 
 
 @click.command()

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from memoranda import config
-from memoranda.app import Memory, Session
+from memoranda.api.memory import Memory
+from memoranda.api.session import Session
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.provider.output import CommandOutput, provider_command
 from memoranda.cli.terminal_text import bold
 from memoranda.errors import ProviderError
+from memoranda.home import config
 from memoranda.safety.withheld_passages import WithheldPassage
 
 # A library that runs in this process takes up to half a minute to load on a busy machine.

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.completers import complete_provider
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
@@ -20,14 +19,15 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
-from memoranda.forgetting.started_provider import start_provider
-from memoranda.providers.outbox import Outbox
-from memoranda.providers.provider import has_own
-from memoranda.providers.setup import read_settings
-from memoranda.providers.vendors.peer_names import read_peer_name
-from memoranda.providers.vendors.sent_record import SentRecord, describe_items
-from memoranda.providers.vendors.vendor_scope import VendorScope
+from memoranda.external.loading.setup import read_settings
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.provider import has_own
+from memoranda.external.vendors.peer_names import read_peer_name
+from memoranda.external.vendors.sent_record import SentRecord, describe_items
+from memoranda.external.vendors.vendor_scope import VendorScope
+from memoranda.home import config
 from memoranda.support.home import Home
+from memoranda.upkeep.forgetting.started_provider import start_provider
 
 # A vendor may have to delete memories one by one.
 _FORGET_SECONDS = 3_600.0

@@ -8,8 +8,8 @@ import click
 from memoranda.cli.provider.output import BUILT_IN
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import DiscoveredProvider
-from memoranda.providers.setup import ConfigField
+from memoranda.external.loading.discovery import DiscoveredProvider
+from memoranda.external.loading.setup import ConfigField
 
 
 def ask_provider(found: list[DiscoveredProvider], in_use: Sequence[str]) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
 from memoranda.cli.provider.output import find_provider, owned_home, require_one, stdout_to_stderr
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
-from memoranda.providers.guarded_call import CallResult, PendingCall
-from memoranda.providers.inspect_provider import run_guarded
-from memoranda.providers.loader import PluginCommands, load_commands
+from memoranda.external.guarded_call import CallResult, PendingCall
+from memoranda.external.loading.inspect_provider import run_guarded
+from memoranda.external.loading.loader import PluginCommands, load_commands
+from memoranda.home import config
 
 _POLL_SECONDS = 0.2
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
@@ -26,13 +25,10 @@ from memoranda.cli.provider.output import (
 from memoranda.cli.provider.prompts import ask_fields, ask_provider
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
-from memoranda.forgetting.started_provider import call_service
-from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
-from memoranda.providers.discovery import DiscoveredProvider, discover
-from memoranda.providers.inspect_provider import Inspection, check_ready, run_guarded
-from memoranda.providers.outbox import Outbox
-from memoranda.providers.provider import has_own
-from memoranda.providers.setup import (
+from memoranda.external.loading.dependencies import install_command, missing_packages, missing_programs
+from memoranda.external.loading.discovery import DiscoveredProvider, discover
+from memoranda.external.loading.inspect_provider import Inspection, check_ready, run_guarded
+from memoranda.external.loading.setup import (
     read_settings,
     resolve_values,
     restored_on_failure,
@@ -40,7 +36,11 @@ from memoranda.providers.setup import (
     settings_file,
     variables_of,
 )
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.provider import has_own
+from memoranda.home import config
 from memoranda.support.home import Home
+from memoranda.upkeep.forgetting.started_provider import call_service
 
 # The user answers questions, and may have to look something up.
 _OWN_SETUP_SECONDS = 3_600.0

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
@@ -21,12 +20,13 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.discovery import DiscoveredProvider, discover, find_by_name
-from memoranda.providers.inspect_provider import check_ready, run_guarded
-from memoranda.providers.jobs import Backlog
-from memoranda.providers.outbox import Outbox
-from memoranda.providers.setup import ConfigField, read_settings
-from memoranda.providers.status_file import read_status
+from memoranda.external.loading.discovery import DiscoveredProvider, discover, find_by_name
+from memoranda.external.loading.inspect_provider import check_ready, run_guarded
+from memoranda.external.loading.setup import ConfigField, read_settings
+from memoranda.external.outbox.jobs import Backlog
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.status_file import read_status
+from memoranda.home import config
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 

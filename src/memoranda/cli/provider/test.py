@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
@@ -22,14 +21,15 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.errors import ProviderError
-from memoranda.forgetting.started_provider import TEST_SECONDS, StartedProvider
-from memoranda.providers.inspect_provider import run_guarded
-from memoranda.providers.manager import MemoryManager
-from memoranda.providers.provider import MemoryProvider, has_own
-from memoranda.providers.setup import read_settings
-from memoranda.providers.status_file import write_status
+from memoranda.external.loading.inspect_provider import run_guarded
+from memoranda.external.loading.setup import read_settings
+from memoranda.external.manager import MemoryManager
+from memoranda.external.provider import MemoryProvider, has_own
+from memoranda.external.status_file import write_status
+from memoranda.home import config
 from memoranda.safety.fence import sanitize_context
 from memoranda.support.home import Home
+from memoranda.upkeep.forgetting.started_provider import TEST_SECONDS, StartedProvider
 
 SESSION = "memoranda-provider-test"
 _DELIVERY_SECONDS = 10.0

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from memoranda import config
+from memoranda.api.client import RemoteMemory, connect
 from memoranda.cli.context import Invocation
 from memoranda.cli.remote import memory, recall, sessions, transfer
-from memoranda.client import RemoteMemory, connect
 from memoranda.errors import SessionError
+from memoranda.home import config
 
 KEY_VARIABLE = "MEMORANDA_API_KEY"
 _Handler = Callable[..., None]

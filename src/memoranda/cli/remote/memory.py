@@ -4,13 +4,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from memoranda.api.client import RemoteMemory
+from memoranda.api.client.curated import find_entry
 from memoranda.cli.context import Invocation
 from memoranda.cli.memory.history import format_change_and_edits
 from memoranda.cli.remote.refusals import refuse_options
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.client import RemoteMemory
-from memoranda.client.curated import find_entry
-from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 
 
 def remember(

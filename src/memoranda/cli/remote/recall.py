@@ -4,15 +4,15 @@ from typing import Any
 
 import click
 
-from memoranda.app.recall import RecallResult
+from memoranda.api.client import RemoteMemory
+from memoranda.api.recall import RecallResult
 from memoranda.cli.context import Invocation
 from memoranda.cli.filter_options import current_project
 from memoranda.cli.recall import print_result
 from memoranda.cli.remote.refusals import refuse_options
 from memoranda.cli.search import format_search_answer
-from memoranda.client import RemoteMemory
-from memoranda.curated.settings import TARGETS
-from memoranda.recall.related_entries import entries_matching
+from memoranda.memory.curated.settings import TARGETS
+from memoranda.search.related_entries import entries_matching
 
 _SEARCH_OPTIONS = ("limit", "sort", "since", "until", "why")
 

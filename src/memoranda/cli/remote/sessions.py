@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from memoranda.api.client import RemoteMemory
 from memoranda.cli.context import Invocation
 from memoranda.cli.filter_options import current_project
 from memoranda.cli.remote.refusals import refuse_options
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
 from memoranda.cli.terminal_text import bold, dim, print_paged
-from memoranda.client import RemoteMemory
 
 # What the messages of a service leave out when it is empty.
 _NO_FIELDS = {"tool_name": None, "tool_calls": None}

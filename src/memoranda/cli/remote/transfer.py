@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from memoranda.api.client import RemoteMemory
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.remote.refusals import refuse_options
 from memoranda.cli.sessions.transfer import read_sessions
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.client import RemoteMemory
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import write_private_parts
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from memoranda import config
 from memoranda.cli.context import Invocation
 from memoranda.cli.sessions.external_copies import describe_copies
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import local_time, terminal_line
-from memoranda.forgetting.sessions import delete_sessions
-from memoranda.session_db import SessionDB
+from memoranda.home import config
+from memoranda.home.session_db import SessionDB
+from memoranda.upkeep.forgetting.sessions import delete_sessions
 
 _MAX_ROWS_SHOWN = 20
 _NOT_OVERWRITTEN = (

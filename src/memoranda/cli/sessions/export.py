@@ -17,9 +17,9 @@ from memoranda.cli.progress_line import ProgressLine
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, read_items, read_lines, write_sessions
 from memoranda.errors import StorageError
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
 from memoranda.support.durable_files import write_private_parts
-from memoranda.transcripts.conversation import Conversation, read_conversations
+from memoranda.upkeep.transcripts.conversation import Conversation, read_conversations
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _MAX_NAME_CHARS = 60
@@ -178,9 +178,9 @@ def _file_name(conversation: Conversation, file_format: str, taken: set[str]) ->
 
 def _renderer(file_format: str) -> Render:
     if file_format == "html":
-        from memoranda.transcripts.html import render_html  # noqa: PLC0415
+        from memoranda.upkeep.transcripts.html import render_html  # noqa: PLC0415
 
         return render_html
-    from memoranda.transcripts.markdown import render_markdown  # noqa: PLC0415
+    from memoranda.upkeep.transcripts.markdown import render_markdown  # noqa: PLC0415
 
     return render_markdown

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from memoranda.providers.vendors.sent_record import providers_with_sessions
+from memoranda.external.vendors.sent_record import providers_with_sessions
 
 
 def describe_copies(home: Path, session_ids: Collection[str], server_url: str = "") -> list[str]:

@@ -20,13 +20,13 @@ from memoranda.cli.filter_options import (
 from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
-from memoranda.db.orphaned_wal import record_exists
+from memoranda.home.session_db import SessionDB
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.evidence import shorten_calls, show_time
-from memoranda.recall.guidance import NO_PROJECT
-from memoranda.session_db import SessionDB
-from memoranda.sessions.message_rows import DAMAGED, text_of
-from memoranda.sessions.scope import Scope
+from memoranda.memory.record.message_rows import DAMAGED, text_of
+from memoranda.memory.record.scope import Scope
+from memoranda.search.evidence import shorten_calls, show_time
+from memoranda.search.guidance import NO_PROJECT
+from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.projects import project_name
 from memoranda.support.shorten import shorten_end
 

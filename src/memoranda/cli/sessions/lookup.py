@@ -5,8 +5,8 @@ import click
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import SessionError
-from memoranda.session_db import SessionDB
-from memoranda.sessions.titles import TitledSession
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.titles import TitledSession
 
 _MAX_OTHERS_SHOWN = 3
 _MAX_CANDIDATES = 10

@@ -19,8 +19,8 @@ from memoranda.cli.sessions.confirmed_deletion import (
 )
 from memoranda.cli.terminal_text import local_time
 from memoranda.errors import StorageError
-from memoranda.session_db import SessionDB
-from memoranda.sessions.settings import RetentionSettings
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.settings import RetentionSettings
 
 _DAY = 86_400
 # --automatic means the settings, and these say how to run the command.

@@ -15,8 +15,8 @@ from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.progress_line import ProgressLine
 from memoranda.errors import StorageError
-from memoranda.session_db import SessionDB
-from memoranda.sessions.item_transfer import take_items
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.item_transfer import take_items
 from memoranda.support.durable_files import write_private_parts
 
 _PART_SIZE = 100_000

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.settings_change import SettingsError, apply_changes
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.imports.summary_text import summary_lines
 from memoranda.cli.imports.workflow import import_without_asking
@@ -22,6 +21,7 @@ from memoranda.cli.setup.detected_programs import (
 )
 from memoranda.cli.setup.first_search import search_own_history
 from memoranda.cli.terminal_text import bold
+from memoranda.integrations.hosts.settings_change import SettingsError, apply_changes
 
 _EPILOG = """\b
 Examples:

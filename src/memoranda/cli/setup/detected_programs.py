@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.adapters.hosts.plugin_settings import replaced_memory
-from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation
 from memoranda.cli.hosts.host_states import HostState, find_hosts
 from memoranda.cli.imports.found_sources import FoundSource, find_all_sources
 from memoranda.cli.terminal_text import bold, terminal_line
 from memoranda.importers.sources import SOURCES
+from memoranda.integrations.hosts.plugin_settings import replaced_memory
+from memoranda.integrations.hosts.supported_hosts import HOSTS
 
 # These are files that users download; they have no fixed directory on a machine.
 _DOWNLOADS = frozenset({"chatgpt", "claude", "jsonl"})

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.cli.search import add_first_words, add_resume_commands
-from memoranda.recall.settings import RecallSettings
-from memoranda.recall.tool import SessionSearchTool
-from memoranda.session_db import SessionDB
+from memoranda.home.session_db import SessionDB
+from memoranda.search.settings import RecallSettings
+from memoranda.search.tool import SessionSearchTool
 
 _MAX_TOPICS = 8
 _MAX_WORDS = 8

@@ -7,17 +7,17 @@ scanner rejects are listed and kept in a file beside the import's reports, never
 from collections.abc import Sequence
 from pathlib import Path
 
-from memoranda.curated.entry_format import parse, serialise
-from memoranda.curated.entry_scanner import EntryScanner
-from memoranda.curated.forgotten_entries import is_forgotten
-from memoranda.curated.operations import Add, plan
-from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_request import WriteRequest, validate_request
-from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import StorageError
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
 from memoranda.importers.summary import REPORT_DIRECTORY
+from memoranda.memory.curated.entry_format import parse, serialise
+from memoranda.memory.curated.entry_scanner import EntryScanner
+from memoranda.memory.curated.forgotten_entries import is_forgotten
+from memoranda.memory.curated.operations import Add, plan
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_request import WriteRequest, validate_request
+from memoranda.memory.curated.write_result import MemoryRefusal
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.curated.store import MemoryStore
 from memoranda.importers.hermes.memories import add_entries, plan_entries, write_omitted_entries
 from memoranda.importers.hermes.outcomes import MigrationOutcome, Status
 from memoranda.importers.hermes.skills import SkillMigration, create_skills, plan_skills
-from memoranda.skills.store import SkillStore
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.skills.store import SkillStore
 
 
 @dataclass(frozen=True, slots=True)

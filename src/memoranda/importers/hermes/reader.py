@@ -24,7 +24,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import database_at, open_database, tables
 from memoranda.importers.source_files import item_at
-from memoranda.sessions.imported_rows import MessageState
+from memoranda.memory.record.imported_rows import MessageState
 from memoranda.support.home import APPLICATION_ID
 
 _FILE_NAME = "state.db"

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
+from memoranda.memory.skills import content_checks
+from memoranda.memory.skills.catalogue import find_skills
+from memoranda.memory.skills.names import SKILL_FILE, file_problem
+from memoranda.memory.skills.store import SkillStore, list_skill_files
+from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.safety.redaction import Redactor
-from memoranda.skills import content_checks
-from memoranda.skills.catalogue import find_skills
-from memoranda.skills.names import SKILL_FILE, file_problem
-from memoranda.skills.store import SkillStore, list_skill_files
-from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.text_file import TextFile, read_text
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from memoranda.curated.settings import Target
 from memoranda.importers.reader_protocol import ImportedProposal, ReadEvent
+from memoranda.memory.curated.settings import Target
 
 PROGRAM = "letta"
 _TARGETS: dict[str, Target] = {"human": "user", "persona": "memory"}

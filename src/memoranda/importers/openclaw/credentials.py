@@ -13,7 +13,7 @@ from memoranda.importers.openclaw.database import FILE_NAME
 from memoranda.importers.openclaw.installation import Installation, section
 from memoranda.importers.openclaw.redaction import is_reference, is_secret_name
 from memoranda.importers.source_databases import open_database
-from memoranda.llm.vendors import VENDORS
+from memoranda.models.vendors import VENDORS
 from memoranda.support.text_file import TextFile, read_text
 
 # Only these are ever copied: keys of the models and external memories that can be used here.

@@ -12,10 +12,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.index.stop_words import STOP_WORDS
-from memoranda.llm.tokens import estimate_text
+from memoranda.models.tokens import estimate_text
+from memoranda.search.index.stop_words import STOP_WORDS
+from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.steps import Body, ReceivedRequest, Refuse
-from memoranda.tools import JsonObject
 
 DIMENSIONS = 1536
 _MAX_DIMENSIONS = 16_384

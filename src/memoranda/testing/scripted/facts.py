@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from memoranda.index.stop_words import STOP_WORDS
-from memoranda.llm.model import Message
+from memoranda.models.model import Message
+from memoranda.search.index.stop_words import STOP_WORDS
 
 _SECTIONS = (
     re.compile(r"<messages>\n?(.*?)</messages>", re.DOTALL),

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from memoranda.errors import ModelError
-from memoranda.llm.model import Message, OnText, Reply, Usage
-from memoranda.llm.tokens import estimate_message, estimate_request
-from memoranda.tools import Tool
+from memoranda.models.model import Message, OnText, Reply, Usage
+from memoranda.models.tokens import estimate_message, estimate_request
+from memoranda.support.tool import Tool
 
 Answer = Callable[[str, Sequence[Message], Sequence[Tool]], Reply]
 Step = Reply | ModelError | Answer

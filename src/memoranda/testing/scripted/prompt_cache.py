@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memoranda.llm.model import Usage
-from memoranda.llm.tokens import estimate_text
+from memoranda.models.model import Usage
+from memoranda.models.tokens import estimate_text
+from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.steps import ReceivedRequest
-from memoranda.tools import JsonObject
 
 _LOOKBACK = 20
 

@@ -12,11 +12,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memoranda.llm.model import Message, Reply, ToolCall
+from memoranda.models.model import Message, Reply, ToolCall
+from memoranda.support.tool import JsonObject, Tool
 from memoranda.testing.scripted.facts import answer_question, find_facts, message_text
 from memoranda.testing.scripted.schema_filler import Material, SchemaFillerError, fill_schema
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse
-from memoranda.tools import JsonObject, Tool
 
 _FINAL_TOOLS = ("done", "finish", "final", "answer", "respond", "submit", "complete")
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.pattern_example import example_of_pattern
-from memoranda.tools import JsonObject
 
 _MAX_DEPTH = 24
 _ANSWER_NAMES = re.compile(

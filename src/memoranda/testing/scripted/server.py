@@ -22,14 +22,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, assert_never
 
-from memoranda.llm.model import Reply, Usage
-from memoranda.llm.tokens import estimate_message
+from memoranda.models.model import Reply, Usage
+from memoranda.models.tokens import estimate_message
+from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.embeddings import answer_embeddings
 from memoranda.testing.scripted.model import Scripted, ScriptError
 from memoranda.testing.scripted.prompt_cache import ScriptedCache
 from memoranda.testing.scripted.steps import Body, Cut, Garbage, ReceivedRequest, Refuse, Script, Slow, Step, Trouble
 from memoranda.testing.scripted.wire_format import Event, error_body, events, trouble, whole
-from memoranda.tools import JsonObject
 
 _PATHS = ("/chat/completions", "/messages")
 _EMBEDDINGS = "/embeddings"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from memoranda.llm.model import Message, Reply, ToolCall, Usage
-from memoranda.tools import JsonObject, Tool
+from memoranda.models.model import Message, Reply, ToolCall, Usage
+from memoranda.support.tool import JsonObject, Tool
 
 Api = Literal["openai", "anthropic"]
 

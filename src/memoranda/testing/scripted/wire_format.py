@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.llm.model import Reply, ToolCall, Usage
+from memoranda.models.model import Reply, ToolCall, Usage
+from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.steps import Api, Refuse
-from memoranda.tools import JsonObject
 
 _PIECE = 8
 _STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memoranda.db.position import START
 from memoranda.errors import SessionError
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Contract of windows: parts of a conversation in order, across its sessions, and how many messages surround them."""
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, say
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, expect_refusal, findable, say
 
 DAY = 86_400.0

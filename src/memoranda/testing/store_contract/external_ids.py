@@ -1,7 +1,7 @@
 """Contract of external ids: a message that another program named is stored once per session."""
 
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, expect_refusal
 
 

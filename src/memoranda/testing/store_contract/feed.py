@@ -1,8 +1,8 @@
 """Contract of the feed: a follower that reads only what is new ends up with exactly what can be found."""
 
-from memoranda.db.position import START, Position
-from memoranda.sessions.feed import FeedMessage
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.feed import FeedMessage
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START, Position
 from memoranda.testing.store_contract.assertions import compact, say
 
 

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from memoranda.db.position import START
 from memoranda.errors import ItemConflictError, SessionError
-from memoranda.sessions.items import MAX_VERSIONS, Items
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.items import MAX_VERSIONS, Items
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START
 from memoranda.types import DeleteItem, Item, PutItem
 
 NOTES = ("notes", "work")

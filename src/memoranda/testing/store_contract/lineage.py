@@ -1,6 +1,6 @@
 """Contract of lineage: compression, branches and delegated work, and what remains after one of them is deleted."""
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, contents, findable, say
 
 

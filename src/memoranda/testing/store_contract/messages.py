@@ -6,8 +6,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from memoranda.db.position import START
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START
 from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable
 
 CALLS = [

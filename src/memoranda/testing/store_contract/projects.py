@@ -1,7 +1,7 @@
 """Contract of projects: a session has the project that it worked on, and lists can be limited to projects."""
 
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import expect_refusal, say
 from memoranda.testing.store_contract.rotation import rotate
 

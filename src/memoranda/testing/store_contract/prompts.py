@@ -1,8 +1,8 @@
 """Contract of system prompts: equal prompts of a user are stored once, and leave with their last session."""
 
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.shared_prompts import SharedPrompts
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.shared_prompts import SharedPrompts
+from memoranda.memory.record.store import SessionStore
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.testing.store_contract.assertions import say
 

@@ -3,9 +3,9 @@
 import pytest
 
 from memoranda.errors import ItemConflictError, SessionChangedError, SessionError
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.stateful_append import StatefulAppend
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.stateful_append import StatefulAppend
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, expect_refusal, say
 from memoranda.testing.store_contract.rotation import begin, rotate
 from memoranda.types import PutItem

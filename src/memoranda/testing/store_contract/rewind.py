@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-from memoranda.db.position import START
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START
 from memoranda.testing.store_contract.assertions import chain, compact, contents, expect_refusal, findable, say
 
 

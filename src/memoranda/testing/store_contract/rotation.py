@@ -1,6 +1,6 @@
 """Contract of rotation: a compressed conversation has one continuation, all or nothing, and no text is stored twice."""
 
-from memoranda.sessions.rotation import (
+from memoranda.memory.record.rotation import (
     ContextItem,
     KeptMessage,
     Lease,
@@ -10,7 +10,7 @@ from memoranda.sessions.rotation import (
     Rotated,
     Summary,
 )
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable, say
 from memoranda.testing.store_contract.rewind import everything_shown
 from memoranda.testing.store_contract.transfer import store_content

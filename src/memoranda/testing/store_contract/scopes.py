@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from memoranda.db.position import START
 from memoranda.errors import SessionError, StorageError
-from memoranda.sessions.conversations import Conversation
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.conversations import Conversation
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
+from memoranda.storage.position import START
 from memoranda.testing.store_contract.assertions import expect_refusal, say
 
 ODD_USERS = (None, "ann", "bob", "%", "a' OR 1=1", "_", "ANN", "ann ")

@@ -1,6 +1,6 @@
 """Contract of lists: one row per conversation, newest first, under every filter."""
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, say
 
 

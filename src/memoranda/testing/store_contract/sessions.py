@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import expect_refusal, say
 
 

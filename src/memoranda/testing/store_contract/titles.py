@@ -1,7 +1,7 @@
 """Contract of titles: unique per user, numbered within a conversation, on one line."""
 
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, expect_refusal
 
 

@@ -2,8 +2,8 @@
 
 import json
 
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import expect_refusal, say
 from memoranda.testing.store_contract.rotation import begin, rotate
 

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from memoranda.sessions.store import SessionStore
+from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, contents, findable, say
 from memoranda.testing.store_contract.messages import FULL
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.backup import back_up
 from memoranda.importers.openclaw.migration.report import write_report
 from memoranda.importers.openclaw.migration.runner import (
     migration_lock,
@@ -18,6 +17,7 @@ from memoranda.importers.openclaw.migration.runner import (
     run_migration,
 )
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
+from memoranda.upkeep.backup.openclaw import back_up
 from tests.forked import Forked, Say, forking
 from tests.importers.openclaw.material import contents, make_openclaw, migration_target
 

@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.curated.change_history import undo
-from memoranda.curated.settings import CuratedSettings
-from memoranda.curated.write_result import PERSON
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.report import step_lines, write_report
@@ -22,6 +19,9 @@ from memoranda.importers.openclaw.migration.runner import (
     run_migration,
 )
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget
+from memoranda.memory.curated.change_history import undo
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.write_result import PERSON
 from tests.examples import examples
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, make_openclaw, migration_target
 

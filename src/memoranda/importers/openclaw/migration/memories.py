@@ -10,13 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.entry_format import size
-from memoranda.curated.entry_scanner import EntryScanner
-from memoranda.curated.operations import Add, EntryPlan, plan
-from memoranda.curated.settings import FILE_NAMES, Target
-from memoranda.curated.store import MemoryStore
-from memoranda.curated.write_request import WriteRequest, validate_request
-from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from memoranda.errors import StorageError
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
@@ -24,6 +17,13 @@ from memoranda.importers.openclaw.migration.markdown_entries import parse_entrie
 from memoranda.importers.openclaw.migration.steps import AddEntries, MigrationStep, OmittedEntry, Status
 from memoranda.importers.openclaw.migration.templates import is_template_entry
 from memoranda.importers.openclaw.redaction import MigrationRedactor
+from memoranda.memory.curated.entry_format import size
+from memoranda.memory.curated.entry_scanner import EntryScanner
+from memoranda.memory.curated.operations import Add, EntryPlan, plan
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_request import WriteRequest, validate_request
+from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from memoranda.support.canonical_text import canonical
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_never
 
-from memoranda.curated.entry_format import serialise
-from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import MemorandaError
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import Installation
@@ -34,9 +32,11 @@ from memoranda.importers.openclaw.migration.workspace_files import (
     plan_notes,
 )
 from memoranda.importers.openclaw.redaction import MigrationRedactor
-from memoranda.skills.write_result import SkillRefusal
+from memoranda.memory.curated.entry_format import serialise
+from memoranda.memory.curated.write_result import MemoryRefusal
+from memoranda.memory.skills.write_result import SkillRefusal
+from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, write_private
-from memoranda.support.file_lock import FileLock
 
 _LOCK_TIMEOUT = 10.0
 _CHANGED_SINCE_PLAN = "The file changed after the plan was made. Nothing was written; import again."

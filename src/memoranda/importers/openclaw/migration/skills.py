@@ -11,11 +11,11 @@ from memoranda.importers.openclaw.migration.memories import ORIGIN
 from memoranda.importers.openclaw.migration.steps import MigrationStep, SkillConflict, WriteSkill
 from memoranda.importers.openclaw.migration.workspace_files import plan_archive
 from memoranda.importers.openclaw.redaction import MigrationRedactor
-from memoranda.skills import content_checks
-from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
-from memoranda.skills.skill_text import parse_skill
-from memoranda.skills.store import SkillStore, list_skill_files
-from memoranda.skills.write_result import SkillReceipt, SkillRefusal
+from memoranda.memory.skills import content_checks
+from memoranda.memory.skills.names import SKILL_FILE, file_problem, name_problem
+from memoranda.memory.skills.skill_text import parse_skill
+from memoranda.memory.skills.store import SkillStore, list_skill_files
+from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.front_matter import split_front_matter
 from memoranda.support.text_file import TextFile, read_text
 

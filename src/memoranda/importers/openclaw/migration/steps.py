@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memoranda.curated.settings import Target
-from memoranda.curated.store import MemoryStore
-from memoranda.skills.store import SkillStore
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.skills.store import SkillStore
 
 Status = Literal["planned", "migrated", "archived", "skipped", "unchanged", "conflict", "error"]
 Preset = Literal["user-data", "full"]

@@ -1,0 +1,218 @@
+"""An opened home in an asyncio program."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
+
+from memoranda.api.aio.agent import AsyncAgent
+from memoranda.api.aio.opener import Opener
+from memoranda.api.aio.session import AsyncSession, TurnQueues
+from memoranda.api.aio.threads import WorkerThreads
+from memoranda.api.memory import Memory, open_memory
+from memoranda.api.session_options import GatewayFacts
+
+if TYPE_CHECKING:
+    from memoranda.agent.compression.context_engine import ContextEngine
+    from memoranda.agent.events import Event
+    from memoranda.agent.review.report import ReviewReport
+    from memoranda.api.aio.agent import AgentAndSession
+    from memoranda.api.session import Session
+    from memoranda.memory.curated.settings import Target
+    from memoranda.models.model import ChatModel
+    from memoranda.search.summaries import Summarize
+    from memoranda.support.tool import JsonObject, Tool
+    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
+    from memoranda.upkeep.forgetting.report import ForgetReport
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class AsyncMemory:
+    """An opened home, for one event loop. `sync` is the `Memory` behind it, whose methods `run` calls in a thread."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.sync = memory
+        self._threads = WorkerThreads()
+        self._queues = TurnQueues()
+
+    def session(
+        self,
+        *,
+        source: str = "library",
+        model: str = "",
+        user: str | None = None,
+        session_id: str | None = None,
+        directory: str | Path | None = None,
+        instructions: str = "",
+        parent: str | None = None,
+        context_engine: "ContextEngine | None" = None,
+        **facts: Unpack[GatewayFacts],
+    ) -> Opener[AsyncSession]:
+        """Start a session, or resume one by its id: `async with memory.session() as session`, or `await` it.
+
+        The arguments are those of `Memory.session`. Raises TypeError for an unknown one when it is opened, and
+        HomeError after `close`.
+        """
+
+        def start() -> AsyncSession:
+            session = self.sync.session(
+                source=source,
+                model=model,
+                user=user,
+                session_id=session_id,
+                directory=directory,
+                instructions=instructions,
+                parent=parent,
+                context_engine=context_engine,
+                **facts,
+            )
+            return self._wrap(session)
+
+        return Opener(lambda: self._threads.run(start))
+
+    async def agent(
+        self,
+        model: "ChatModel | None" = None,
+        *,
+        session: AsyncSession | None = None,
+        tools: "Sequence[Tool]" = (),
+        on_event: "Callable[[Event], None] | None" = None,
+        on_review: "Callable[[ReviewReport], None] | None" = None,
+    ) -> AsyncAgent:
+        """An agent that works in a session: `await agent.turn(text)`, or `async for piece in agent.stream(text)`.
+
+        The arguments are those of `Memory.agent`; the callbacks are called in the event loop. Tools may be made from
+        coroutine functions. Raises ModelError without a model, when none is configured.
+        """
+        loop = asyncio.get_running_loop()
+
+        def report(review: "ReviewReport") -> None:
+            if on_review is not None and not loop.is_closed():
+                loop.call_soon_threadsafe(on_review, review)
+
+        def create(on_text: Callable[[str], None], on_event: "Callable[[Event], None]") -> "AgentAndSession":
+            agent = self.sync.agent(
+                model,
+                session=session.sync if session else None,
+                tools=tools,
+                on_text=on_text,
+                on_event=on_event,
+                on_review=report if on_review else None,
+            )
+            return agent, session or self._wrap(cast("Session", agent.session))
+
+        return await self._threads.run(lambda: AsyncAgent(self._threads, create, on_event))
+
+    @overload
+    async def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        role_filter: str | Sequence[str] | None = None,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        source: str | Sequence[str] | None = None,
+        project: str | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+    ) -> "SearchAnswer": ...
+    @overload
+    async def search(
+        self,
+        *,
+        session_id: str,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        cursor: str | None = None,
+    ) -> "ConversationAnswer": ...
+    async def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
+        """Find past conversations, as `Memory.search` does; a cancellation takes effect at once.
+
+        Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
+        """
+        search: Callable[..., SearchAnswer | ConversationAnswer] = self.sync.search
+        return await self._threads.read(search, query, **options)
+
+    @property
+    def tools(self) -> "tuple[Tool, ...]":
+        """The tools outside any session; `call` calls one without blocking the loop."""
+        return self.sync.tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> "JsonObject":
+        """Call a tool as a model would, outside any session: a dict in, a dict out."""
+        return await self._threads.run(self.sync.call, name, arguments)
+
+    async def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
+        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        return await self._threads.read(self.sync.entries, target)
+
+    async def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
+        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
+        return await self._threads.run(self.sync.remember, text, target)
+
+    async def forget(
+        self,
+        text: str | None = None,
+        *,
+        session: str | None = None,
+        entry: str | None = None,
+        user: str | None = None,
+        whole_words: bool = False,
+        dry_run: bool = False,
+    ) -> "ForgetReport":
+        """Forget a text, a conversation, an entry or a user everywhere, as `Memory.forget` does.
+
+        Raises SessionError unless exactly one of the four is given, or if it is unknown.
+        """
+        return await self._threads.run(
+            self.sync.forget,
+            text,
+            session=session,
+            entry=entry,
+            user=user,
+            whole_words=whole_words,
+            dry_run=dry_run,
+        )
+
+    async def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Run anything else in a thread: `await memory.run(memory.sync.sessions.list_sessions_rich, limit=5)`."""
+        return await self._threads.run(function, *args, **kwargs)
+
+    async def close(self) -> None:
+        """Close everything that was opened, after the calls that run; every write was durable when it was answered."""
+        await asyncio.to_thread(self._close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _wrap(self, session: "Session") -> AsyncSession:
+        return AsyncSession(session, self._threads, self._queues, self.sync.config.turn_wait)
+
+    def _close(self) -> None:
+        self._threads.shut_down()
+        self.sync.close()
+
+
+def open_async(
+    home: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    user: str | None = None,
+    summarize: "Summarize | None" = None,
+) -> Opener[AsyncMemory]:
+    """Open a home for an asyncio program: `async with memoranda.open_async() as memory`, or `await` it.
+
+    The arguments and errors are those of `memoranda.open`. Use the object in one event loop.
+    """
+
+    async def open_it() -> AsyncMemory:
+        return AsyncMemory(await asyncio.to_thread(open_memory, home, profile=profile, user=user, summarize=summarize))
+
+    return Opener(open_it)

@@ -1,0 +1,184 @@
+"""A conversation in an asyncio program."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+
+from memoranda.api.aio.opener import Opener
+from memoranda.api.aio.threads import WorkerThreads
+from memoranda.api.aio.turn import AsyncTurn
+from memoranda.api.session import Session
+from memoranda.api.turn import Turn
+from memoranda.errors import SessionBusyError
+
+if TYPE_CHECKING:
+    from memoranda.agent.session_views import Compression, UndoneTurn
+    from memoranda.memory.curated.settings import Target
+    from memoranda.models.model import Usage
+    from memoranda.support.tool import JsonObject, Tool
+    from memoranda.types import ChatMessage, MemoryAnswer
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_FIRST_PAUSE, _MAX_PAUSE = 0.001, 0.05
+
+
+class TurnQueues:
+    """Puts the tasks that wait for a turn of one session in the order in which they asked."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    def join(self, session_id: str) -> asyncio.Lock:
+        """Return the lock of a session; `leave` must follow."""
+        lock, count = self._queues.get(session_id, (asyncio.Lock(), 0))
+        self._queues[session_id] = (lock, count + 1)
+        return lock
+
+    def leave(self, session_id: str) -> None:
+        lock, count = self._queues.pop(session_id)
+        if count > 1:
+            self._queues[session_id] = (lock, count - 1)
+
+
+class AsyncSession:
+    """One conversation. `sync` is the `Session` behind it, whose methods `run` calls in a thread."""
+
+    def __init__(self, session: Session, threads: WorkerThreads, queues: TurnQueues, turn_wait: float) -> None:
+        self.sync = session
+        self._threads = threads
+        self._queues = queues
+        self._turn_wait = turn_wait
+        self._latest_turn: AsyncTurn | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the session, which is another one after compression."""
+        return self.sync.id
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers, as far as it is known."""
+        return self.sync.model
+
+    @property
+    def prompt(self) -> str:
+        """The system prompt, byte-identical until the conversation is compressed."""
+        return self.sync.prompt
+
+    @property
+    def tools(self) -> "tuple[Tool, ...]":
+        """What the model may call; `call` calls one without blocking the loop."""
+        return self.sync.tools
+
+    def turn(self, text: Any, *, wait: float | None = None) -> Opener[AsyncTurn]:
+        """Begin a turn: `async with session.turn(text) as turn`, or `turn = await session.turn(text)`.
+
+        The user's message is durable when it has begun. While another turn of the conversation is in progress, in this
+        or another process, this waits for up to `wait` seconds (the setting sessions.turn_wait) and blocks neither the
+        loop nor a thread; then it raises SessionBusyError. Raises SessionError for an empty message.
+        """
+        return Opener(lambda: self._begin_turn(text, self._turn_wait if wait is None else wait))
+
+    async def record(self, role: str, content: Any = None, **fields: Any) -> int:
+        """Record one message of the conversation; it is durable when its id is returned.
+
+        Raises SessionError for an unknown role and for a tool's result without tool_call_id.
+        """
+        return await self._threads.run(self.sync.record, role, content, **fields)
+
+    async def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record several messages in one commit. Raises SessionError like `record`."""
+        return await self._threads.run(self.sync.record_all, messages)
+
+    async def conversation(self) -> "list[ChatMessage]":
+        """The recorded messages in the form that chat APIs accept."""
+        return await self._threads.read(self.sync.conversation)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> "JsonObject":
+        """Call a tool as the model would; the answer is always a JSON object."""
+        return await self._threads.run(self.sync.call, name, arguments)
+
+    async def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
+        """Save a fact that the user asked to keep; the answer is a receipt."""
+        return await self._threads.run(self.sync.remember, text, target)
+
+    async def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
+        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        return await self._threads.read(self.sync.entries, target)
+
+    async def note_usage(self, usage: "Usage", *, model: str, provider: str) -> None:
+        """Store what a call used, which also says how full the context is; it never fails the turn."""
+        await self._threads.run(self.sync.note_usage, usage, model=model, provider=provider)
+
+    async def compress(self, *, force: bool = False, focus: str = "") -> "Compression":
+        """Shorten the context if it is full, or at once when `force`; `focus` is what to keep above all."""
+        return await self._threads.run(self.sync.compress, force=force, focus=focus)
+
+    async def undo(self) -> "UndoneTurn | None":
+        """Undo the last turn; None when there is none. Raises SessionBusyError while a turn is in progress."""
+        return await self._threads.run(self.sync.undo, wait=0)
+
+    async def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Run any other method of `sync` in a thread: `await session.run(session.sync.rename, "Locks")`."""
+        return await self._threads.run(function, *args, **kwargs)
+
+    async def end(self, reason: str = "session_end") -> None:
+        """End the conversation; opening a session with its id resumes it."""
+        await self._threads.run(self.sync.end, reason)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def _begin_turn(self, text: Any, wait: float) -> AsyncTurn:
+        if self._latest_turn is not None and self._latest_turn.is_open_in_this_task:
+            raise SessionBusyError(
+                f"A turn of session {self.id!r} is open in this task. Finish it with done(), or leave it with close() "
+                "or the end of its 'async with' block, before the next one begins. Nothing was recorded."
+            )
+        session_id, deadline = self.id, asyncio.get_running_loop().time() + wait
+        queue = self._queues.join(session_id)
+        try:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await queue.acquire()
+            except TimeoutError:
+                raise _busy(session_id, wait) from None
+            try:
+                turn = await self._poll_for_turn(text, wait, deadline)
+            finally:
+                queue.release()
+        finally:
+            self._queues.leave(session_id)
+        self._latest_turn = AsyncTurn(turn, self._threads)
+        return self._latest_turn
+
+    async def _poll_for_turn(self, text: Any, wait: float, deadline: float) -> Turn:
+        """Try to begin the turn until the conversation is free. A waiting thread would be missing for the others."""
+        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
+        begun: list[Turn] = []
+        while not begun:
+            try:
+                # A cancellation discards the result, but not the turn that has begun meanwhile.
+                await self._threads.run(lambda: begun.append(self.sync.turn(text, wait=0)))
+            except SessionBusyError:
+                remaining = deadline - loop.time()
+                if remaining <= 0:
+                    raise _busy(self.id, wait) from None
+                await asyncio.sleep(min(remaining, pause))
+                pause = min(pause * 2, _MAX_PAUSE)
+            except asyncio.CancelledError:
+                for turn in begun:
+                    await self._threads.run(turn.close)
+                raise
+        return begun[0]
+
+
+def _busy(session_id: str, wait: float) -> SessionBusyError:
+    return SessionBusyError(
+        f"Another turn of session {session_id!r} is in progress and did not end within {wait:g} s. Nothing of this one "
+        "was recorded. Send the message again when that turn has ended."
+    )

@@ -1,0 +1,68 @@
+"""Checks what a developer passes to the API: a mistake raises at once and says what to do instead.
+
+The tools that a model calls are lenient, and answer a mistake with a refusal in JSON.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from memoranda.errors import SessionError
+from memoranda.memory.record.message_roles import require_message
+from memoranda.support.suggestions import did_you_mean
+
+
+def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise TypeError for an option that a function does not have."""
+    for name in unknown:
+        suggestion = did_you_mean(name, known) or f" There are: {', '.join(known)}."
+        raise TypeError(f"{function}() has no option {name!r}.{suggestion}")
+
+
+def require_hook(name: str, value: object, hook: str) -> None:
+    """Raise TypeError unless an object is missing or has a hook: without it, nothing would ever call it."""
+    if value is not None and not callable(getattr(value, hook, None)):
+        raise TypeError(f"{name} must have a method {hook}(), and {_describe(value)} has none.")
+
+
+def require_range(name: str, value: int | None, maximum: int) -> None:
+    """Raise SessionError unless a number is None or from 1 to the maximum."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SessionError(f"{name} must be a whole number from 1 to {maximum}, not {_describe(value)}.")
+    if not 1 <= value <= maximum:
+        raise SessionError(f"{name} must be from 1 to {maximum}, not {value}.")
+
+
+def require_question(content: Any) -> None:
+    """Raise SessionError unless the content is a user's message: text or a list of content parts, and not empty."""
+    if not isinstance(content, str | Mapping | Sequence):
+        raise SessionError(
+            f"A turn begins with the user's message, as text or as a list of content parts, not {_describe(content)}."
+        )
+    if not content or (isinstance(content, str) and not content.strip()):
+        raise SessionError("The user's message is empty, so there is no turn to begin.")
+
+
+def require_messages(messages: Any) -> None:
+    """Raise SessionError unless every message has a known role, and every result of a tool names its call."""
+    for message in messages:
+        require_message(message)
+        if message["role"] == "tool" and not message.get("tool_call_id"):
+            raise SessionError(
+                "The result of a tool needs the tool_call_id of the call that it answers: "
+                'record("tool", result, tool_call_id=call["id"], tool_name=...).'
+            )
+
+
+def require_answer(reply: Any) -> None:
+    """Raise SessionError unless a reply can end a turn: text, a message, or several messages."""
+    if not isinstance(reply, str | Mapping | Sequence) or (not isinstance(reply, str) and not reply):
+        found = "nothing" if reply is not None and not reply else _describe(reply)
+        raise SessionError(f"done() takes the answer: text, a message, or a list of messages, not {found}.")
+    if not isinstance(reply, str | Mapping):
+        require_messages(reply)
+
+
+def _describe(value: Any) -> str:
+    return "None" if value is None else type(value).__name__

@@ -1,0 +1,323 @@
+"""An opened home: `Memory` opens sessions, and agents that work in them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
+
+from memoranda.api.developer_errors import refuse_unknown_options, require_hook, require_range
+from memoranda.api.services import HomeServices, new_session_id
+from memoranda.api.session import Session
+from memoranda.api.session_options import GATEWAY_FACTS, GatewayFacts, SessionOptions, choose_user, clean_facts
+from memoranda.api.tool_calls import call_tool, remember
+from memoranda.errors import SessionError
+from memoranda.home import config
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.tool import MemoryTool
+from memoranda.memory.curated.write_result import Origin
+from memoranda.safety.tool_answers import screen_tools
+from memoranda.support.home import Home
+from memoranda.support.tool import JsonObject, Tool
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.agent.compression.context_engine import ContextEngine
+    from memoranda.agent.events import Event
+    from memoranda.agent.loop import Agent
+    from memoranda.agent.review.report import ReviewReport
+    from memoranda.api.agents import Agents
+    from memoranda.api.items import MemoryItems
+    from memoranda.api.prompt_preview import PromptPreview
+    from memoranda.api.recall import RecallResult
+    from memoranda.home.session_db import SessionDB
+    from memoranda.models.model import ChatModel, OnText
+    from memoranda.search.summaries import Summarize
+    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
+    from memoranda.upkeep.forgetting.report import ForgetReport
+
+SEARCH_OPTIONS = (
+    *("limit", "sort", "role_filter", "since", "until", "source", "project", "cursor", "why"),
+    *("session_id", "around_message_id", "window"),
+)
+
+
+class Memory:
+    """An opened home, for one user of it or for the home itself."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: config.Config,
+        user: str | None = None,
+        *,
+        summarize: "Summarize | None" = None,
+        services: HomeServices | None = None,
+    ) -> None:
+        """`services` are those of another `Memory` of the same home, which closes them."""
+        self.home = home
+        self.config = settings
+        self.user = user
+        self._home_services = services or HomeServices(home, settings, summarize=summarize)
+        self._owns_services = services is None
+        self.services = self._home_services.for_user(user)
+        self.curated = self.services.curated_for(user)
+        self.curated.load_from_disk()
+        self.curated.written = lambda receipt, origin: self.services.queue_memory_write(
+            self.curated, receipt, origin, user
+        )
+        self._memory_tool = MemoryTool(self.curated, Origin("agent"))
+        self._agents_lock = Lock()
+        self._agents: Agents | None = None
+
+    def for_user(self, user: str | None) -> "Memory":
+        """The same home for another user, over the same open stores; closing this object closes those."""
+        self.services.require_open()
+        return Memory(self.home, self.config, user, services=self._home_services)
+
+    def session(
+        self,
+        *,
+        source: str = "library",
+        model: str = "",
+        user: str | None = None,
+        session_id: str | None = None,
+        directory: str | Path | None = None,
+        instructions: str = "",
+        parent: str | None = None,
+        context_engine: "ContextEngine | None" = None,
+        **facts: Unpack[GatewayFacts],
+    ) -> Session:
+        """Start a session, or resume one by its id; its prompt is built now, or restored as it was.
+
+        A conversation that was compressed meanwhile is resumed in its latest session.
+        `user` selects the memory and the conversations of one user of a gateway. `directory` is where the user works:
+        its project files (AGENTS.md …) become part of the prompt. `instructions` are your own text for the prompt.
+        With a `parent` the session is work that the parent delegated.
+        `facts` are what a gateway knows about the conversation (platform, chat_id, user_name …, see `GatewayFacts`),
+        for the external memory; `platform` also selects the toolsets, instead of `source`. `context_engine` is notified
+        of every session that the conversation starts, and why. Raises TypeError for an unknown fact.
+        """
+        require_hook("context_engine", context_engine, "on_session_start")
+        refuse_unknown_options("session", facts.keys() - set(GATEWAY_FACTS), GATEWAY_FACTS)
+        self.services.require_open()
+        user = choose_user(user, facts)
+        options = SessionOptions(
+            source=self.services.stored_name(source),
+            user=self.user if user is None else user,
+            model=model,
+            directory=Path(directory).absolute() if directory is not None else None,
+            instructions=instructions,
+            parent=parent and self.services.stored_name(parent),
+            relation="delegation" if parent else None,
+            platform=facts.get("platform", ""),
+            external=parent is None,
+            facts=clean_facts(facts),
+            context_engine=context_engine,
+        )
+        services = self._home_services.for_user(options.user)
+        if session_id is None:
+            return Session(services, new_session_id(), options, is_new=True)
+        return Session(services, services.latest_session(session_id, options.user), options, is_new=False)
+
+    def agent(
+        self,
+        model: "ChatModel | None" = None,
+        *,
+        session: Session | None = None,
+        tools: Sequence[Tool] = (),
+        on_text: "OnText | None" = None,
+        on_event: "Callable[[Event], None] | None" = None,
+        on_review: "Callable[[ReviewReport], None] | None" = None,
+    ) -> "Agent":
+        """An agent that works in a session: `memory.agent().turn("Hello")` is the whole loop.
+
+        Without a model it uses the one that is configured; without a session it starts one. `tools` are your own,
+        offered in addition to those of memory. `on_text` receives the answer as it is written, `on_event` the events
+        of a turn, and `on_review` what a background review saved, from its own thread.
+        """
+        agents = self._get_agents()
+        model = model or agents.configured_model()
+        return agents.create_agent(
+            model,
+            session or self.session(model=model.name),
+            tools=tools,
+            on_text=on_text,
+            on_event=on_event,
+            on_review=on_review,
+        )
+
+    @property
+    def sessions(self) -> "SessionDB":
+        """The conversations of this user: everything that was recorded, and search over it."""
+        return self.services.sessions_for(self.user)
+
+    @property
+    def items(self) -> "MemoryItems":
+        """The items of this user: values under a namespace and a key, with a history, found by their words."""
+        from memoranda.api.items import MemoryItems
+
+        return MemoryItems(lambda: self.sessions)
+
+    @overload
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        role_filter: str | Sequence[str] | None = None,
+        since: str | float | None = None,
+        until: str | float | None = None,
+        source: str | Sequence[str] | None = None,
+        project: str | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+    ) -> "SearchAnswer": ...
+    @overload
+    def search(
+        self,
+        *,
+        session_id: str,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        cursor: str | None = None,
+    ) -> "ConversationAnswer": ...
+    def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
+        """Find past conversations, with the exact messages; without a query, the latest ones.
+
+        `limit` is 1 to 50 conversations (3 if left out), `sort` orders by time instead of by relevance. `since`,
+        `until`, `role_filter`, `source` and `project` narrow the search; `why` adds how each result got its place.
+        With a `session_id` the answer is that conversation, from its start or around one message, with up to `window`
+        messages (1 to 20) on either side. A `cursor` from an answer continues it.
+        Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
+        """
+        if options:
+            _check_search_options(options)
+        self.services.require_open()
+        # The tool would answer a store that cannot be used with a text; a program wants the error.
+        self.services.open_existing_record()
+        call = self.services.search_tool(self.user).call
+        if options.get("limit"):
+            from memoranda.search.search_pages import search_pages
+
+            call = partial(search_pages, call)
+        answer = call({"query": query, **options})
+        if not answer["success"]:
+            raise SessionError(answer["error"])
+        return cast("SearchAnswer | ConversationAnswer", answer)
+
+    def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 3,
+        project: str | None = None,
+        source: str = "library",
+        session_id: str = "",
+    ) -> "RecallResult":
+        """Ask every part of memory at once: entries, external memory, conversations. `block()` is for a prompt.
+
+        The recall log shows what was found; `source` and `session_id` say there who asked, and in which conversation.
+        """
+        from memoranda.api.recall import recall
+
+        self.services.require_open()
+        return recall(self, question, limit=limit, project=project, source=source, session_id=session_id)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        search = self.services.search_tool(self.user)
+        return screen_tools((*self._memory_tool.definitions(), *search.definitions()))
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
+        """Call a tool as a model would, outside any session: a dict in, a dict out; a refusal after `close`."""
+        self._memory_tool.begin_turn()
+        return call_tool(self.tools, name, arguments, self.services.require_open)
+
+    def entries(self, target: Target = "memory") -> tuple[str, ...]:
+        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        self.services.require_open()
+        return self.curated.entries(target)
+
+    def preview_prompt(self, source: str = "library") -> "PromptPreview":
+        """The prompt that a new session would get, section by section with its tokens; starts no session."""
+        from memoranda.api.prompt_preview import preview_prompt
+
+        self.services.require_open()
+        return preview_prompt(self.services, self.user, source)
+
+    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
+        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
+        self.services.require_open()
+        return remember(self.curated, text, target, "")
+
+    def forget(
+        self,
+        text: str | None = None,
+        *,
+        session: str | None = None,
+        entry: str | None = None,
+        user: str | None = None,
+        whole_words: bool = False,
+        dry_run: bool = False,
+    ) -> "ForgetReport":
+        """Forget a text, a conversation (by id), an entry (its handle, or a part of it) or a user, everywhere.
+
+        The report lists every place, what was done there and, after reading every byte of the home, what is left.
+        `dry_run` only lists. A text is found in any case, spacing and Unicode form, and as a part of words unless
+        `whole_words`; messages keep the rest of their text, entries are removed as a whole. This covers what belongs to
+        the user of this object, and for the owner of the home all profiles. No tool offers it to a model.
+        Raises SessionError unless exactly one of the four is given, or if it is unknown.
+        """
+        from memoranda.api.forget import forget
+        from memoranda.upkeep.forgetting.subject import ForgetSubject
+
+        self.services.require_open()
+        return forget(self.services, self.user, ForgetSubject(text, session, entry, user, whole_words), dry_run=dry_run)
+
+    def close(self) -> None:
+        """Close everything that was opened; every write was durable when it was answered."""
+        if self._agents is not None:
+            self._agents.close()
+        if self._owns_services:
+            self._home_services.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _get_agents(self) -> "Agents":
+        from memoranda.api.agents import Agents
+
+        with self._agents_lock:
+            if self._agents is None:
+                self._agents = Agents(self.services, self.session)
+            return self._agents
+
+
+def open_memory(
+    home: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    user: str | None = None,
+    summarize: "Summarize | None" = None,
+) -> Memory:
+    """Open a home: the one given, else MEMORANDA_HOME, else ~/.memoranda. Nothing is written until you write.
+
+    `summarize` is an option for search: a function from instructions and a transcript to a short text.
+    """
+    located = config.locate_home(home, profile)
+    located.refuse_if_foreign()
+    return Memory(located, config.load(located), user, summarize=summarize)
+
+
+def _check_search_options(options: Mapping[str, Any]) -> None:
+    from memoranda.search.request import MAX_WINDOW
+    from memoranda.search.search_pages import MAX_LISTED
+
+    refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
+    require_range("limit", options.get("limit"), MAX_LISTED)
+    require_range("window", options.get("window"), MAX_WINDOW)

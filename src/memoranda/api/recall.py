@@ -1,0 +1,143 @@
+"""`Memory.recall`: answers a question from every part of memory at once, also as a block for a prompt."""
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memoranda.api.services import HomeServices
+from memoranda.api.session import Session
+from memoranda.errors import StorageError
+from memoranda.home.config import Config
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.safety.fence import build_memory_context_block, fenced_text
+from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
+from memoranda.search.related_entries import entries_matching
+
+if TYPE_CHECKING:
+    from memoranda.types import SearchAnswer
+
+_log = logging.getLogger(__name__)
+
+MAX_BLOCK_CHARS = 8_000
+# The length of the fence itself, with the final newline.
+_FENCE_CHARS = len(build_memory_context_block("x"))
+
+
+class RecallableMemory(Protocol):
+    """What recall needs of a `Memory`."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def services(self) -> HomeServices: ...
+    @property
+    def user(self) -> str | None: ...
+    def entries(self, target: Target = ...) -> tuple[str, ...]: ...
+    def search(self, query: str = ..., *, limit: int | None = ..., project: str | None = ...) -> "SearchAnswer": ...
+    def session(self, *, source: str = ...) -> Session: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The answers of all parts of memory to one question."""
+
+    entries: dict[Target, list[str]]
+    recalled: str
+    """The text that the external memory recalled."""
+    search: dict[str, Any]
+    """The answer of the search over past conversations."""
+    skipped: tuple[str, ...] = ()
+    """Which parts could not be read, and why."""
+
+    @property
+    def is_known(self) -> bool:
+        return bool(any(self.entries.values()) or self.recalled or self.search["results"])
+
+    def block(self, max_chars: int = MAX_BLOCK_CHARS) -> str:
+        """One fenced block for a prompt: the entries first, then the messages of each conversation; "" for nothing."""
+        lines = [f"{FILE_NAMES[target]}: {entry}" for target, entries in self.entries.items() for entry in entries]
+        lines += [self.recalled] if self.recalled else []
+        for hit in self.search["results"]:
+            lines.append(f"\n{hit['when']}, {hit['title'] or 'a conversation'} ({hit['session_id']}):")
+            messages = hit.get("messages") or [{"role": "", "content": hit["snippet"]}]
+            lines += [f"{message['role']}: {message['content']}" for message in messages]
+        return build_memory_context_block("\n".join(lines).strip(), max_chars=max_chars - _FENCE_CHARS)
+
+
+def recall(
+    memory: RecallableMemory,
+    question: str,
+    *,
+    limit: int = 3,
+    project: str | None = None,
+    source: str = "library",
+    session_id: str = "",
+) -> RecallResult:
+    """Ask the curated entries, the external memory if there is one, and every past conversation, and log the answer.
+
+    `source` and `session_id` say in the log who asked, and for which conversation.
+    """
+    began = time.time()
+    entries, skipped = related_entries(memory, question)
+    recalled = ask_provider(memory, question)
+    if memory.services.has_record:
+        search: dict[str, Any] = dict(memory.search(question, limit=limit, project=project))
+    else:
+        search = {"success": True, "mode": "discover", "results": [], "count": 0}
+    result = RecallResult(entries, recalled, search, skipped)
+    log_recall(memory, question, result, began, source=source, session_id=session_id)
+    return result
+
+
+def log_recall(
+    memory: RecallableMemory,
+    question: str,
+    result: RecallResult,
+    began: float,
+    *,
+    source: str,
+    session_id: str = "",
+) -> None:
+    """Log what a question received from all parts of memory."""
+    services = memory.services
+    hits = result.search["results"]
+    entries = [f"{FILE_NAMES[target]}: {entry}" for target, texts in result.entries.items() for entry in texts]
+    counts = ((len(entries), "entry", "entries"), (len(hits), "conversation", "conversations"))
+    parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    parts += ["external memory"] if result.recalled else []
+    services.recall_log(memory.user).add(
+        PromptPlace(QUESTION, services.stored_name(source), services.stored_name(session_id) if session_id else ""),
+        question,
+        GIVEN if result.is_known else NOTHING,
+        ", ".join(parts) or "no part of memory knows about it",
+        began=began,
+        text="\n".join([*entries, *([result.recalled] if result.recalled else [])]),
+        details={
+            "given": [{"session_id": hit["session_id"], "message_id": hit.get("match_message_id")} for hit in hits]
+        },
+    )
+
+
+def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Target, list[str]], tuple[str, ...]]:
+    """The curated entries that share words with a question, and which files could not be read."""
+    entries: dict[Target, list[str]] = {}
+    skipped: list[str] = []
+    for target in memory.config.curated.targets():
+        try:
+            entries[target] = entries_matching(question, memory.entries(target))
+        except StorageError as error:
+            entries[target] = []
+            skipped.append(f"{FILE_NAMES[target]} was skipped: {error}")
+            _log.warning("%s", skipped[-1])
+    return entries, tuple(skipped)
+
+
+def ask_provider(memory: RecallableMemory, question: str) -> str:
+    """The text that the provider recalls, without the fence. The provider is not notified of a session."""
+    if not memory.config.providers:
+        return ""
+    session = memory.session(source="recall")
+    block = session.external.begin_turn(question, session.id, lambda: 1)
+    session.external.close()
+    return fenced_text(block)

@@ -1,0 +1,280 @@
+"""The state of one open session that changes as a whole when compression continues its conversation in another one."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memoranda.api.frozen_prompt import FrozenPrompt, PromptContext
+from memoranda.api.provider_tools import PROVIDER_TOOLS, tools_as_columns
+from memoranda.api.recall_filter import strip_recall
+from memoranda.api.services import HomeServices
+from memoranda.api.session_options import GATEWAY, SessionOptions
+from memoranda.api.session_record import SessionRecord
+from memoranda.api.session_todos import SessionTodos
+from memoranda.api.session_tools import SessionTools
+from memoranda.api.untrusted_text import UntrustedText
+from memoranda.errors import ContinuedError
+from memoranda.external.external_memory import ExternalMemory, guarded
+from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+from memoranda.safety.fence import fenced_text
+from memoranda.search.recall_log import GIVEN, NOTHING, TURN, PromptPlace
+from memoranda.support.projects import project_of
+from memoranda.support.tool import Tool
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.agent.compression.context_engine import BoundaryReason
+    from memoranda.agent.session_views import SavedChange
+    from memoranda.api.session_compressor import SessionCompressor
+    from memoranda.home.session_db import SessionDB
+
+
+class SessionState:
+    """Prompt, tools, record and external memory of one session, and how they continue together.
+
+    Compression sees a session through this class (`agent.session_views.CompressibleSession`), and so does a turn.
+    """
+
+    def __init__(
+        self,
+        services: HomeServices,
+        session_id: str,
+        options: SessionOptions,
+        *,
+        is_new: bool,
+        external: ExternalMemory | None = None,
+    ) -> None:
+        """`external` is the external memory of the session before, which this one takes over."""
+        self.services = services
+        self.options = options
+        self.model = options.model
+        self.store = services.curated_for(options.user)
+        self.store.written = self._on_memory_write
+        self.record = SessionRecord(services, session_id, options.user)
+        self.untrusted = UntrustedText(self.record, services.config.curated.trusted_tools)
+        self.toolbox = SessionTools(services, options, self.store, self.untrusted.sources_of)
+        self.external = external or self._start_external()
+        self.toolbox.bind(session_id)
+        self._compressor: SessionCompressor | None = None
+        self._turn_number: int | None = None
+        self._facts_stored = not options.facts
+        self.frozen = (None if is_new else self._restore_prompt()) or self._build_prompt()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def prompt(self) -> str:
+        return self.frozen.prompt.text
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self.toolbox.definitions(self.external.tools(), self.external.find_tool)
+
+    @property
+    def compressor(self) -> "SessionCompressor":
+        from memoranda.api.session_compressor import ContextUsage, SessionCompressor
+        from memoranda.models.context_windows import context_window
+
+        if self._compressor is None:
+            settings = self.services.config
+            window = settings.model.window or context_window(self.model)
+            self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
+        return self._compressor
+
+    @property
+    def keeps_interrupted(self) -> bool:
+        """Whether the part of an interrupted answer that was shown is recorded."""
+        return self.services.config.agent.keep_interrupted
+
+    def conversation(self) -> list[dict[str, Any]]:
+        """The recorded messages in the form that chat APIs accept."""
+        return self.record.db.get_messages_as_conversation(self.id)
+
+    def recorded_message(self, message_id: int) -> dict[str, Any]:
+        """One message as it was recorded; empty when it was rewound."""
+        return self.record.db.get_message(message_id) or {}
+
+    def next_turn_number(self) -> int:
+        """The number of the turn whose question was just recorded; it continues after a resume and a compression."""
+        self._turn_number = self.record.count_turns() if self._turn_number is None else self._turn_number + 1
+        return self._turn_number
+
+    def note_recall(self, recalled: str) -> None:
+        """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+        names = self.services.config.providers if recalled else ()
+        self.untrusted.recalled = tuple(f"provider {name}" for name in names)
+
+    def log_recall(self, message_id: int, prompt: str, note: str, recalled: str, began: float) -> None:
+        """Log what the prompt of a turn received: that there was a note of changes, and what the providers recalled.
+
+        The note itself is not logged: it may quote an entry that was forgotten meanwhile.
+        """
+        reasons = [
+            "what changed in memory since the conversation began" if note else "",
+            "what the external memory recalled" if recalled else "",
+            self.external.recall_reason(),
+        ]
+        self.services.recall_log(self.options.user).add(
+            PromptPlace(TURN, self.options.source, self.id, message_id),
+            prompt,
+            GIVEN if note or recalled else NOTHING,
+            "; ".join(filter(None, reasons)) or "nothing was recalled",
+            began=began,
+            text=fenced_text(recalled),
+        )
+
+    def note_of_changes(self) -> str:
+        """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
+        return self.frozen.changes.note()
+
+    def open_record(self) -> "SessionDB":
+        """The session store; creates or reopens the session's row before the first write."""
+        if not self.record.is_open:
+            options = self.options
+            self.record.create(
+                options.source,
+                model=self.model or None,
+                system_prompt=self.prompt or None,
+                parent_session_id=options.parent,
+                relation=options.relation,
+                project=project_of(options.directory) if options.directory else None,
+                **self.frozen.as_columns(),
+                **tools_as_columns(self.external.tools(), self.external.provider_of),
+            )
+        if not self._facts_stored:
+            if facts := self.options.facts_to_store(self.record.load()):
+                self.record.db.set_extra_fields(self.id, **{GATEWAY: facts})
+            self._facts_stored = True
+        return self.record.db
+
+    def freeze(self) -> None:
+        """Store the prompt with the session now, unless another process stored one first, which then counts."""
+        row = self.record.load()
+        if row is None or not row.get("system_prompt"):
+            self.record.db.create_session(
+                self.id, self.options.source, system_prompt=self.prompt or None, **self.frozen.as_columns()
+            )
+        self.frozen = self._restore_prompt() or self.frozen
+
+    def append(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record messages in one commit, without recalled memory that the model repeats in them."""
+        clean = [strip_recall(message) for message in messages]
+        while True:
+            try:
+                return self.open_record().append_messages(self.id, clean, fail_if_continued=True)
+            except ContinuedError as error:
+                # Another process has compressed the conversation meanwhile.
+                self.continue_as(error.successor)
+
+    def follow_continuation(self) -> None:
+        """Continue in the latest session when another process has compressed the conversation."""
+        if continuation := self.record.continuation():
+            self.continue_as(continuation)
+
+    def follow_record(self) -> None:
+        """Before a turn: adopt what another thread or process has made of the conversation, its prompt included."""
+        if self.record.exists:
+            self.follow_continuation()
+        else:
+            self.frozen = self._restore_prompt() or self.frozen
+
+    def restart_external(self) -> None:
+        """Start the external memory again for a session that is resumed after its end."""
+        self.external = self._start_external()
+
+    def saved_since(self, message_id: int) -> "tuple[SavedChange, ...]":
+        """What the agent saved in this conversation since a message was recorded."""
+        from memoranda.api.saved_changes import find_saved_changes
+
+        sessions = self.record.db.get_compression_lineage(self.id)
+        since = self.recorded_message(message_id)["timestamp"]
+        return find_saved_changes(self.store, self.services.skills_for(self.options.user), sessions, since)
+
+    def after_rewind(self) -> None:
+        """Bring everything up to date after messages were undone."""
+        if self._compressor is not None:
+            self._compressor.usage.reading = None
+        # The model no longer sees the memory writes that it made in the undone turn.
+        self.frozen = self._restore_prompt() or self.frozen
+        self.external.switch(self.id, reason="undo", rewound=True)
+
+    @guarded(None, "A context engine")
+    def notify_boundary(self, reason: "BoundaryReason", old_session_id: str | None = None) -> None:
+        """Notify the compressor and the developer's context engine that this session has started, and why."""
+        for engine in (self._compressor, self.options.context_engine):
+            if engine is not None:
+                row = self.record.load() if self.record.exists else None
+                facts = self.options.provider_facts(row, self.services.home.profile)
+                engine.on_session_start(self.id, boundary_reason=reason, old_session_id=old_session_id, **facts)
+
+    # What compression needs.
+
+    def before_compression(self) -> str:
+        notes = self.external.before_compression(self._provider_messages()) if self.external.active else ""
+        # The calls that wrote the list leave the context, but the tasks are still to be done.
+        return "\n\n".join(filter(None, (notes, SessionTodos(self).note())))
+
+    def flush_provider(self) -> None:
+        self.external.commit(self._provider_messages(), self.id)
+
+    def new_prompt_columns(self) -> dict[str, Any]:
+        frozen = self._build_prompt()
+        return {"system_prompt": frozen.prompt.text, **frozen.as_columns()}
+
+    def continue_as(self, session_id: str) -> None:
+        old, self.record.id = self.id, session_id
+        self.toolbox.bind(session_id)
+        self.frozen = self._restore_prompt() or self.frozen
+        self.external.switch(session_id, old, "compression")
+        self.notify_boundary("compression", old)
+
+    def _provider_messages(self) -> list[dict[str, Any]]:
+        return self.record.completed_turns() if self.external.active else []
+
+    def _start_external(self) -> ExternalMemory:
+        if not self.options.external or not self.services.config.providers:
+            return ExternalMemory()
+        return self.services.external_for(
+            self.id,
+            self.options.user,
+            self.options.provider_facts(self.record.load(), self.services.home.profile),
+        )
+
+    def _build_prompt(self) -> FrozenPrompt:
+        context = PromptContext(
+            home=self.services.home.root,
+            settings=self.services.config.prompt,
+            platform=self.options.source,
+            instructions=self.options.instructions,
+            directory=self.options.directory,
+            window=self.compressor.usage.window if self.model else 0,
+        )
+        names = [tool.name for tool in self.tools]
+        skills = self.toolbox.skill_index()
+        return FrozenPrompt.build(
+            context,
+            self.store,
+            self.services.redact,
+            tools=names,
+            skills=skills if "skill_view" in names else "",
+            provider=self.external.system_prompt(),
+        )
+
+    def _restore_prompt(self) -> FrozenPrompt | None:
+        """The prompt that is stored with the session: resuming the session changes no byte of it."""
+        row = self.record.load()
+        if row is None:
+            return None
+        self.model = self.model or row.get("model") or ""
+        self.toolbox.stored_provider_tools = row.get(PROVIDER_TOOLS)
+        return FrozenPrompt.restore(row, self.store, self.services.redact)
+
+    def _on_memory_write(self, receipt: MemoryReceipt, origin: Origin) -> None:
+        """Mirror a curated write to the external memory, or queue it when none is running."""
+        if origin.session == self.id:
+            self.frozen.changes.mark_seen(receipt.target)
+        if self.external.active:
+            self.external.mirror(receipt, origin, lambda text: self.store.visible_text(receipt.target, text))
+        else:
+            self.services.queue_memory_write(self.store, receipt, origin, self.options.user)

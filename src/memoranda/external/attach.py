@@ -1,0 +1,165 @@
+"""Attaches the configured providers to a session: finds, loads and starts them in the background, all at once.
+
+The session waits a short time for them, because their prompt blocks become part of the frozen prompt. If a provider
+cannot be loaded, the session continues without it and the log says why; turns are marked in the record all the same,
+and are delivered once the provider works again.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import ProviderError, StorageError
+from memoranda.external.external_memory import ExternalMemory, guarded, memory_changes
+from memoranda.external.guarded_call import CallResult
+from memoranda.external.loading.discovery import find_by_name
+from memoranda.external.loading.loader import load
+from memoranda.external.loading.setup import fields_of, read_settings
+from memoranda.external.manager import MemoryManager
+from memoranda.external.outbox.jobs import NewJob
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.outbox.recorded_turns import PRIMARY, RecordedTurns
+from memoranda.external.provider import MemoryProvider, server_facts
+from memoranda.external.provider_group import ProviderGroup
+from memoranda.external.settings import ProviderSettings
+from memoranda.external.start_timeout import remember_start, start_timeout
+from memoranda.external.text_embedder import TextEmbedder
+from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+from memoranda.memory.record.store import SessionStore
+from memoranda.safety.fence import sanitize_context
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.files.env_lease import EnvConflictError, EnvLease
+
+_log = logging.getLogger(__name__)
+
+# A write outside any session is not part of a reply, so it can wait longer for the file.
+_WRITE_LOCK_TIMEOUT = 2.0
+
+LeaseSecrets = Callable[[Collection[str]], EnvLease]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStart:
+    """What a session starts its providers with.
+
+    `record` returns the session store, if there is one. `lease_secrets` puts the variables that a provider's schema
+    names into the environment until the session ends; `secrets` are the credentials that neither the log nor the status
+    may show. `embedder` compares texts by meaning, if the home has a local sentence encoder. `server_url` names the
+    server that has the outbox, if it is not a file of the home.
+    """
+
+    session_id: str
+    record: Callable[[], SessionStore | None]
+    lease_secrets: LeaseSecrets
+    secrets: Callable[[], Collection[str]]
+    toolsets: Collection[str] | None
+    facts: Mapping[str, Any]
+    embedder: TextEmbedder | None = None
+    server_url: str = ""
+
+
+@guarded(ExternalMemory())
+def attach_providers(
+    home: Path, names: Sequence[str], settings: ProviderSettings, start: SessionStart
+) -> ExternalMemory:
+    """Return the external memory of a session, by the names of its providers."""
+    redactor = Redactor(start.secrets())
+    managers = [
+        MemoryManager(home, settings, server_url=start.server_url, name=name, clean=sanitize_context, redactor=redactor)
+        for name in names
+    ]
+    context = str(start.facts.get("agent_context") or PRIMARY)
+    turns = {name: RecordedTurns(start.record, name, names, context) for name in names}
+    external = ExternalMemory(
+        ProviderGroup(managers), max_chars=settings.recall_chars, turns=turns[names[0]], toolsets=start.toolsets
+    )
+    waits = [_begin(manager, turns[manager.name], start, external) for manager in managers]
+    for wait in waits:
+        wait()
+    return external
+
+
+def _begin(
+    manager: MemoryManager, turns: RecordedTurns, start: SessionStart, external: ExternalMemory
+) -> Callable[[], None]:
+    """Start a provider in the background; returns a function that waits for it as long as a session may wait."""
+    started_at = time.monotonic()
+    home, name, limit = manager.home, manager.name, manager.settings.begin_seconds
+    timeout = start_timeout(home, name, limit)
+
+    def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
+        provider = _find_provider(home, name)
+        lease = _lease_for(provider, start.lease_secrets)
+        external.on_close(lease.release)
+        provider.receive_secrets(lease.values)
+        given = {} if start.embedder is None else {"embedder": start.embedder}
+        return provider, {"secrets": lease.values, **given, **server_facts(provider, start.server_url)}
+
+    def note_start(result: CallResult) -> None:
+        note_lateness(time.monotonic() - started_at > limit)
+
+    def note_lateness(late: bool) -> None:
+        manager.was_late(late)
+        remember_start(home, name, late=late)
+
+    attaching = manager.begin(find, start.session_id, turns, started=note_start, **start.facts)
+
+    def wait() -> None:
+        if attaching.wait(timeout - (time.monotonic() - started_at)) is None:
+            words = "The memory provider %s was not ready within %g s; the session begins without its prompt block."
+            _log.warning(words, name, timeout)
+            note_lateness(True)
+
+    return wait
+
+
+@guarded(None)
+def queue_writes(
+    home: Path,
+    name: str,
+    settings: ProviderSettings,
+    receipt: MemoryReceipt,
+    origin: Origin,
+    redact: Callable[[str], str],
+    user: str,
+    server_url: str = "",
+) -> None:
+    """Queue a curated write that happened outside any session; it is delivered when the provider is next started."""
+    changes = memory_changes(receipt, origin, redact)
+    jobs = [
+        NewJob("memory_write", "", args, {"metadata": metadata, "agent_context": PRIMARY}, key)
+        for args, metadata, key in changes
+    ]
+    outbox = Outbox(home, settings, server_url=server_url, wait=_WRITE_LOCK_TIMEOUT)
+    try:
+        outbox.load_spooled(name, user)
+        for job in jobs:
+            outbox.put(name, job.kind, job.session_id, job.args, job.facts, scope=user, key=job.key)
+        outbox.release()
+    except StorageError as error:
+        _log.warning("A memory write for %s is spooled, because the outbox cannot be written: %s", name, error)
+        # A job that did get into the outbox is recognised there by its key.
+        for job in jobs:
+            outbox.spool(name, user, job, leased=False)
+    finally:
+        outbox.close()
+
+
+def _find_provider(home: Path, name: str) -> MemoryProvider:
+    found = find_by_name(home, name)
+    if found is None:
+        raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows all of them.")
+    return load(found, home, read_settings(home, name))
+
+
+def _lease_for(provider: MemoryProvider, lease_secrets: LeaseSecrets) -> EnvLease:
+    try:
+        return lease_secrets([field.env_var for field in fields_of(provider) if field.env_var])
+    except EnvConflictError as error:
+        raise ProviderError(
+            f"{error}. A provider reads it from the environment of the process, which both homes share: "
+            "end the sessions of the other home first, or use one process per home."
+        ) from error

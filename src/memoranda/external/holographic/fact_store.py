@@ -1,0 +1,330 @@
+"""The facts in `holographic.db`: durable when a call returns, shared by any number of processes.
+
+Adding a fact takes the same time however many there are: it writes only the fact's words, links and vector. A vector of
+another dimension is encoded again when it is next used.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from memoranda.external.holographic.algebra import Vector, pack, sketch, unpack
+from memoranda.external.holographic.encoding import MAX_ENTITIES, Encoder
+from memoranda.external.holographic.entities import Entity, find_entities, key_of
+from memoranda.external.holographic.entity_links import drop_unused, entities_of, known_keys, link
+from memoranda.external.holographic.fact import (
+    CATEGORIES,
+    COLUMNS,
+    UNKNOWN,
+    Fact,
+    FactError,
+    Provenance,
+    content_key,
+    fact_from_row,
+)
+from memoranda.external.holographic.schema import APPLICATION_ID, SCHEMA
+from memoranda.external.holographic.word_index import erase_words, forget_words, store_words
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.sqlite.database import Connection
+from memoranda.storage.sqlite.schema_upgrade import open_database
+
+MAX_CONTENT_CHARS = 4000
+HELPFUL, UNHELPFUL = 0.05, -0.10
+_ENCODE_BATCH = 100
+_READ_BATCH = 500
+_CLEAN_INTERVAL = 50
+
+
+class FactStore:
+    """All facts of one home."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        dimension: int = 1024,
+        default_trust: float = 0.5,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.encoder = Encoder(dimension)
+        self.clock = clock
+        self._default_trust = default_trust
+        self._redactor = Redactor()
+        self._removed = 0
+        self.database = open_database(path, SCHEMA, APPLICATION_ID)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def refresh(self) -> None:
+        """Take over changes that are not in the file yet; a file on its own has all of them."""
+
+    def add(
+        self,
+        content: str,
+        *,
+        category: str = "general",
+        tags: Iterable[str] = (),
+        entities: Sequence[str] | None = None,
+        provenance: Provenance = UNKNOWN,
+        mirror_of: str = "",
+    ) -> tuple[Fact, bool]:
+        """Stores a fact and returns it with True; if one with the same text exists, returns that with False.
+
+        Without `entities` the store finds them in the text.
+        """
+        content = self._check_content(content)
+        _check_category(category)
+        now = self.clock()
+        with self.database.writing() as connection:
+            existing = _find(connection, "content_key = ?", (content_key(content),))
+            if existing is not None:
+                return existing, False
+            row = connection.execute(
+                "INSERT INTO facts (content, content_key, category, tags, trust_score, created_at, updated_at,"
+                " session_id, message, written_by, mirror_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (content, content_key(content), category, join_tags(tags), self._default_trust, now, now,
+                 *provenance, mirror_of),
+            )  # fmt: skip
+            fact_id = int(row.lastrowid or 0)
+            self._write_derived(connection, fact_id, entities)
+            return _require_fact(connection, fact_id), True
+
+    def update(
+        self,
+        fact_id: int,
+        *,
+        content: str | None = None,
+        category: str | None = None,
+        tags: Iterable[str] | None = None,
+        entities: Sequence[str] | None = None,
+        trust_delta: float = 0.0,
+    ) -> Fact:
+        """Changes the fields of a fact that are not None. Raises FactError for an unknown fact, or a duplicate text."""
+        if category is not None:
+            _check_category(category)
+        content = None if content is None else self._check_content(content)
+        with self.database.writing() as connection:
+            fact = _require_fact(connection, fact_id)
+            if content is not None:
+                other = _find(connection, "content_key = ?", (content_key(content),))
+                if other is not None and other.fact_id != fact_id:
+                    raise FactError(f"Fact {other.fact_id} already says that. Remove fact {fact_id} if it is outdated.")
+            changed = content is not None and content != fact.content
+            fact = replace(
+                fact,
+                content=fact.content if content is None else content,
+                category=category or fact.category,
+                tags=fact.tags if tags is None else split_tags(tags),
+                trust=_clamp_trust(fact.trust + trust_delta),
+                updated_at=self.clock() if changed else fact.updated_at,
+            )
+            connection.execute(
+                "UPDATE facts SET content = ?, content_key = ?, category = ?, tags = ?, trust_score = ?, updated_at = ?"
+                " WHERE fact_id = ?",
+                (fact.content, content_key(fact.content), fact.category, ",".join(fact.tags), fact.trust,
+                 fact.updated_at, fact_id),
+            )  # fmt: skip
+            if changed or entities is not None:
+                self._write_derived(connection, fact_id, entities)
+            elif tags is not None:
+                store_words(connection, fact_id, fact.content, fact.tags)
+            return _require_fact(connection, fact_id)
+
+    def remove(self, fact_id: int) -> bool:
+        """Removes a fact; False if it does not exist."""
+        with self.database.writing() as connection:
+            found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
+            connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
+            connection.execute("DELETE FROM meanings WHERE fact_id = ?", (fact_id,))
+            connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
+            forget_words(connection, fact_id)
+            self._removed += found
+            if self._removed % _CLEAN_INTERVAL == 1:
+                drop_unused(connection)
+        return found
+
+    def erase_removed(self) -> bool:
+        """Overwrite what removed facts left in the file: their names, their words, and the log; False if a reader of
+        another process still needs the log.
+        """
+        with self.database.writing() as connection:
+            drop_unused(connection)
+            erase_words(connection)
+        self.database.release_space()
+        return self.database.shrink_log()
+
+    def rate(self, fact_id: int, helpful: bool) -> tuple[float, Fact]:
+        """Raises or lowers the trust of a fact; returns the trust before, and the fact."""
+        with self.database.writing() as connection:
+            before = _require_fact(connection, fact_id)
+            trust = _clamp_trust(before.trust + (HELPFUL if helpful else UNHELPFUL))
+            connection.execute(
+                "UPDATE facts SET trust_score = ?, helpful_count = helpful_count + ? WHERE fact_id = ?",
+                (trust, int(helpful), fact_id),
+            )
+            return before.trust, _require_fact(connection, fact_id)
+
+    def get(self, fact_id: int) -> Fact | None:
+        with self.database.reading() as connection:
+            return _find(connection, "fact_id = ?", (fact_id,))
+
+    def list_facts(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
+        """The newest facts first."""
+        with self.database.reading() as connection:
+            return _select(
+                connection,
+                "(? IS NULL OR category = ?) AND trust_score >= ? ORDER BY fact_id DESC LIMIT ?",
+                (category, category, min_trust, limit),
+            )
+
+    def find_mirrored(self, target: str, text: str) -> list[Fact]:
+        """The mirrored entries that contain this text; only the exact match if there is one."""
+        with self.database.reading() as connection:
+            found = _select(connection, "mirror_of = ? AND instr(content, ?) > 0", (target, text))
+        return [fact for fact in found if fact.content == text] or found
+
+    def facts(self, fact_ids: Sequence[int]) -> dict[int, Fact]:
+        with self.database.reading() as connection:
+            found: dict[int, Fact] = {}
+            for start in range(0, len(fact_ids), _READ_BATCH):
+                batch = fact_ids[start : start + _READ_BATCH]
+                condition = f"fact_id IN ({', '.join('?' * len(batch))})"
+                found |= {fact.fact_id: fact for fact in _select(connection, condition, tuple(batch))}
+            return found
+
+    def vectors(self, fact_ids: Sequence[int]) -> dict[int, Vector]:
+        with self.database.reading() as connection:
+            found: dict[int, Vector] = {}
+            for start in range(0, len(fact_ids), _READ_BATCH):
+                batch = fact_ids[start : start + _READ_BATCH]
+                marks = ", ".join("?" * len(batch))
+                rows = connection.execute(f"SELECT fact_id, vector FROM vectors WHERE fact_id IN ({marks})", batch)
+                found |= {fact_id: unpack(vector) for fact_id, vector in rows}
+            return found
+
+    def count_retrieved(self, fact_ids: Iterable[int]) -> None:
+        """Counts a retrieval of each of these facts."""
+        numbers = [(fact_id,) for fact_id in fact_ids]
+        if numbers:
+            with self.database.writing() as connection:
+                connection.executemany(
+                    "UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE fact_id = ?", numbers
+                )
+
+    def encode_stale(self) -> int:
+        """Encodes facts and names with an outdated encoding, in short transactions; returns the number of facts."""
+        done = 0
+        while not self.database.read_only:
+            with self.database.reading() as connection:
+                stale = _stale(connection, "facts", "fact_id", self.encoder.name)
+                names = _stale(connection, "entities", "entity_id", self.encoder.name)
+            if not stale and not names:
+                return done
+            with self.database.writing() as connection:
+                for fact_id in stale:
+                    self._encode(connection, fact_id)
+                for entity_id in names:
+                    self._encode_name(connection, entity_id)
+            done += len(stale)
+        return done
+
+    def relink(self, fact_id: int, entities: Sequence[str] | None = None) -> None:
+        """Finds the entities of a fact in its text again, unless they are named; writes its links, words and vector."""
+        with self.database.writing() as connection:
+            self._write_derived(connection, fact_id, entities)
+
+    def _check_content(self, content: str) -> str:
+        content = content.strip()
+        if not content:
+            raise FactError("content is empty; state the fact in a sentence.")
+        if len(content) > MAX_CONTENT_CHARS:
+            raise FactError(f"content has {len(content)} characters; a fact has at most {MAX_CONTENT_CHARS}. Split it.")
+        return self._redactor.text(content)[0]
+
+    def _write_derived(self, connection: Connection, fact_id: int, names: Sequence[str] | None) -> None:
+        """Writes the links, words and vector of a fact."""
+        content, tags, mirror_of = connection.execute(
+            "SELECT content, tags, mirror_of FROM facts WHERE fact_id = ?", (fact_id,)
+        ).fetchone()
+        if names is None:
+            entities = find_entities(content, lambda keys: known_keys(connection, keys))
+        else:
+            entities = [Entity(name.strip(), "given") for name in names if key_of(name)]
+        if mirror_of == "user":
+            # Entries about the user seldom mention the user.
+            entities = [Entity("user", "user"), *entities]
+        link(connection, self.encoder, fact_id, entities[:MAX_ENTITIES], self.clock())
+        store_words(connection, fact_id, content, tags.split(","))
+        connection.execute("DELETE FROM meanings WHERE fact_id = ?", (fact_id,))
+        self._encode(connection, fact_id)
+
+    def _encode(self, connection: Connection, fact_id: int) -> None:
+        row = connection.execute("SELECT content FROM facts WHERE fact_id = ?", (fact_id,)).fetchone()
+        if row is None:
+            return
+        keys = [known.key for known in entities_of(connection, [fact_id]).get(fact_id, [])]
+        vector = self.encoder.fact(row[0], keys)
+        connection.execute(
+            "INSERT INTO vectors (fact_id, vector) VALUES (?, ?) ON CONFLICT (fact_id) DO UPDATE SET vector = ?",
+            (fact_id, pack(vector), pack(vector)),
+        )
+        connection.execute(
+            "UPDATE facts SET entity_count = ?, encoding = ?, sketch = ? WHERE fact_id = ?",
+            (len(keys), self.encoder.name, sketch(vector), fact_id),
+        )
+
+    def _encode_name(self, connection: Connection, entity_id: int) -> None:
+        row = connection.execute("SELECT name_key FROM entities WHERE entity_id = ?", (entity_id,)).fetchone()
+        if row is not None:
+            connection.execute(
+                "UPDATE entities SET encoding = ?, sketch = ? WHERE entity_id = ?",
+                (self.encoder.name, self.encoder.name_sketch(row[0]), entity_id),
+            )
+
+
+def split_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    pieces = (piece.strip() for tag in tags for piece in tag.split(","))
+    return tuple(dict.fromkeys(piece for piece in pieces if piece))
+
+
+def join_tags(tags: Iterable[str]) -> str:
+    return ",".join(split_tags(tags))
+
+
+def _check_category(category: str) -> None:
+    if category not in CATEGORIES:
+        raise FactError(f"category must be one of {', '.join(CATEGORIES)}, not {category[:40]!r}.")
+
+
+def _clamp_trust(trust: float) -> float:
+    return round(min(1.0, max(0.0, trust)), 6)
+
+
+def _stale(connection: Connection, table: str, number: str, encoding: str) -> list[int]:
+    # SQLite uses the index for this condition, but not for "<>".
+    rows = connection.execute(
+        f"SELECT {number} FROM {table} WHERE encoding < ? OR encoding > ? LIMIT ?",
+        (encoding, encoding, _ENCODE_BATCH),
+    )
+    return [row[0] for row in rows]
+
+
+def _select(connection: Connection, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+    rows = connection.execute(f"SELECT {COLUMNS} FROM facts WHERE {condition}", values).fetchall()
+    entities = entities_of(connection, [row[0] for row in rows])
+    return [fact_from_row(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
+
+
+def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fact | None:
+    found = _select(connection, condition, values)
+    return found[0] if found else None
+
+
+def _require_fact(connection: Connection, fact_id: int) -> Fact:
+    fact = _find(connection, "fact_id = ?", (fact_id,))
+    if fact is None:
+        raise FactError(f"There is no fact {fact_id}.")
+    return fact

@@ -1,0 +1,1 @@
+"""Finds, installs, sets up and loads a provider, plugins of Hermes among them."""

@@ -1,0 +1,352 @@
+"""The manager: the only connection between a conversation and one external memory.
+
+Curated memory always exists and is not a provider. Of what the provider does, only recalled text and answers of its
+tools reach the conversation, within a deadline and a size limit. Notifications (turns, memory writes, session
+boundaries) go through `manager.notify` into the outbox. Several providers have one manager each (`provider_group`).
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import StorageError
+from memoranda.external.active_provider import accept_provider
+from memoranda.external.delivery import Delivery
+from memoranda.external.guarded_call import CallResult, PendingCall
+from memoranda.external.health import HealthTracker, ProviderHealth
+from memoranda.external.hook_names import HookNames
+from memoranda.external.message_text import replace_surrogates
+from memoranda.external.notifications import ProviderNotifier
+from memoranda.external.outbox.jobs import Backlog
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.outbox.recorded_turns import PRIMARY, TurnSource
+from memoranda.external.provider import MemoryProvider, Message
+from memoranda.external.provider_queue import LOCK_TIMEOUT, ProviderQueue
+from memoranda.external.provider_state import ProviderState
+from memoranda.external.settings import CORE_TOOLS, Mode, ProviderSettings
+from memoranda.external.tool_answer import ToolAnswer, failure
+from memoranda.external.tools import has_memory_toolset
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.tool import Tool
+
+_log = logging.getLogger(__name__)
+
+FindProvider = Callable[[], tuple[MemoryProvider, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStatus:
+    """The state of external memory; `provider` is empty when there is only curated memory."""
+
+    provider: str
+    ready: bool
+    mode: Mode
+    tools: tuple[str, ...]
+    health: ProviderHealth
+    backlog: Backlog
+
+
+class MemoryManager(HookNames):
+    """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
+
+    `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
+    captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
+    `redactor` knows the credentials that no error may show. `server_url` names the server that has the outbox, if it is
+    not a file of the home.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: ProviderSettings | None = None,
+        *,
+        server_url: str = "",
+        name: str = "",
+        clean: Callable[[str], str] = lambda text: text,
+        reserved: Collection[str] = (),
+        toolsets: Callable[[str], Collection[str]] | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.home = home
+        self._name = name
+        self._redactor = redactor
+        self.settings = settings or ProviderSettings()
+        self._clean: Callable[[str], str] = lambda text: replace_surrogates(clean(text))
+        self._reserved = CORE_TOOLS | set(reserved)
+        self._toolsets = toolsets
+        self._health = HealthTracker()
+        self._outbox = Outbox(home, self.settings, server_url=server_url, wait=LOCK_TIMEOUT)
+        self._queue = ProviderQueue(self._outbox, self._clean)
+        self._state = ProviderState()
+        self._lock = ForkLock()
+        self.notify = ProviderNotifier(self._queue, self._state, self._health, self._clean)
+
+    # The provider
+
+    @property
+    def name(self) -> str:
+        """The name of the provider; empty before one is added, unless it was configured."""
+        return self._name
+
+    @property
+    def provider(self) -> MemoryProvider | None:
+        return None if self._state.active is None else self._state.active.provider
+
+    def add_provider(self, provider: MemoryProvider) -> bool:
+        """Accept a provider. False, with a warning, when there is one already or it cannot be used as it is."""
+        if self._state.active is not None:
+            kind = type(provider).__name__
+            _log.warning("A manager has one memory provider: %s stays, %s is refused.", self._name, kind)
+            return False
+        active = accept_provider(
+            provider,
+            self._name,
+            self.settings,
+            self._health,
+            reserved_tools=self._reserved,
+            clean=self._clean,
+            redactor=self._redactor,
+        )
+        if active is None:
+            return False
+        self._name = active.name
+        self._state.active = active
+        return True
+
+    def begin(
+        self,
+        find: FindProvider,
+        session_id: str,
+        source: TurnSource | None = None,
+        *,
+        started: Callable[[CallResult], None] = lambda result: None,
+        **facts: Any,
+    ) -> PendingCall:
+        """Find a provider, add it and start it, all in the background; notifications are queued for it meanwhile.
+
+        `find` returns the provider and more facts to start it with. `source` is where completed turns are found.
+        `started` is called when the provider is ready, or will not be.
+        """
+        self._address_queue(session_id, facts)
+        if source is not None:
+            try:
+                self._queue.follow(source)
+            except (StorageError, OSError) as error:
+                self._report_outbox_failure(error)
+        self._state.attaching = PendingCall(
+            partial(self._find_and_start, find, session_id, facts),
+            f"memoranda-{self._name}-start",
+            lambda result: self._report_start(result, started),
+            redactor=self._redactor,
+        )
+        return self._state.attaching
+
+    def was_late(self, late: bool) -> None:
+        """Record whether the provider was too late for the start of the session."""
+        self._health.record_start(late=late)
+
+    def initialize(self, session_id: str, **facts: Any) -> bool:
+        """Start the provider, and deliver what it missed. False when it is not ready yet; the start is retried."""
+        active = self._state.active
+        if active is None or self._state.closed:
+            return False
+        if self._state.delivery is not None:
+            return active.ready
+        self._address_queue(session_id, facts)
+        facts.setdefault("hermes_home", str(self.home))
+        ready = active.startup.begin(session_id, facts)
+        with self._lock:
+            if self._state.closed:
+                # The session ended while the provider started; its shutdown came before there was anything to close.
+                if active.implements("shutdown"):
+                    active.calls.call_in_background("shutdown")
+                return False
+            self._state.delivery = Delivery(self._queue, active, self.settings)
+            self._state.delivery.wake()
+        return ready
+
+    def shutdown(self) -> bool:
+        """Deliver what can be delivered within the limit and close; the rest is delivered at the next start.
+
+        True when nothing is left undelivered.
+        """
+        with self._lock:
+            if self._state.closed:
+                return True
+            self._state.closed = True
+        limit = self.settings.shutdown_seconds
+        deadline = time.monotonic() + limit
+        # In threads, because even the disk may block.
+        delivered = PendingCall(lambda: self._deliver_remaining(limit), "memoranda-shutdown").wait(limit * 0.8)
+        closed = True
+        active = self._state.active
+        if active is not None:
+            if active.implements("shutdown"):
+                closed = active.calls.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
+            active.calls.close()
+        if self._queue.unsaved:
+            _log.error("%d notifications for %s could not be saved and are lost.", self._queue.unsaved, self._name)
+        PendingCall(self._close_files, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
+        return delivered is not None and delivered.value is True and closed
+
+    # A turn
+
+    def build_system_prompt(self) -> str:
+        """The provider's static text for the system prompt, as it was when the provider was started."""
+        active = self._state.ready
+        return "" if active is None else active.prompt_block
+
+    def on_turn_start(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
+        """Notify the provider that a turn begins."""
+        active = self._state.ready
+        if active is not None and active.implements("on_turn_start"):
+            facts = {"session_id": session_id or self._queue.session_id, **facts}
+            active.begin_turn(turn_number, self._clean(message), facts)
+
+    def recall(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
+        """What the provider remembers about a query; empty when it remembers nothing or misses the deadline."""
+        active = self._state.ready
+        if active is None:
+            return ""
+        return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
+
+    @property
+    def recall_reason(self) -> str:
+        """Why the latest recall gave nothing; empty if it gave something."""
+        active = self._state.active
+        return "it has not started yet" if active is None else active.recall.reason
+
+    def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
+        """Call `on_turn_start` and `recall` within the one deadline that a turn has."""
+        active = self._state.active
+        if active is None:
+            return ""
+        deadline = time.monotonic() + active.recall.settings.recall_seconds
+        self.on_turn_start(turn_number, message, session_id, **facts)
+        return self.recall(message, session_id, within=deadline - time.monotonic())
+
+    def on_pre_compress(self, messages: list[Message], *, session_id: str = "") -> str:
+        """What the provider wants a summary of these messages to contain."""
+        active = self._state.ready
+        if active is None or not active.implements("on_pre_compress"):
+            return ""
+        facts = {"session_id": session_id or self._queue.session_id}
+        return active.ask_text("on_pre_compress", {"messages": messages}, facts, self.settings.recall_chars)
+
+    # Tools
+
+    def tools_for(self, platform_toolsets: Collection[str] | None = None) -> list[Tool]:
+        """The provider's tools, where the platform has the memory toolset, as the provider last reported them."""
+        active = self._state.active
+        if active is None or not active.ready or not has_memory_toolset(platform_toolsets, self._toolsets):
+            return []
+        return active.tools.for_model(lambda name, args: self.answer_tool(name, args).json)
+
+    def answer_tool(self, name: str, args: Mapping[str, Any]) -> ToolAnswer:
+        """Call a tool of the provider; its `json` is always an object with a `success` key.
+
+        Its texts are screened as recalled text is, because a model may see them; the answer also has the passages that
+        were withheld, for a person.
+        """
+        active = self._state.ready
+        if active is None:
+            return ToolAnswer(failure(f"No memory provider has a tool {name!r}."))
+        return active.tools.call(name, args, self._queue.session_id)
+
+    def handle_tool_call(self, tool_name: str, args: Mapping[str, Any], **facts: Any) -> str:
+        """Call a tool of the provider, and return its answer as JSON text.
+
+        Callers may pass facts; the provider gets the session of this manager and no others.
+        """
+        return json.dumps(self.answer_tool(tool_name, args).json, ensure_ascii=False)
+
+    # Status
+
+    def drain(self, timeout: float) -> bool:
+        """Wait until everything is delivered, at most `timeout` seconds."""
+        try:
+            delivery = self._state.delivery
+            return self._queue.flushed if delivery is None else delivery.drain(timeout)
+        except StorageError as error:
+            self._report_outbox_failure(error)
+            return False
+
+    def backlog(self) -> Backlog:
+        """Counts of the jobs that wait for the provider; of all providers when none is configured."""
+        try:
+            return self._outbox.backlog(self._name or None)
+        except StorageError as error:
+            return Backlog(last_error=str(error))
+
+    def retry_parked(self) -> int:
+        """Retry parked deliveries; returns their number."""
+        if self._state.active is None:
+            return 0
+        count = self._outbox.retry_parked(self._name)
+        self._state.wake_delivery()
+        return count
+
+    def status(self) -> ProviderStatus:
+        """Everything that is known about the provider, without calling it."""
+        active = self._state.active
+        if active is None:
+            return ProviderStatus("", False, self.settings.mode, (), self._health.snapshot(), self.backlog())
+        tools = active.tools.names if active.ready else ()
+        mode = active.recall.settings.mode
+        return ProviderStatus(active.name, active.ready, mode, tools, self._health.snapshot(), self.backlog())
+
+    # Private parts
+
+    def _close_files(self) -> None:
+        self._queue.close()
+        self._outbox.close()
+
+    def _deliver_remaining(self, limit: float) -> bool:
+        """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""
+        started_at = time.monotonic()
+        if self._state.attaching is not None and not self._health.snapshot().late_start:
+            self._state.attaching.wait(limit / 2)
+        active, delivery = self._state.active, self._state.delivery
+        if active is None or delivery is None:
+            self._queue.flush()
+            self._outbox.release()
+            return not self._name or not self.backlog()
+        delivery.closing = True
+        try:
+            # A provider that is not ready would not receive anything within the limit.
+            remaining = limit / 2 - (time.monotonic() - started_at)
+            delivery.drain(max(remaining, 0.0) if active.ready else 0.0, only_due=True)
+            self._queue.flush()
+        finally:
+            finished = delivery.stop(limit * 0.75 - (time.monotonic() - started_at))
+        return finished and delivery.drain(0.0)
+
+    def _address_queue(self, session_id: str, facts: Mapping[str, Any]) -> None:
+        """Set the provider, scope and session of queued jobs, even before the provider is loaded."""
+        self._queue.session_id = session_id
+        self._queue.provider, self._queue.scope = self._name, str(facts.get("user_id") or "")
+        self._queue.context = str(facts.get("agent_context") or PRIMARY)
+
+    def _find_and_start(self, find: FindProvider, session_id: str, facts: Mapping[str, Any]) -> bool:
+        try:
+            self._queue.flush()
+        except StorageError as error:
+            self._report_outbox_failure(error)
+        provider, more = find()
+        return self.add_provider(provider) and self.initialize(session_id, **{**facts, **more})
+
+    def _report_start(self, result: CallResult, started: Callable[[CallResult], None]) -> None:
+        started(result)
+        if not result.ok:
+            _log.warning("The session continues without the memory provider %s: %s", self._name, result.error)
+            self._health.record_failure("load", result.error)
+
+    def _report_outbox_failure(self, error: Exception) -> None:
+        _log.error("External memory failed in outbox: %s", error)
+        self._health.record_failure("outbox", str(error))

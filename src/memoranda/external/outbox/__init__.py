@@ -1,0 +1,1 @@
+"""The durable queue of what a provider is still to get."""

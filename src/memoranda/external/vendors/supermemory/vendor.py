@@ -1,0 +1,221 @@
+"""Supermemory as a vendor: one container per user, one document per turn."""
+
+import logging
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from memoranda.errors import ProviderError
+from memoranda.external.message_text import plain_text
+from memoranda.external.remote import RemoteClient
+from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.sent_record import SentItem
+from memoranda.external.vendors.supermemory import guidance
+from memoranda.external.vendors.supermemory.client import Document, SupermemoryClient
+from memoranda.external.vendors.supermemory.namespace_client import NamespaceClient
+from memoranda.external.vendors.supermemory.settings import (
+    FIELDS,
+    container_name,
+    custom_containers,
+    owns_container,
+)
+from memoranda.external.vendors.supermemory.tools import SupermemoryTools
+from memoranda.external.vendors.supermemory.v4_client import V4Client
+from memoranda.external.vendors.vendor import Vendor
+from memoranda.external.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn, digest
+from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.vendor_scope import VendorScope
+from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.storage.files.fork_lock import ForkLock
+
+_log = logging.getLogger(__name__)
+_MAX_CONTEXT_CHARS = 1_500
+_MAX_PROFILE_ITEMS = 10
+
+
+class SupermemoryVendor(Vendor):
+    """Turns become documents, from which the service learns memories and a profile of the user."""
+
+    name = "supermemory"
+    label = "Supermemory"
+    fields = FIELDS
+
+    def open(self) -> None:
+        settings = self.settings
+        self._http = RemoteClient(
+            self.name,
+            settings["base_url"],
+            headers={"Authorization": f"Bearer {settings['api_key']}", "x-sm-source": "memoranda"},
+            timeout=settings["api_timeout"],
+            allow_http=settings["allow_http"],
+        )
+        self._container = container_name(self.scope, settings)
+        self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
+        self._client: SupermemoryClient | None = None
+        self._choosing = ForkLock()
+        self._searches = 0
+
+    def close(self) -> None:
+        self._http.close()
+
+    @classmethod
+    def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
+        return {"container": container_name(scope, settings)}
+
+    @property
+    def mode(self) -> str:
+        return super().mode if self.settings["auto_recall"] else "tools"
+
+    @property
+    def recall_limit(self) -> int:
+        return int(self.settings["max_recall_results"])
+
+    def prompt_block(self) -> str:
+        block = guidance.system_prompt(self.mode)
+        instructions = str(self.settings["custom_container_instructions"]) if self._containers else ""
+        return f"{block}\n{instructions}" if instructions and self.mode != "context" else block
+
+    def test_connection(self) -> str:
+        client = self._choose_client()
+        client.check_access()
+        return (
+            f"Supermemory at {self.settings['base_url']} answers, with the interface {client.name}; "
+            f"the container is {self._container}."
+        )
+
+    def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
+        deadline = time.monotonic() + timeout
+        client = self._choose_client(timeout)
+        found = client.search(self._container, query, self.settings["search_mode"], limit, deadline - time.monotonic())
+        due = self._searches % self.settings["profile_frequency"] == 0
+        self._searches += 1
+        return [*found, *self._profile(client, deadline)] if due else found
+
+    def store_turn(self, turn: Turn) -> str | None:
+        if not self.settings["auto_capture"] or self.settings["capture_mode"] == "session":
+            return None
+        text = "\n".join(
+            f"{name}: {words}" for name, words in (("User", turn.user), ("Assistant", turn.assistant)) if words.strip()
+        )
+        return self._add(turn, f"turn-{turn.uuid}", text, "conversation_turn") if text else None
+
+    def store_memory_write(self, write: MemoryWrite) -> str | None:
+        """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its memories."""
+        if write.action in ("replace", "remove") and write.old_text:
+            self._choose_client().delete_documents(self._container, [self._entry_id(write.target, write.old_text)])
+        if write.action == "remove" or not write.content.strip():
+            return None
+        # A document that is an address would be fetched by Supermemory.
+        about = "About the user" if write.target == "user" else "Note"
+        return self._add(write, self._entry_id(write.target, write.content), f"{about}: {write.content}", "memory")
+
+    def end_session(self, end: SessionEnd) -> None:
+        """Store the whole conversation, if turns are not stored one by one."""
+        if not self.settings["auto_capture"] or self.settings["capture_mode"] != "session":
+            return
+        spoken = [
+            (message, text)
+            for message in end.messages
+            if message.get("role") in ("user", "assistant") and (text := plain_text(message.get("content")).strip())
+        ]
+        if not spoken:
+            return
+        text = "\n".join(f"{str(message['role']).title()}: {words}" for message, words in spoken)
+        document = self._document(end, f"session-{digest(self._container, end.session_id)}", text, "conversation")
+        remote = self._choose_client().replace_conversation(
+            self._container, document, [message for message, _ in spoken]
+        )
+        self.sent.add("session", end.session_id, remote, end.session_id)
+
+    def tools(self) -> Sequence[VendorTool]:
+        return SupermemoryTools(self, tuple(self._containers)).tools()
+
+    def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
+        client = self._choose_client()
+        items = self.sent.of_sessions(session_ids)
+        by_container: dict[str, list[str]] = {}
+        for item in items:
+            if item.remote_id:
+                by_container.setdefault(self._container_of(item), []).append(item.remote_id)
+        if session_ids is None and owns_container(self.settings):
+            by_container.pop(self._container, None)
+            client.delete_container(self._container)
+        for container, ids in by_container.items():
+            client.delete_documents(container, ids)
+        return items, []
+
+    # What the tools call
+
+    def store(self, content: str, metadata: Mapping[str, Any], key: str, session_id: str, container: str) -> str:
+        delivery = Delivery(key, 1, time.time(), session_id)
+        document = self._document(delivery, f"tool-{delivery.uuid}", content, "explicit_memory", metadata)
+        remote = self._choose_client().add(self._named(container), document, may_be_stored=False)
+        self.sent.add(f"tool {container}".strip(), key, remote, session_id)
+        return remote
+
+    def find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
+        mode = mode or self.settings["search_mode"]
+        return self._choose_client().search(self._named(container), query, mode, limit, self.settings["api_timeout"])
+
+    def known_facts(self, container: str) -> list[RecalledItem]:
+        return self._choose_client().profile(self._named(container), self.settings["api_timeout"])
+
+    def forget_memory(self, memory_id: str, container: str) -> bool:
+        return self._choose_client().forget_memory(self._named(container), memory_id)
+
+    # Private parts
+
+    def _choose_client(self, timeout: float | None = None) -> SupermemoryClient:
+        """The interface that the settings name, or the newer one if the service has it; asked once."""
+        with self._choosing:
+            if self._client is None:
+                version = self.settings["api_version"]
+                newer = version == "v5" or (version == "auto" and self._has_namespaces(timeout))
+                self._client = NamespaceClient(self._http) if newer else V4Client(self._http)
+            return self._client
+
+    def _has_namespaces(self, timeout: float | None) -> bool:
+        answer = unless_refused(lambda: self._http.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
+        return answer is not False
+
+    def _profile(self, client: SupermemoryClient, deadline: float) -> list[RecalledItem]:
+        try:
+            return client.profile(self._container, deadline - time.monotonic())[:_MAX_PROFILE_ITEMS]
+        except ProviderError as error:
+            _log.info("Supermemory recalls without the profile: %s", error)
+            return []
+
+    def _add(self, delivery: Delivery, document_id: str, text: str, kind: str) -> str:
+        document = self._document(delivery, document_id, text, kind)
+        return self._choose_client().add(self._container, document, may_be_stored=delivery.may_be_stored)
+
+    def _document(
+        self, delivery: Delivery, document_id: str, text: str, kind: str, metadata: Mapping[str, Any] | None = None
+    ) -> Document:
+        known = {"sm_source": "memoranda", "type": kind, "session_id": delivery.session_id}
+        return Document(
+            document_id,
+            text,
+            delivery.iso_time,
+            {**(metadata or {}), **{name: value for name, value in known.items() if value}},
+            str(self.settings["entity_context"])[:_MAX_CONTEXT_CHARS],
+        )
+
+    def _named(self, container: str) -> str:
+        return self._containers[container] if container else self._container
+
+    def _container_of(self, item: SentItem) -> str:
+        """Where an item was stored; the containers of the model may have been disabled since."""
+        name = item.kind.partition(" ")[2]
+        return container_name(self.scope, self.settings, name) if name else self._container
+
+    def _entry_id(self, target: str, text: str) -> str:
+        """The document of an entry of curated memory; ids are unique across containers."""
+        return f"entry-{digest(self._container, target, text.strip())}"
+
+
+class SupermemoryProvider(VendorProvider):
+    """Supermemory as an external memory."""
+
+    vendor_class = SupermemoryVendor

@@ -1,0 +1,23 @@
+"""The database of the service: `service.db` in the home, or the server that has the record."""
+
+from collections import Counter
+from pathlib import Path
+
+from memoranda.home.access.schema import APPLICATION_ID, FILE_NAME, SCHEMA
+from memoranda.storage.home_database import HomeDatabase
+
+
+class ServiceDatabase(HomeDatabase):
+    """Opens the engine with the service's tables at its first use."""
+
+    def __init__(self, home: Path, record: Path | str = "") -> None:
+        """`record` is where the record is: if it is on a server, so are these tables, for all nodes of a fleet."""
+        super().__init__(home / FILE_NAME, SCHEMA, APPLICATION_ID, record)
+
+    def connection_statistics(self) -> Counter[str]:
+        """What this process counts about its connections to servers; empty if the record is in a file."""
+        if not self._server_url:
+            return Counter()
+        from memoranda.storage.postgres.pool import sum_statistics  # noqa: PLC0415
+
+        return sum_statistics()

@@ -1,0 +1,109 @@
+"""Anthropic's memory tool over a home: a virtual directory `/memories`, with limits, a scanner and a history.
+
+    runner = client.beta.messages.tool_runner(model=…, tools=[MemorandaMemoryTool(memory)], messages=[…], max_tokens=…)
+
+Needs the package anthropic (extra `anthropic`). `memory_directory.memory_tool` does the same without it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from anthropic.lib.tools import ToolError
+from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
+from anthropic.types.beta import (
+    BetaCacheControlEphemeralParam,
+    BetaMemoryTool20250818CreateCommand,
+    BetaMemoryTool20250818DeleteCommand,
+    BetaMemoryTool20250818InsertCommand,
+    BetaMemoryTool20250818RenameCommand,
+    BetaMemoryTool20250818StrReplaceCommand,
+    BetaMemoryTool20250818ViewCommand,
+)
+
+from memoranda.errors import MemorandaError
+from memoranda.integrations.frameworks import blocking_calls
+from memoranda.integrations.frameworks.memory_directory import MemoryDirectory
+from memoranda.integrations.frameworks.memory_files import FileError
+
+if TYPE_CHECKING:
+    from memoranda.api.memory import Memory
+
+
+class MemorandaMemoryTool(BetaAbstractMemoryTool):
+    """The memory tool of one user, for the tool runner of a synchronous client."""
+
+    def __init__(
+        self, memory: "Memory", *, session_id: str = "", cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
+        """`session_id` is the conversation that changes of curated memory are journalled with."""
+        super().__init__(cache_control=cache_control)
+        self.directory = MemoryDirectory(memory, session_id=session_id)
+
+    def call(self, input: object) -> str:
+        """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""
+        return _answer(self.directory, input)
+
+    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        return _answer(self.directory, command.to_dict())
+
+    def clear_all_memory(self) -> str:
+        """Delete every file; each deletion can be undone."""
+        return self.directory.clear()
+
+
+class AsyncMemorandaMemoryTool(BetaAsyncAbstractMemoryTool):
+    """The memory tool of one user, for the tool runner of an asynchronous client; it never blocks the event loop."""
+
+    def __init__(
+        self, memory: "Memory", *, session_id: str = "", cache_control: BetaCacheControlEphemeralParam | None = None
+    ) -> None:
+        """`session_id` is the conversation that changes of curated memory are journalled with."""
+        super().__init__(cache_control=cache_control)
+        self.directory = MemoryDirectory(memory, session_id=session_id)
+
+    async def call(self, input: object) -> str:
+        """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""
+        return await blocking_calls.run_to_end(_answer, self.directory, input)
+
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
+        return await self.call(command.to_dict())
+
+    async def clear_all_memory(self) -> str:
+        """Delete every file; each deletion can be undone."""
+        return await blocking_calls.run_to_end(self.directory.clear)
+
+
+def _answer(directory: MemoryDirectory, arguments: Any) -> str:
+    try:
+        return directory.call(arguments)
+    except (FileError, MemorandaError) as error:
+        raise ToolError(str(error)) from error

@@ -1,0 +1,258 @@
+"""LangGraph: a checkpointer whose checkpoints are in the home, durable when a step ends, per user.
+
+    graph = builder.compile(checkpointer=MemorandaSaver(memory), store=MemorandaStore(memory))
+
+Checkpoints are opaque: no search reads them, and credentials in them are not redacted. Needs the package
+langgraph-checkpoint, which langgraph installs (extra `langgraph`).
+"""
+
+import random
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from memoranda.integrations.frameworks import blocking_calls
+from memoranda.memory.checkpoints import threads
+from memoranda.memory.checkpoints.rows import CheckpointKey, Serialized, StoredCheckpoint, Write
+from memoranda.memory.checkpoints.store import CheckpointStore
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
+    from memoranda.api.memory import Memory
+
+_STRATEGIES = ("keep_latest", "delete")
+_DELTA_COUNTERS = "counters_since_delta_snapshot"
+
+
+class MemorandaSaver(BaseCheckpointSaver[str]):
+    """The checkpoints of one user, for any number of graphs, threads and processes.
+
+    `serde` is a serializer of LangGraph: by default its own, which writes msgpack. One that falls back to pickle is
+    refused, because a program that can write a pickle into the home could run code in this process.
+    """
+
+    def __init__(self, memory: "Memory", *, serde: SerializerProtocol | None = None) -> None:
+        super().__init__(serde=serde)
+        if any(getattr(each, "pickle_fallback", False) for each in (serde, getattr(serde, "serde", None))):
+            raise ValueError("Checkpoints are not stored as pickle: use a serializer without pickle_fallback.")
+        self._memory = memory
+
+    def get_tuple(self, config: "RunnableConfig") -> CheckpointTuple | None:
+        """The checkpoint that the config names, or the latest of its thread; None if there is none."""
+        thread_id, namespace = _thread_of(config), _namespace_of(config)
+        found = self._store.get(thread_id, namespace, get_checkpoint_id(config) or None)
+        return None if found is None else self._as_tuple(found)
+
+    def list(
+        self,
+        config: "RunnableConfig | None",
+        *,
+        filter: dict[str, Any] | None = None,
+        before: "RunnableConfig | None" = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """The checkpoints of a thread, or of all, newest first; `filter` compares fields of the metadata."""
+        configurable = config["configurable"] if config else {}
+
+        def matches(metadata: Serialized) -> bool:
+            if not filter:
+                return True
+            found = self.serde.loads_typed(metadata)
+            return all(found.get(name) == value for name, value in filter.items())
+
+        for stored in self._store.iter_checkpoints(
+            str(configurable["thread_id"]) if config else None,
+            configurable.get("checkpoint_ns"),
+            configurable.get("checkpoint_id") or None,
+            before=get_checkpoint_id(before) if before else None,
+            limit=limit,
+            matches=matches,
+        ):
+            yield self._as_tuple(stored)
+
+    def put(
+        self,
+        config: "RunnableConfig",
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> "RunnableConfig":
+        """Store a checkpoint, durably when the call returns; values that the thread has already are stored once."""
+        state = {name: value for name, value in checkpoint.items() if name != "channel_values"}
+        described = get_checkpoint_metadata(config, metadata)
+        key = CheckpointKey(_thread_of(config), _namespace_of(config), checkpoint["id"])
+        run_id = described.get("run_id")
+        self._store.put(
+            StoredCheckpoint(
+                key,
+                self._serialize(state),
+                self._serialize(described),
+                {channel: self._serialize(value) for channel, value in checkpoint["channel_values"].items()},
+                get_checkpoint_id(config),
+                None if run_id is None else str(run_id),
+            )
+        )
+        return _config_of(key)
+
+    def put_writes(
+        self, config: "RunnableConfig", writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store what a task wrote after a checkpoint, so that a resumed step does not run the task again."""
+        key = CheckpointKey(_thread_of(config), _namespace_of(config), config["configurable"]["checkpoint_id"])
+        rows = [
+            Write(task_id, WRITES_IDX_MAP.get(channel, number), channel, self._serialize(value), task_path)
+            for number, (channel, value) in enumerate(writes)
+        ]
+        self._store.put_writes(key, rows)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread with everything in it."""
+        threads.delete_threads(self._store, [str(thread_id)])
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with everything in it."""
+        threads.copy_thread(self._store, str(source_thread_id), str(target_thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints of runs; raises StorageError if a later one needs their part of a delta channel."""
+        threads.delete_runs(self._store, [str(run_id) for run_id in run_ids], self._delta_channels)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep only the latest checkpoint of each namespace and what its delta channels need, or `delete` all."""
+        if strategy not in _STRATEGIES:
+            raise ValueError(f"strategy is {strategy!r}, but must be one of {', '.join(_STRATEGIES)}")
+        named = [str(thread_id) for thread_id in thread_ids]
+        if strategy == "delete":
+            threads.delete_threads(self._store, named)
+        else:
+            threads.keep_latest(self._store, named, self._delta_channels)
+
+    def get_delta_channel_history(
+        self, *, config: "RunnableConfig", channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What delta channels contributed before a checkpoint, read in three statements."""
+        found = threads.read_channel_history(
+            self._store, _thread_of(config), _namespace_of(config), get_checkpoint_id(config) or None, channels
+        )
+        result: dict[str, DeltaChannelHistory] = {}
+        for channel, history in found.items():
+            writes = [(task_id, channel, self.serde.loads_typed(value)) for task_id, value in history.writes]
+            result[channel] = {"writes": writes}
+            if history.start is not None:
+                result[channel]["seed"] = self.serde.loads_typed(history.start)
+        return result
+
+    def get_next_version(self, current: str | int | None, channel: None) -> str:  # type: ignore[override]
+        """A number that grows and a random part, so that two processes never give two values one version."""
+        last = 0 if current is None else current if isinstance(current, int) else int(current.split(".")[0])
+        return f"{last + 1:032}.{random.random():016}"
+
+    async def aget_tuple(self, config: "RunnableConfig") -> CheckpointTuple | None:
+        """`get_tuple` outside the event loop."""
+        return await blocking_calls.read(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: "RunnableConfig | None",
+        *,
+        filter: dict[str, Any] | None = None,
+        before: "RunnableConfig | None" = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """`list`, each step of it outside the event loop."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (each := await blocking_calls.read(next, found, None)) is not None:
+            yield each
+
+    async def aput(
+        self,
+        config: "RunnableConfig",
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> "RunnableConfig":
+        """`put` outside the event loop; a cancellation takes effect when it has ended."""
+        return await blocking_calls.run_to_end(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: "RunnableConfig", writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """`put_writes` outside the event loop."""
+        await blocking_calls.run_to_end(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """`delete_thread` outside the event loop."""
+        await blocking_calls.run_to_end(self.delete_thread, thread_id)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """`copy_thread` outside the event loop."""
+        await blocking_calls.run_to_end(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """`delete_for_runs` outside the event loop."""
+        await blocking_calls.run_to_end(self.delete_for_runs, run_ids)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """`prune` outside the event loop."""
+        await blocking_calls.run_to_end(partial(self.prune, strategy=strategy), thread_ids)
+
+    async def aget_delta_channel_history(
+        self, *, config: "RunnableConfig", channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """`get_delta_channel_history` outside the event loop."""
+        return await blocking_calls.read(partial(self.get_delta_channel_history, config=config, channels=channels))
+
+    @property
+    def _store(self) -> CheckpointStore:
+        return self._memory.services.checkpoints_for(self._memory.user)
+
+    def _serialize(self, value: Any) -> Serialized:
+        kind, data = self.serde.dumps_typed(value)
+        return Serialized(kind, bytes(data))
+
+    def _delta_channels(self, metadata: Serialized) -> Collection[str]:
+        return (self.serde.loads_typed(metadata) or {}).get(_DELTA_COUNTERS) or ()
+
+    def _as_tuple(self, stored: StoredCheckpoint) -> CheckpointTuple:
+        load, key = self.serde.loads_typed, stored.key
+        parent = None if stored.parent_id is None else _config_of(key._replace(checkpoint_id=stored.parent_id))
+        values = {channel: load(value) for channel, value in stored.values.items()}
+        return CheckpointTuple(
+            _config_of(key),
+            cast("Checkpoint", {**load(stored.state), "channel_values": values}),
+            load(stored.metadata),
+            parent,
+            [(write.task_id, write.channel, load(write.value)) for write in stored.writes],
+        )
+
+
+def _thread_of(config: "RunnableConfig") -> str:
+    return str(config["configurable"]["thread_id"])
+
+
+def _namespace_of(config: "RunnableConfig") -> str:
+    return str(config["configurable"].get("checkpoint_ns", ""))
+
+
+def _config_of(key: CheckpointKey) -> "RunnableConfig":
+    return {
+        "configurable": {
+            "thread_id": key.thread_id,
+            "checkpoint_ns": key.namespace,
+            "checkpoint_id": key.checkpoint_id,
+        }
+    }

@@ -1,0 +1,252 @@
+"""The commands of Anthropic's memory tool over a home, without Anthropic's SDK: for any loop that passes JSON.
+
+    answer = memory_tool(memory)
+    result = answer({"command": "view", "path": "/memories"})     # {"content": "…", "is_error": False}
+
+The answers are those of the SDK's own tool, word for word, because models are trained on them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memoranda.errors import MemorandaError
+from memoranda.integrations.frameworks.memory_files import FileError, Location, MemoryFiles
+
+if TYPE_CHECKING:
+    from memoranda.api.memory import Memory
+
+ROOT = "/memories"
+TOOL = {"type": "memory_20250818", "name": "memory"}
+"""The definition of the tool for a request to Anthropic's API."""
+INSTRUCTIONS = """\
+/memories/MEMORY.md (your notes) and /memories/USER.md (the user's profile) are part of the prompt of later \
+conversations: keep them short. They consist of entries, separated by a line with only §. Everything else goes into \
+files of its own, which you view when you need them."""
+"""What a system prompt should say about the directory, beside what the API adds by itself."""
+
+_MAX_LINES = 999_999
+_LINE_NUMBER_WIDTH = len(str(_MAX_LINES))
+_LISTED_LEVELS = 2
+_CONTEXT_LINES = 2
+_MAX_QUOTED = 1_000
+_FORBIDDEN = frozenset(map(chr, range(32))) | {"\x7f", "\\"}
+_TYPES: dict[str, type | tuple[type, ...]] = {"view_range": list, "insert_line": int}
+_ARGUMENTS = {
+    "view": ("path",),
+    "create": ("path", "file_text"),
+    "str_replace": ("path", "old_str", "new_str"),
+    "insert": ("path", "insert_line", "insert_text"),
+    "delete": ("path",),
+    "rename": ("old_path", "new_path"),
+}
+
+
+def memory_tool(memory: "Memory", *, session_id: str = "") -> Callable[[Any], dict[str, Any]]:
+    """A function that answers a call of the tool with the content of its result; it never raises.
+
+    `session_id` is the conversation that changes of curated memory are journalled with.
+    """
+    directory = MemoryDirectory(memory, session_id=session_id)
+
+    def answer(arguments: Any) -> dict[str, Any]:
+        try:
+            return {"content": directory.call(arguments), "is_error": False}
+        except (FileError, MemorandaError) as error:
+            return {"content": str(error), "is_error": True}
+
+    return answer
+
+
+class MemoryDirectory:
+    """The virtual directory of one user. Every method raises FileError, in words for the model."""
+
+    def __init__(self, memory: "Memory", *, session_id: str = "") -> None:
+        self._files = MemoryFiles(memory, session_id)
+
+    def call(self, arguments: Any) -> str:
+        """Carry out a command, given as the model sent it."""
+        command = arguments.get("command") if isinstance(arguments, Mapping) else None
+        if not isinstance(command, str) or command not in _ARGUMENTS:
+            raise FileError(f"Unknown command: {str(command)[:60]}. Use one of {', '.join(_ARGUMENTS)}.")
+        names = [*_ARGUMENTS[command], *(["view_range"] if arguments.get("view_range") is not None else [])]
+        for name in names:
+            expected = _TYPES.get(name, str)
+            if not isinstance(arguments.get(name), expected) or isinstance(arguments.get(name), bool):
+                raise FileError(f"{command} needs {name}, which must be {_describe(name)}.")
+        return str(getattr(self, command)(*(arguments[name] for name in names)))
+
+    def view(self, path: str, view_range: list[int] | None = None) -> str:
+        """The files below a directory, two levels deep, or the lines of a file with their numbers."""
+        location = _parse(path)
+        file = self._files.read(location) if location else None
+        if file is None:
+            return self._view_directory(path, location)
+        lines = file.text.split("\n")
+        if len(lines) > _MAX_LINES:
+            raise FileError(f"File {path} exceeds maximum line limit of 999,999 lines.")
+        first, last = 1, len(lines)
+        if view_range and len(view_range) == 2 and all(isinstance(each, int) for each in view_range):
+            first = max(1, view_range[0])
+            last = len(lines) if view_range[1] == -1 else view_range[1]
+        numbered = _number(lines, first, last)
+        return f"Here's the content of {path} with line numbers:\n" + "\n".join(numbered)
+
+    def create(self, path: str, file_text: str) -> str:
+        """Create a file; one that exists is not changed."""
+        location = _parse(path)
+        if not location or self._kind(location):
+            raise FileError(f"File {path} already exists")
+        self._require_directories(location)
+        note = self._files.create(location, file_text)
+        return note or f"File created successfully at: {path}"
+
+    def str_replace(self, path: str, old_str: str, new_str: str) -> str:
+        """Replace a text that occurs once."""
+        location = self._require_file(path)
+        file = self._files.read(location)
+        text = file.text if file is not None else ""
+        quoted = old_str if len(old_str) <= _MAX_QUOTED else f"{old_str[:_MAX_QUOTED]}…"
+        found = _lines_with(text, old_str)
+        if not found:
+            raise FileError(f"No replacement was performed, old_str `{quoted}` did not appear verbatim in {path}.")
+        if len(found) > 1:
+            numbers = ", ".join(map(str, found))
+            raise FileError(
+                f"No replacement was performed. Multiple occurrences of old_str `{quoted}` in lines: {numbers}. "
+                "Please ensure it is unique"
+            )
+        changed, note = self._files.replace(location, old_str, new_str)
+        lines = changed.split("\n")
+        snippet = _number(lines, max(1, found[0] - _CONTEXT_LINES), found[0] + _CONTEXT_LINES)
+        edited = "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
+        return note or edited + "\n".join(snippet)
+
+    def insert(self, path: str, insert_line: int, insert_text: str) -> str:
+        """Insert text after a line; 0 is the start of the file."""
+        location = self._require_file(path)
+        return self._files.insert(location, insert_line, insert_text) or f"The file {path} has been edited."
+
+    def delete(self, path: str) -> str:
+        """Delete a file, or a directory with everything in it."""
+        location = _parse(path)
+        if not location:
+            raise FileError("Cannot delete the /memories directory itself")
+        kind = self._kind(location)
+        if not kind:
+            raise FileError(f"The path {path} does not exist")
+        below = [location] if kind == "file" else [file.location for file in self._files.list_below(location)]
+        return self._files.delete(below) or f"Successfully deleted {path}"
+
+    def rename(self, old_path: str, new_path: str) -> str:
+        """Give a file or a directory another name; the new one must be free."""
+        old, new = _parse(old_path), _parse(new_path)
+        if not old:
+            raise FileError("Cannot rename the /memories directory itself")
+        if not new or self._kind(new):
+            raise FileError(f"The destination {new_path} already exists")
+        kind = self._kind(old)
+        if not kind:
+            raise FileError(f"The path {old_path} does not exist")
+        if self._files.is_curated(old) or self._files.is_curated(new):
+            raise FileError("MEMORY.md and USER.md cannot be renamed: create or edit them, and delete the other file.")
+        if new[: len(old)] == old:
+            raise FileError(f"Cannot move {old_path} into itself")
+        self._require_directories(new)
+        below = [old] if kind == "file" else [file.location for file in self._files.list_below(old)]
+        self._files.rename([(each, (*new, *each[len(old) :])) for each in below])
+        return f"Successfully renamed {old_path} to {new_path}"
+
+    def clear(self) -> str:
+        """Delete every file; each deletion can be undone."""
+        self._files.delete([file.location for file in self._files.list_below(())])
+        return "All memory cleared"
+
+    def undo(self, path: str) -> str:
+        """Revert the last change of a file, for a person: no command of the tool does this."""
+        location = _parse(path)
+        if not location:
+            raise FileError("Name a file.")
+        return self._files.undo(location)
+
+    def _view_directory(self, path: str, location: Location) -> str:
+        files = [
+            file
+            for file in self._files.list_below(location)
+            if not any(part.startswith(".") for part in file.location[len(location) :])
+        ]
+        if location and not self._kind(location):
+            raise FileError(f"The path {path} does not exist. Please provide a valid path.")
+        sizes: dict[str, int] = {}
+        for file in files:
+            parts = file.location[len(location) :]
+            for depth in range(1, min(len(parts), _LISTED_LEVELS) + 1):
+                name = "/".join(parts[:depth]) + ("/" if depth < len(parts) else "")
+                sizes[name] = sizes.get(name, 0) + file.size
+        header = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
+        total = _format_size(sum(file.size for file in files))
+        lines = [f"{_format_size(size)}\t{path}/{name}" for name, size in sorted(sizes.items())]
+        return "\n".join([header, f"{total}\t{path}", *lines])
+
+    def _kind(self, location: Location) -> str:
+        """`file`, `directory`, or nothing."""
+        if self._files.read(location) is not None:
+            return "file"
+        return "directory" if self._files.list_below(location) else ""
+
+    def _require_file(self, path: str) -> Location:
+        location = _parse(path)
+        kind = self._kind(location) if location else "directory"
+        if not kind:
+            raise FileError(f"The path {path} does not exist. Please provide a valid path.")
+        if kind != "file":
+            raise FileError(f"The path {path} is not a file.")
+        return location
+
+    def _require_directories(self, location: Location) -> None:
+        for depth in range(1, len(location)):
+            if self._files.is_curated(location[:depth]) or self._files.read(location[:depth]) is not None:
+                raise FileError(f"The path {ROOT}/{'/'.join(location[:depth])} is not a directory.")
+
+
+def _parse(path: str) -> Location:
+    """The parts of a path below the directory; raises FileError for one that leads out of it."""
+    if path != ROOT and not path.startswith(f"{ROOT}/"):
+        raise FileError(f"Path must start with {ROOT}, got: {path[:_MAX_QUOTED]}")
+    if any(character in _FORBIDDEN for character in path):
+        raise FileError("A path must not contain control characters or backslashes.")
+    parts: list[str] = []
+    for part in path[len(ROOT) :].split("/"):
+        if part == "..":
+            if not parts:
+                raise FileError(f"Path {path[:_MAX_QUOTED]} would escape {ROOT} directory")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+def _lines_with(text: str, wanted: str) -> list[int]:
+    """The numbers of the lines in which a text begins; overlapping occurrences count."""
+    found, start = [], text.find(wanted) if wanted else -1
+    line, counted = 1, 0
+    while start != -1:
+        line += text.count("\n", counted, start)
+        counted = start
+        found.append(line)
+        start = text.find(wanted, start + 1)
+    return found
+
+
+def _number(lines: list[str], first: int, last: int) -> list[str]:
+    shown = lines[first - 1 : max(last, 0)]
+    return [f"{str(number).rjust(_LINE_NUMBER_WIDTH)}\t{line}" for number, line in enumerate(shown, first)]
+
+
+def _format_size(count: int) -> str:
+    unit = min(max(count.bit_length() - 1, 0) // 10, 3)
+    size = count / 1024**unit
+    return f"{int(size) if size == int(size) else f'{size:.1f}'}{'BKMG'[unit]}"
+
+
+def _describe(name: str) -> str:
+    return {"insert_line": "a whole number", "view_range": "two whole numbers"}.get(name, "text")

@@ -1,0 +1,169 @@
+"""OpenAI Agents SDK: a session whose items are messages of the record, recall for its prompts, and the memory tools.
+
+    session = MemorandaSession("conversation-1", memory)
+    agent = Agent(name="Assistant", instructions=memory_prompt(memory), tools=memory_tools(memory))
+    await Runner.run(agent, "…", session=session, run_config=RunConfig(call_model_input_filter=add_recall(memory)))
+
+Needs the package openai-agents (extra `openai-agents`).
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from memoranda.integrations.frameworks import blocking_calls, prompt_recall
+from memoranda.integrations.frameworks.session_names import join_names
+from memoranda.integrations.frameworks.stored_objects import as_message, original_of
+from memoranda.memory.record.message_rows import text_of
+
+if TYPE_CHECKING:
+    from agents import FunctionTool, SessionSettings, TResponseInputItem
+    from agents.run_config import CallModelData, ModelInputData
+
+    from memoranda.api.memory import Memory
+    from memoranda.support.tool import Tool
+
+SOURCE = "openai-agents"
+_ROLES = ("user", "assistant", "system", "developer", "tool")
+
+
+class MemorandaSession:
+    """A `Session` of the SDK; its items are durable when `add_items` returns, and come back as they were.
+
+    Two objects with the same id, in any process, are the same conversation. A secret in an item is replaced, as
+    everywhere in the record.
+    """
+
+    def __init__(
+        self, session_id: str, memory: "Memory", *, session_settings: "SessionSettings | dict[str, Any] | None" = None
+    ) -> None:
+        """`session_settings` are those of the SDK; their `limit` is how many items a run gets of the history."""
+        from agents.memory.session_settings import SessionSettings, coerce_session_settings  # noqa: PLC0415
+
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = (
+            SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
+        )
+        self._memory = memory
+        self.record_id = join_names(SOURCE, memory.user, session_id)
+
+    async def get_items(self, limit: int | None = None) -> "list[TResponseInputItem]":
+        """The items of the conversation in their order; with a limit, the latest ones."""
+        from agents.memory.session_settings import resolve_session_limit  # noqa: PLC0415
+
+        return await blocking_calls.read(self._read, resolve_session_limit(limit, self.session_settings))
+
+    async def add_items(self, items: "list[TResponseInputItem]") -> None:
+        """Record items, all of them or none."""
+        if items:
+            await blocking_calls.run_to_end(self._append, items)
+
+    async def pop_item(self) -> "TResponseInputItem | None":
+        """Take back the latest item and return it; None when there is none. The store's `restore_rewound` undoes it."""
+        return await blocking_calls.run_to_end(self._pop)
+
+    async def clear_session(self) -> None:
+        """Take all items out of the conversation; `restore_replaced` of the store undoes it."""
+        await blocking_calls.run_to_end(self._clear)
+
+    @property
+    def _exists(self) -> bool:
+        return self._memory.services.has_record and self._memory.sessions.get_session(self.record_id) is not None
+
+    def _read(self, limit: int | None) -> Any:
+        if not self._exists or (limit is not None and limit <= 0):
+            return []
+        messages = self._memory.sessions.get_messages(self.record_id)
+        found = [item for message in messages if (item := _item(message)) is not None]
+        return found if limit is None else found[-limit:]
+
+    def _append(self, items: "list[TResponseInputItem]") -> None:
+        messages = [_message(dict(item)) for item in items]
+        db = self._memory.sessions
+        if db.get_session(self.record_id) is None:
+            db.create_session(self.record_id, SOURCE)
+        db.append_messages(self.record_id, messages)
+
+    def _pop(self) -> Any:
+        message = self._memory.sessions.pop_message(self.record_id) if self._exists else None
+        return _item(message) if message is not None else None
+
+    def _clear(self) -> None:
+        if self._exists:
+            self._memory.sessions.replace_messages(self.record_id, [])
+
+
+def add_recall(
+    memory: "Memory", session: MemorandaSession | None = None, *, seconds: float = prompt_recall.RECALL_SECONDS
+) -> "Callable[[CallModelData[Any]], Awaitable[ModelInputData]]":
+    """A `call_model_input_filter`: the model reads what is relevant to the user's message in a copy of that message.
+
+    The session keeps the message as it was; the `session` itself is not recalled. All calls of one turn get the same.
+    """
+    latest: dict[str, str] = {}
+
+    async def add(data: "CallModelData[Any]") -> "ModelInputData":
+        items: list[Any] = list(data.model_data.input)
+        number = max((index for index, item in enumerate(items) if item.get("role") == "user"), default=None)
+        if number is None:
+            return data.model_data
+        prompt = text_of(items[number].get("content"))
+        if prompt not in latest:
+            own = session.record_id if session is not None else ""
+            recalled = await blocking_calls.read(partial(prompt_recall.recall, seconds=seconds), memory, prompt, own)
+            latest.clear()
+            latest[prompt] = recalled
+        if latest.get(prompt):
+            items[number] = _with_block(items[number], latest[prompt])
+        return type(data.model_data)(input=items, instructions=data.model_data.instructions)
+
+    return add
+
+
+def memory_tools(memory: "Memory") -> "list[FunctionTool]":
+    """The memory tools as function tools of the SDK."""
+    from agents import FunctionTool  # noqa: PLC0415
+
+    def wrap(tool: "Tool") -> "FunctionTool":
+        async def call(context: Any, arguments: str) -> str:
+            try:
+                parsed = json.loads(arguments or "{}")
+            except ValueError:
+                parsed = None  # The tool answers that its arguments are not usable.
+            answer = await blocking_calls.run_to_end(memory.call, tool.name, parsed)
+            return json.dumps(answer, ensure_ascii=False)
+
+        return FunctionTool(tool.name, tool.description, tool.parameters, call, strict_json_schema=False)
+
+    return [wrap(tool) for tool in memory.tools]
+
+
+def _with_block(item: dict[str, Any], block: str) -> dict[str, Any]:
+    """A copy of a user's message with a block at its end."""
+    content = item.get("content")
+    if isinstance(content, list):
+        return {**item, "content": [*content, {"type": "input_text", "text": block}]}
+    return {**item, "content": f"{content}\n\n{block}"}
+
+
+def _message(item: dict[str, Any]) -> dict[str, Any]:
+    """An item as a message: who said it, and its text; calls are stored so that a search finds their arguments."""
+    kind, role = str(item.get("type") or "message"), item.get("role")
+    if kind == "function_call":
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        call = {"id": item.get("call_id"), "type": "function", "function": function}
+        return as_message(item, "assistant", tool_calls=[call])
+    if "output" in item and kind.endswith("_output"):
+        call_id = item.get("call_id")
+        return as_message(item, "tool", ("output",), **({"tool_call_id": call_id} if isinstance(call_id, str) else {}))
+    stored_role = role if role in _ROLES else "assistant"
+    return as_message(item, str(stored_role), ("content",) if "content" in item else ())
+
+
+def _item(message: Mapping[str, Any]) -> Any:
+    """The item of a message; one that another program recorded in the conversation is a plain message."""
+    item = original_of(message)
+    if item is None and message.get("content") is not None and message["role"] in _ROLES[:4]:
+        return {"role": message["role"], "content": message["content"]}
+    return item

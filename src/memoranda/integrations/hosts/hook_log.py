@@ -1,0 +1,86 @@
+"""The log of answered hooks: what each prompt received, or why it received nothing, in `logs/hook-events.jsonl`.
+
+A call appends one line when it begins and one with its result, so a call that was killed is in the log too. Only plain
+words of a prompt are stored; `recall.recall_log` has the form of the lines and their limits. This module loads nothing
+that a hook does not load anyway.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from memoranda.search.recall_log import append_line, hook_calls_path, logged_id, mask_words, parse_line
+from memoranda.search.recall_log import read_calls as read_calls_in
+
+
+class HookCaller:
+    """The process of a hook, for the helper that answers it: its id, its CPU so far, and that of the helper before."""
+
+    __slots__ = ("cpu", "helper_cpu_before", "process")
+
+    def __init__(self, process: int, cpu: float) -> None:
+        self.process = process
+        self.cpu = cpu
+        self.helper_cpu_before = time.process_time()
+
+
+class HookLog:
+    """The lines of one call. Nothing is written into a home that does not exist, and no error reaches the caller."""
+
+    def __init__(self, home: Path, started_at: float | None = None, caller: HookCaller | None = None) -> None:
+        """`started_at` is the time of the call; the id is made from it, so that two threads of a call have the same.
+
+        A helper that answers for another process names it as the `caller`.
+        """
+        self._home = home
+        self._caller = caller
+        process = os.getpid() if caller is None else caller.process
+        self._started_at = time.time() if started_at is None else started_at
+        # Short enough to type; it only has to be unique among the calls that are still in the log.
+        self.call_id = f"{int(1000 * self._started_at) & 0xFFFFFFF:07x}{process & 0xFF:02x}"
+
+    def begin(self, host: str, event: str, session_id: str, prompt: str, user: str | None = None) -> None:
+        """Logs the start of a call; a call without a second line was stopped before it had a result.
+
+        `user` is the user of the home for whom the hook was called; the line of the owner names none.
+        """
+        fields = {"host": host, "event": event, "session_id": logged_id(session_id), "prompt": mask_words(prompt)}
+        self._append({"at": round(self._started_at, 3), **fields, **({"user": user} if user is not None else {})})
+
+    def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
+        """Logs the result: an outcome, the reason in words, and the details behind the decision."""
+        cpu, caller = time.process_time(), self._caller
+        helper = {}
+        if caller is not None:
+            cpu += caller.cpu - caller.helper_cpu_before
+            helper = {"helper": os.getpid()}
+        durations = {"ms": round(1000 * (time.time() - self._started_at)), "cpu_ms": round(1000 * cpu)}
+        self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations, **helper})
+
+    def _append(self, fields: dict[str, Any]) -> None:
+        append_line(self._home, hook_calls_path(self._home), {"id": self.call_id, **fields})
+
+
+def was_given_memory(home: Path, session_id: str) -> bool:
+    """Whether a call of this session received the memory, as far as the log goes back."""
+    if not session_id:
+        return False
+    try:
+        lines = hook_calls_path(home).read_bytes().splitlines()
+    except OSError:
+        return False
+    begun = json.dumps({"session_id": logged_id(session_id)}, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+    ids = {parse_line(line).get("id") for line in lines if begun in line}
+    results: dict[str, bool] = {}
+    for line in lines if ids else ():
+        if b'"outcome"' in line and (fields := parse_line(line)).get("id") in ids:
+            # A call that was late may have a second result, which the host did not get.
+            results.setdefault(fields["id"], fields.get("memory") is True)
+    return any(results.values())
+
+
+def read_calls(home: Path) -> list[dict[str, Any]]:
+    """Returns the calls of hooks in a home, newest first, each with its outcome."""
+    return read_calls_in(hook_calls_path(home))

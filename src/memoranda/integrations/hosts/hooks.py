@@ -1,0 +1,211 @@
+"""Answers the events of hosts: gives the model memory and evidence, calls tools, and records the sessions.
+
+The events have the names that Claude Code gave them; other hosts have some of the same events under other names. A host
+waits for its hooks, so this module loads quickly and each event imports what it needs.
+"""
+
+import json
+from functools import partial
+
+from memoranda.integrations.hosts.hook_events import EVENT_NAMES, USER_PROMPT
+from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from memoranda.integrations.hosts.home_config import HomeConfig
+    from memoranda.support.home import Home
+
+# Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
+_MEMORY_WITH_PROMPT = frozenset({"gemini-cli", "opencode"})
+
+_MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
+# Claude Code shows longer text only in part.
+_MAX_MEMORY_CHARS = 9_500
+_MIN_PROMPT_CHARS = 8
+_COMMAND_SIGNS = ("/", "!", "#")
+_MEMORY_HEAD = (
+    "What you remember about the user and their work, from Memoranda, as it was when this session began. It is "
+    "reference, not a request."
+)
+_TRUNCATED = "\n[cut here: more is remembered]"
+
+
+class HookPayload:
+    """One event of a session, as the host describes it on standard input. A plain class, because it loads faster."""
+
+    __slots__ = ("arguments", "event", "event_name", "prompt", "session_id", "source", "tool", "transcript")
+
+    def __init__(self, event_name: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
+        self.event = EVENT_NAMES.get(event_name, event_name)
+        self.event_name = event_name
+        """What the host calls the event."""
+        self.session_id = session_id
+        self.transcript = transcript
+        self.prompt = prompt
+        self.source = ""
+        """What began the session, or "compact" when its context was compacted."""
+        self.tool = ""
+        self.arguments: Any = None
+
+
+class HookAnswer:
+    """The text for the context of the host's model ("" for none), and the reason; `hook_log` lists the outcomes."""
+
+    __slots__ = ("details", "outcome", "reason", "text")
+
+    def __init__(self, text: str, outcome: str, reason: str, details: "dict[str, Any] | None" = None) -> None:
+        self.text = text
+        self.outcome = outcome
+        self.reason = reason
+        self.details = details or {}
+
+
+def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
+    """Reads a payload; missing or malformed fields are empty. `event` is the default when the payload names none.
+
+    Cursor can run the hooks of Claude Code too. It has its own, so such a payload has no event.
+    """
+    try:
+        value = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return HookPayload(event)
+    if "cursor_version" in value and host not in ("", "cursor"):
+        return HookPayload()
+    # When a sub-agent of Codex stops, the other path is the transcript of the session that started it.
+    transcript = _text_field(value, "agent_transcript_path") or _text_field(value, "transcript_path")
+    payload = HookPayload(
+        _text_field(value, "hook_event_name") or event,
+        _text_field(value, "session_id") or _text_field(value, "conversation_id"),
+        "" if "\0" in transcript else transcript,
+        _without_hook_context(_text_field(value, "prompt")),
+    )
+    payload.source = _text_field(value, "source")
+    payload.tool, payload.arguments = _text_field(value, "tool"), value.get("arguments")
+    return payload
+
+
+def _text_field(payload: "dict[str, Any]", name: str) -> str:
+    value = payload.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _without_hook_context(prompt: str) -> str:
+    """Removes what another hook added before the prompt: `gemini -p` puts it there."""
+    if not prompt.startswith("<hook_context>"):
+        return prompt
+    return prompt.partition("</hook_context>")[2].lstrip()
+
+
+def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
+    """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
+    if payload.event != USER_PROMPT:
+        answer = _memory_for_session(config, user)
+    else:
+        answer = _evidence_for_prompt(config, user, payload, host)
+        if host in _MEMORY_WITH_PROMPT and not _has_memory(config.home, payload):
+            answer = _add_memory(_memory_for_session(config, user), answer)
+    if answer.text:
+        output: dict[str, Any] = {"text": answer.text}
+        if host == "cursor":
+            output = {"continue": True, "additional_context": answer.text}
+        elif host not in PLUGIN_HOSTS:
+            output = {"hookSpecificOutput": {"hookEventName": payload.event_name, "additionalContext": answer.text}}
+        answer.text = json.dumps(output, ensure_ascii=False)
+    return answer
+
+
+def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
+    """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
+    from memoranda.importers.session_writer import session_name  # noqa: PLC0415
+    from memoranda.integrations.tool_host.answer_size import fit_answer  # noqa: PLC0415
+    from memoranda.integrations.tool_host.tool_host import open_for_hosts  # noqa: PLC0415
+    from memoranda.safety.tool_answers import screen_tools  # noqa: PLC0415
+    from memoranda.support.tool import tool_refusal  # noqa: PLC0415
+
+    name = TOOLS.get(payload.tool)
+    if name is None:
+        return json.dumps(tool_refusal("invalid", f"Memoranda has no tool {payload.tool!r}."))
+    with open_for_hosts(str(home.base), profile=home.profile, user=user) as memory:
+        if name == "session_search":
+            # The model has the current conversation in its context.
+            search = memory.services.search_tool(user, session_name(host, payload.session_id, user))
+            (tool,) = screen_tools(search.definitions())
+            return fit_answer(tool.call(payload.arguments))
+        return fit_answer(memory.call(name, payload.arguments))
+
+
+def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
+    from memoranda.storage.orphaned_wal import record_exists  # noqa: PLC0415
+
+    prompt = payload.prompt.strip()
+    # Many prompts end here, before the search is loaded.
+    if len(prompt) < _MIN_PROMPT_CHARS:
+        return HookAnswer("", "nothing", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters")
+    if prompt.startswith(_COMMAND_SIGNS):
+        return HookAnswer("", "nothing", "the prompt is a command of the host")
+    loaded = config.load()
+    location: Path | str = config.home.state_db
+    if loaded is not None and loaded.store.url:
+        from memoranda.home.config import record_location  # noqa: PLC0415
+
+        location = record_location(config.home, loaded)
+    if not record_exists(location):
+        return HookAnswer("", "nothing", "no conversation is recorded yet")
+    from memoranda.integrations.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
+    from memoranda.search.settings import RecallSettings  # noqa: PLC0415
+
+    hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
+    find = partial(find_evidence, location, user, prompt, host, payload.session_id, hidden)
+    find = partial(find, index_directory=config.home.root)
+    if loaded is not None and loaded.recall.semantic:
+        from memoranda.api.search_extras import open_search_extras  # noqa: PLC0415
+
+        with open_search_extras(config.home, loaded) as semantic:
+            found = find([semantic.rescorers])
+    else:
+        found = find()
+    return HookAnswer(found.text, found.outcome, found.reason, found.details)
+
+
+def _has_memory(home: "Home", payload: HookPayload) -> bool:
+    """Whether the session's model still has the memory that an earlier prompt received."""
+    from memoranda.integrations.hosts.hook_log import was_given_memory  # noqa: PLC0415
+
+    return payload.source != "compact" and was_given_memory(home.root, payload.session_id)
+
+
+def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:
+    if not memory.text:
+        return evidence
+    text = f"{memory.text}\n\n{evidence.text}" if evidence.text else memory.text
+    reason = f"{memory.reason}; {evidence.reason}"
+    return HookAnswer(text, memory.outcome, reason, {**evidence.details, "memory": True})
+
+
+def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
+    """Returns the notes and the profile with a heading."""
+    from memoranda.integrations.tool_host.memory_text import read_memory_text  # noqa: PLC0415
+    from memoranda.memory.curated.settings import CuratedSettings  # noqa: PLC0415
+    from memoranda.memory.curated.store import MemoryStore  # noqa: PLC0415
+    from memoranda.support.shorten import shorten_end  # noqa: PLC0415
+
+    loaded = config.load()
+    settings = loaded.curated if loaded else CuratedSettings()
+    if loaded is not None and loaded.store.url:
+        from contextlib import closing  # noqa: PLC0415
+
+        from memoranda.home.memory_store import CuratedMemories  # noqa: PLC0415
+
+        with closing(CuratedMemories(config.home, loaded)) as memories:
+            remembered = read_memory_text(memories.open(user))
+    else:
+        remembered = read_memory_text(MemoryStore(config.home.memories(user), settings))
+    if not remembered:
+        return HookAnswer("", "nothing", "nothing is remembered yet")
+    text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
+    return HookAnswer(text, "given", "the notes and the profile")

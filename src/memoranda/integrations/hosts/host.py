@@ -1,0 +1,111 @@
+"""What the installer knows about a host: its settings files, and what has to be in them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from memoranda.integrations.hosts.launch_command import LaunchCommand
+
+Settings = dict[str, Any]
+OWNER_MARK = "Written by Memoranda"
+
+
+class UnusableSettingsError(ValueError):
+    """The settings of a host are not in the expected form, so they cannot be changed safely."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostEnvironment:
+    """Where to look for settings: the user's home directory, the platform, and the project when it is for one."""
+
+    user_home: Path
+    platform: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+    project: Path | None = None
+
+    def directory(self, variable: str, default: Path) -> Path:
+        """Returns the directory that an environment variable names, else the default."""
+        value = self.variables.get(variable, "").strip()
+        return Path(value).expanduser() if value else default
+
+    def app_data(self, name: str) -> Path:
+        """Returns the directory in which a desktop program of this name keeps its data."""
+        if self.platform == "darwin":
+            return self.user_home / "Library" / "Application Support" / name
+        if self.platform == "win32":
+            return self.directory("APPDATA", self.user_home / "AppData" / "Roaming") / name
+        return self.directory("XDG_CONFIG_HOME", self.user_home / ".config") / name
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """One settings file of a host.
+
+    `add` returns its settings with our entries, `remove` without them; neither changes the settings it gets.
+    """
+
+    path: Path
+    add: Callable[[Settings, LaunchCommand], Settings]
+    remove: Callable[[Settings], Settings]
+    language: Literal["json", "json5", "toml", "yaml"] = "json"
+    table: tuple[str, str] = ("", "")
+    """For TOML and YAML: the names of the parent of our table or setting, and of the table or setting itself."""
+    initial: Settings = field(default_factory=dict)
+    """What a new file contains besides our entries."""
+    local: bool = False
+    """Whether the file stays on this machine even when it belongs to a project."""
+    clean: Callable[[str], str] = lambda text: text
+    """Removes what the host itself wrote about our entries; uninstalling applies it before `remove`."""
+
+    def is_shared(self, environment: HostEnvironment) -> bool:
+        """Whether other people who work on the project get the file too."""
+        return environment.project is not None and not self.local
+
+
+@dataclass(frozen=True, slots=True)
+class PluginFile:
+    """One file of a plugin that the host loads; the whole file is ours."""
+
+    path: Path
+    content: Callable[[LaunchCommand], bytes]
+
+
+def no_plugin(environment: HostEnvironment) -> list[PluginFile]:
+    """Returns the files of a host that gets no plugin."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedFile:
+    """One of our files in a directory that the host shares with others, such as a single-file plugin or a rule.
+
+    Its text contains `OWNER_MARK`. A file without it belongs to the user: it is neither replaced nor removed.
+    """
+
+    path: Path
+    render: Callable[[LaunchCommand], str]
+    commands: Callable[[str], list[list[str]]] = lambda text: []
+    """Returns our commands in the text, for the doctor."""
+
+
+def no_owned_files(environment: HostEnvironment) -> list[OwnedFile]:
+    """Returns the files of a host that has none."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A program that Memoranda can be installed into."""
+
+    name: str
+    title: str
+    files: Callable[[HostEnvironment], list[SettingsFile]]
+    next_step: str
+    """What the user has to do after an installation."""
+    has_projects: bool = True
+    """Whether it has settings for a single project."""
+    plugin: Callable[[HostEnvironment], list[PluginFile]] = no_plugin
+    """The files of our plugin, all in its own directory; one of them, `memoranda.json`, contains our command."""
+    owned_files: Callable[[HostEnvironment], list[OwnedFile]] = no_owned_files
+    """Our files in directories of the host."""

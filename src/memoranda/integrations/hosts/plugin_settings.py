@@ -1,0 +1,79 @@
+"""`memoranda.json`, the file from which our plugin in a host learns its command, its spool and its tools."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from memoranda.integrations.hosts.launch_command import PROGRAM, LaunchCommand
+from memoranda.integrations.hosts.plugin_hosts import TOOLS
+from memoranda.integrations.hosts.settings_change import HostFileChange, read_settings
+from memoranda.integrations.hosts.turn_files import spool_directory
+
+FILE_NAME = "memoranda.json"
+_REPLACES = "replaces"
+# What OpenClaw uses when no plugin is selected.
+_BUILT_IN = ("memory-core",)
+_SHARED = "From Memoranda, the memory that all of the user's agents share. "
+
+
+def plugin_settings(host: str, command: LaunchCommand, host_directory: Path, replaces: str | None) -> bytes:
+    """Returns the content of the file.
+
+    `host_directory` is where the host keeps its state; the plugin needs it because a host may run a copy of the plugin
+    elsewhere. `replaces` is the memory that the host used before.
+    """
+    first, *rest = command.words
+    settings = {
+        PROGRAM: {"command": first, "args": [*rest, "hook", host, *command.options]},
+        "spool": str(spool_directory(Path(command.home), host)),
+        "host_directory": str(host_directory),
+        _REPLACES: replaces,
+        "tools": _tool_schemas(),
+    }
+    return json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def read_replaced(directory: Path) -> str | None:
+    """Returns what an installed plugin replaced; None when it replaced nothing, or is not installed."""
+    value = read_plugin_settings(directory).get(_REPLACES)
+    return value if isinstance(value, str) and value else None
+
+
+def replaced_memory(changes: Iterable[HostFileChange]) -> str:
+    """Returns the memory that planned changes replace; "" for none, and for a host's built-in one."""
+    for change in changes:
+        if change.file.name == FILE_NAME and change.before is None and change.after is not None:
+            replaced = json.loads(change.after)[_REPLACES]
+            return "" if replaced in (None, *_BUILT_IN) else str(replaced)
+    return ""
+
+
+def is_installed(directory: Path) -> bool:
+    """Whether a directory contains our plugin, as opposed to other files under the same name."""
+    return PROGRAM in read_plugin_settings(directory)
+
+
+def read_plugin_settings(directory: Path) -> Mapping[str, Any]:
+    try:
+        settings = json.loads(read_settings(directory / FILE_NAME) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _tool_schemas() -> list[dict[str, Any]]:
+    # Importing the tools loads the stores, which other hosts do not need.
+    from memoranda.memory.curated import guidance as memory_guidance  # noqa: PLC0415
+    from memoranda.memory.curated.tool import PARAMETERS as MEMORY_PARAMETERS  # noqa: PLC0415
+    from memoranda.search import guidance as search_guidance  # noqa: PLC0415
+    from memoranda.search.tool import PARAMETERS as SEARCH_PARAMETERS  # noqa: PLC0415
+
+    schemas = {
+        "memory": (memory_guidance.TOOL_DESCRIPTION, MEMORY_PARAMETERS),
+        "session_search": (search_guidance.TOOL_DESCRIPTION, SEARCH_PARAMETERS),
+    }
+    return [
+        {"name": name, "description": _SHARED + schemas[tool][0], "parameters": schemas[tool][1]}
+        for name, tool in TOOLS.items()
+    ]

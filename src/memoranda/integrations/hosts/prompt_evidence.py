@@ -1,0 +1,177 @@
+"""Finds earlier conversations that are relevant to a prompt, for the hook that a host runs on every prompt."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from memoranda.integrations.hosts.plugin_hosts import HERMES, PLUGIN_HOSTS, SEARCH_TOOL
+from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.memory.record.feed import FeedSession
+from memoranda.memory.record.scope import Scope
+from memoranda.search.index.postings import Filters
+from memoranda.search.recall_log import GIVEN, NOTHING, logged_id, mask_words
+from memoranda.search.relevance import MIN_WORDS, PromptRelevance, Relevance, RelevanceStore, judge_prompt
+from memoranda.search.rescorer import MakeRescorers
+from memoranda.search.search import Hit
+from memoranda.support.tool import JsonObject
+
+_MAX_CONVERSATIONS = 2
+# More than are shown, because the session itself and its sub-agents may be among the hits.
+_MAX_HITS = 6
+_MAX_CHARS = 3_000
+_MAX_CONVERSATION_CHARS = 1_600
+_MAX_MESSAGE_CHARS = 700
+_SOURCE = "earlier conversations"
+_GAP = "…"
+_HOW_TO_READ_MORE = "More of a conversation: {tool} with its session_id and around_message_id."
+
+
+class PromptEvidence(NamedTuple):
+    """The fenced block for a prompt ("" for none), the reason in words, and the details of the decision."""
+
+    text: str
+    reason: str
+    details: dict[str, Any]
+    failure: str = ""
+    """The outcome of a search that gave no answer; empty for all others."""
+
+    @property
+    def outcome(self) -> str:
+        return self.failure or (GIVEN if self.text else NOTHING)
+
+
+class EvidenceStore(RelevanceStore, Protocol):
+    """The part of a store that is read for a prompt."""
+
+    def session(self, session_id: str) -> FeedSession | None:
+        """The session of a hit."""
+
+
+def find_evidence(
+    location: Path | str,
+    user: str | None,
+    prompt: str,
+    host: str,
+    session_id: str,
+    hidden_sources: frozenset[str],
+    rescorers: Sequence[MakeRescorers] = (),
+    *,
+    index_directory: Path | None = None,
+) -> PromptEvidence:
+    """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
+
+    The host's own session `session_id` is omitted, because its model already has it in context.
+    """
+    with PromptStore(location, Scope.of(user), rescorers, index_directory=index_directory) as store:
+        filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
+        return find_evidence_in(store, prompt, filters, host, lambda hit: is_own_session(hit, host, session_id))
+
+
+def find_evidence_in(
+    store: EvidenceStore, prompt: str, filters: Filters, host: str, is_own: Callable[[Hit], bool]
+) -> PromptEvidence:
+    """Returns the same from a store that is open; `is_own` says which hits the model already has in context."""
+    judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS, is_own=is_own)
+    hits = judged.hits
+    others = [hit for hit in hits if not is_own(hit)]
+    details = _describe(judged)
+    chosen = others[:_MAX_CONVERSATIONS]
+    excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
+    if not excerpts:
+        return PromptEvidence("", _reason_for_nothing(judged, hits), details)
+    block = _build_block([text for _, text in excerpts], host)
+    shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
+    count = len(shown)
+    return PromptEvidence(
+        block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": shown}
+    )
+
+
+def _build_block(excerpts: list[str], host: str) -> str:
+    from memoranda.safety.fence import build_memory_context_block, screen_text  # noqa: PLC0415
+
+    tool = SEARCH_TOOL if host in PLUGIN_HOSTS else "session_search"
+    text = "\n\n".join([*excerpts, _HOW_TO_READ_MORE.format(tool=tool)])
+    # Hermes fences what a provider recalls, and removes whole fences from it first.
+    build = screen_text if host == HERMES else build_memory_context_block
+    return build(text, max_chars=_MAX_CHARS, source=_SOURCE)
+
+
+def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
+    """Whether a hit is the host's session or one of its sub-agents, by the ids that imports give them."""
+    return bool(session_id) and hit.session_id.startswith(f"{host}-{logged_id(session_id)}")
+
+
+def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
+    if hits:
+        return "only this session itself is relevant"
+    if not judged.result.hits:
+        return "no conversation has its words"
+    if any(relevance.hit.asked and relevance.clears for relevance in judged.measured):
+        return "it was asked before, but not answered"
+    return "nothing cleared the floor"
+
+
+def _describe(judged: PromptRelevance) -> dict[str, Any]:
+    """Describes the decision for `memoranda hook status --why`."""
+    kind, result = judged.kind, judged.result
+    details: dict[str, Any] = {
+        "floor": {
+            "asks_about_the_past": kind.about_past,
+            "question": kind.question,
+            "personal": kind.personal,
+            "points_at_something": kind.here,
+            "how_to": kind.how_to,
+            "points": 0,
+            "words": MIN_WORDS,
+        },
+        "candidates": [_describe_candidate(relevance) for relevance in judged.measured],
+        "words": [mask_words(term) for term in result.terms[:20]],
+        "found_nowhere": [mask_words(term) for term in result.missing[:20]],
+    }
+    return details | ({"note": result.note} if result.note else {})
+
+
+def _describe_candidate(relevance: Relevance) -> dict[str, Any]:
+    return {
+        "session_id": relevance.hit.session_id,
+        "message_id": relevance.hit.message_id,
+        "share": round(relevance.share, 3),
+        "words": relevance.words,
+        "points": round(relevance.points, 2),
+        "measures": {name: round(value, 2) for name, value in relevance.measures.items()},
+        "clears": relevance.clears,
+    }
+
+
+def _format_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> str:
+    """Returns when and where a conversation took place, its best messages, and those around the match."""
+    from memoranda.memory.record.message_rows import text_of  # noqa: PLC0415
+    from memoranda.search.evidence import Evidence, show_time  # noqa: PLC0415
+    from memoranda.search.excerpts import excerpt  # noqa: PLC0415
+    from memoranda.search.query import parse  # noqa: PLC0415
+
+    session = store.session(hit.session_id)
+    evidence, query = Evidence(store.conversations), parse(prompt)
+    chosen = hit.message_id and evidence.choose(hit.message_id, hit.messages, query, fixed=bool(hit.asked))
+    if session is None or not chosen:
+        return ""
+    message = chosen.anchor.message
+    offset = excerpt(text_of(message.content), query).at or 0
+    shown = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS, bookends=False)
+    location = f"session_id {hit.session_id}, around_message_id {message.id}"
+    lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
+    return "\n".join([*lines, *_format_messages(shown)])
+
+
+def _format_messages(shown: JsonObject) -> list[str]:
+    """Returns the messages in their order; "…" stands between the window and other matches."""
+    window, others = shown["messages"], shown.get("other_matches", [])
+    first = window[0]["id"] if window else 0
+    earlier = [entry for entry in others if entry["id"] < first]
+    later = [entry for entry in others if entry["id"] > first]
+    groups = [
+        [f"{entry['role']}: {entry['content'][:_MAX_MESSAGE_CHARS]}" for entry in entries if entry["content"]]
+        for entries in (earlier, window, later)
+    ]
+    return [line for group in groups if group for line in (_GAP, *group)][1:]

@@ -1,0 +1,133 @@
+"""The tools and the memory of one home, for a protocol server to offer to other programs."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from memoranda.api.memory import Memory
+from memoranda.api.session import Session
+from memoranda.errors import MemorandaError
+from memoranda.home import config
+from memoranda.integrations.tool_host import guidance
+from memoranda.integrations.tool_host.answer_size import MAX_SEARCH_CHARS
+from memoranda.integrations.tool_host.memory_text import MemoryText
+from memoranda.memory.curated.settings import TARGETS
+from memoranda.safety.tool_answers import screen_tools
+from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.tool import JsonObject, Tool
+
+_log = logging.getLogger(__name__)
+
+_START_TIMEOUT = 5.0
+# Some programs wait no longer than 25 seconds for a tool.
+_SUMMARY_SECONDS = 20.0
+_BUILT_IN_TOOLS = ("memory", "session_search")
+_REMEMBER_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": guidance.REMEMBER_TEXT},
+        "target": {"type": "string", "enum": list(TARGETS), "description": guidance.REMEMBER_TARGET},
+    },
+    "required": ["text"],
+}
+
+
+class ToolHost:
+    """Lists and calls the tools of one home. It is independent of protocols: a server translates.
+
+    All calls share one session, which starts in the background because a provider may be slow to start. `source` is
+    recorded with that session; `current_project` names the project that a search means by "this".
+    """
+
+    def __init__(
+        self, memory: Memory, *, source: str, current_project: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self._memory = memory
+        self._source = source
+        self._current_project = current_project
+        self._session_lock = ForkLock()
+        self._session: Session | None = None
+
+    def start_in_background(self) -> None:
+        """Starts the session in a thread, so that the server can answer other requests meanwhile."""
+        threading.Thread(target=self._try_to_start, name="memoranda-tool-host", daemon=True).start()
+
+    def wait_for_start(self) -> None:
+        """Waits a few seconds for a session that is just starting, so that closing the home closes it too."""
+        if self._session_lock.acquire(timeout=_START_TIMEOUT):
+            self._session_lock.release()
+
+    def close(self) -> None:
+        """Ends the session behind the tools, if it was started; a later call starts another one."""
+        with self._session_lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.end()
+
+    @property
+    def may_gain_tools(self) -> bool:
+        """Whether tools may appear later: a provider is configured, and it may still be starting."""
+        return bool(self._memory.config.providers)
+
+    def memory_text(self) -> MemoryText | None:
+        """Reads the curated memory now; None when both of its files are switched off."""
+        return MemoryText(self._memory) if self._memory.curated.settings.targets() else None
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Returns the memory and search tools, `remember`, and the tools of the active provider."""
+        session = self._started_session()
+        built_in = tuple(tool for tool in session.tools if tool.name in _BUILT_IN_TOOLS)
+        may_write = any(tool.name == "memory" for tool in built_in)
+        remember = Tool("remember", guidance.REMEMBER, _REMEMBER_PARAMETERS, self._remember)
+        return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:
+        """Calls a tool as a model would; None when no tool has that name."""
+        tool = next((tool for tool in self.tools() if tool.name == name), None)
+        if tool is None:
+            return None
+        # The other program does not say where its turns begin, so every call counts as a separate turn.
+        self._started_session().begin_turn()
+        return tool.call(self._with_project_name(arguments) if name == "session_search" else arguments)
+
+    def _with_project_name(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Replaces the project "this" with its name, because the session behind the tools belongs to no project."""
+        if str(arguments.get("project")).strip().lower() == "this" and (project := self._current_project()):
+            return {**arguments, "project": project}
+        return arguments
+
+    def _remember(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Adds a fact through the `memory` tool, so that it is scanned and approved like the model's other writes."""
+        change = {"target": arguments.get("target"), "action": "add", "content": arguments.get("text")}
+        answer = self._started_session().call("memory", change)
+        if answer.get("reason") == "invalid" and not isinstance(arguments.get("text"), str):
+            return answer | {"error": "text must be the fact to remember, as a string. Nothing was written."}
+        return answer
+
+    def _started_session(self) -> Session:
+        with self._session_lock:
+            if self._session is None:
+                self._session = self._memory.session(source=self._source)
+            return self._session
+
+    def _try_to_start(self) -> None:
+        try:
+            self._started_session()
+        except (MemorandaError, OSError) as error:
+            # The next call that needs the session tries again and reports the error.
+            _log.warning("The session behind the tools could not be started: %s", error)
+
+
+def open_for_hosts(home: str | None = None, *, profile: str | None = None, user: str | None = None) -> Memory:
+    """Opens a home like `memoranda.open`, but limits search answers to the size and time that other programs accept."""
+    located = config.locate_home(home, profile)
+    located.refuse_if_foreign()
+    settings = config.load(located)
+    recall = replace(
+        settings.recall,
+        answer_chars=min(settings.recall.answer_chars, MAX_SEARCH_CHARS),
+        summary_deadline=min(settings.recall.summary_deadline, _SUMMARY_SECONDS),
+    )
+    return Memory(located, replace(settings, recall=recall), user)

@@ -1,0 +1,1 @@
+"""What is remembered: the record of conversations, curated memory, skills and checkpoints."""

@@ -1,0 +1,83 @@
+"""The tables of checkpoints: the states of graphs, the values of their channels, and writes of unfinished steps.
+
+States and values are opaque: only the framework that serialized them reads them. Consecutive checkpoints share most of
+their values, so a value is stored once per thread, named by its hash, and a checkpoint lists the names.
+"""
+
+from memoranda.storage.schema import Column, Schema, ServerTables, Table
+
+APPLICATION_ID = int.from_bytes(b"MemC", "big")
+FILE_NAME = "checkpoints.db"
+
+_ID = Column("id", "numbered", "", "Order of writing.")
+_USER = Column("user_id", "text", "NOT NULL", "The user of a gateway; empty for the home's owner.")
+_THREAD = Column("thread_id", "text", "NOT NULL", "The framework's name of the conversation.")
+_NAMESPACE = Column("namespace", "text", "NOT NULL", "The subgraph; empty for the graph itself.")
+_CHECKPOINT = Column("checkpoint_id", "text", "NOT NULL", "The framework's id; ids sort by time.")
+_KIND = Column("kind", "text", "NOT NULL", "How the serializer encoded the value.")
+
+CHECKPOINTS = Table(
+    "checkpoints",
+    "One row per checkpoint: the state of a graph after a step.",
+    (
+        _ID,
+        _USER,
+        _THREAD,
+        _NAMESPACE,
+        _CHECKPOINT,
+        Column("parent_id", "text", "", "The checkpoint before it; null for the first."),
+        Column("run_id", "text", "", "The run that created it, if the framework names one."),
+        Column("channels", "text", "NOT NULL", "The value_id of each channel, as JSON."),
+        Column("state_kind", "text", "NOT NULL", "How the serializer encoded the state."),
+        Column("state", "blob", "NOT NULL", "The checkpoint without the values of its channels."),
+        Column("metadata_kind", "text", "NOT NULL", "How the serializer encoded the metadata."),
+        Column("metadata", "blob", "NOT NULL", "The framework's metadata."),
+        Column("created_at", "real", "NOT NULL", "In seconds since 1970."),
+    ),
+)
+VALUES = Table(
+    "checkpoint_values",
+    "One row per different value of a channel in a thread.",
+    (
+        _ID,
+        _USER,
+        _THREAD,
+        Column("value_id", "text", "NOT NULL", "SHA-256 of the kind and the value."),
+        _KIND,
+        Column("value", "blob", "NOT NULL", "The value, serialized."),
+    ),
+)
+WRITES = Table(
+    "checkpoint_writes",
+    "One row per value that a task wrote after a checkpoint.",
+    (
+        _ID,
+        _USER,
+        _THREAD,
+        _NAMESPACE,
+        _CHECKPOINT,
+        Column("task_id", "text", "NOT NULL", "The task that wrote it."),
+        Column("task_path", "text", "NOT NULL", "Where the task is in its step, which orders the writes."),
+        Column("number", "integer", "NOT NULL", "Its number in the task; negative for errors, interrupts and resumes."),
+        Column("channel", "text", "NOT NULL", "The channel that it goes to."),
+        _KIND,
+        Column("value", "blob", "NOT NULL", "The value, serialized."),
+    ),
+)
+TABLES = (CHECKPOINTS, VALUES, WRITES)
+CHECKPOINT_KEY = ("user_id", "thread_id", "namespace", "checkpoint_id")
+VALUE_KEY = ("user_id", "thread_id", "value_id")
+WRITE_KEY = (*CHECKPOINT_KEY, "task_id", "number")
+
+SCHEMA = Schema(
+    version=1,
+    name="checkpoints",
+    tables=TABLES,
+    indexes=(
+        f"CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoints ON checkpoints({', '.join(CHECKPOINT_KEY)})",
+        "CREATE INDEX IF NOT EXISTS idx_checkpoints_run ON checkpoints(user_id, run_id) WHERE run_id IS NOT NULL",
+        f"CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoint_values ON checkpoint_values({', '.join(VALUE_KEY)})",
+        f"CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoint_writes ON checkpoint_writes({', '.join(WRITE_KEY)})",
+    ),
+    server=ServerTables(user_tables=tuple((table.name, "user_id") for table in TABLES)),
+)

@@ -1,0 +1,136 @@
+"""The history of curated memory: the log, the difference since a change, undo, and purging the history."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoranda.memory.curated import refusals
+from memoranda.memory.curated.backups import list_backups
+from memoranda.memory.curated.journal import MemoryChange, restate
+from memoranda.memory.curated.operations import EntryPlan, apply_edit
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_request import WriteRequest
+from memoranda.memory.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.storage.files.journal import find_undoable, undone_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDifference:
+    """The entries that were added and removed between two states of a target, in file order."""
+
+    target: Target
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedMemory:
+    changes: int
+    backups: int
+    proposals: int
+
+
+def log(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
+    """The changes to a memory directory, oldest first."""
+    return [change for change in store.journal.changes() if target in (None, change.target)]
+
+
+def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDifference:
+    """What differs between the state before a change and the file as it is now, outside changes included."""
+    found = [change.number for change in log(store, target) if change.action == "found"]
+    # The journal has no entries from before its first "found" line.
+    before = store.journal.entries_after(target, max([number - 1, *(first for first in found if first <= number)]))
+    after = [entry.text for entry in store.view(target).entries]
+    return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
+
+
+def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
+    """Undo one change (by default the latest that was not undone), as a new change of its own.
+
+    Other entries may have changed since; only the entries that the change wrote must still exist.
+    """
+    changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
+    change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
+    if change is None:
+        target: Target = next((change.target for change in changes if change.number == number), "memory")
+        return refusals.nothing_to_undo(target, number)
+    return store.commit(
+        WriteRequest(
+            change.target,
+            "undo",
+            origin,
+            lambda current: _reverse_unless_undone(store, change, current),
+            done=f"Undid change {change.number} ({change.action}) in {FILE_NAMES[change.target]}.",
+            refers_to=change.number,
+            restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
+        )
+    )
+
+
+def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
+    """Delete the history for good: the lines of the journal, all backups and all rejected proposals.
+
+    With a number, purge deletes only the lines up to that change.
+    """
+    with store.exclusive():
+        purged = [change for change in log(store) if through is None or change.number <= through]
+        base = _restatement(store, purged[-1]) if purged else []
+        count = store.journal.purge(purged[-1].number if purged else 0, base)
+        if through is not None:
+            return PurgedMemory(count, 0, 0)
+        store.storage.remove_leftovers()
+        texts = store.storage.backups
+        backups = [name for target in TARGETS for name in list_backups(texts, FILE_NAMES[target])]
+        for name in backups:
+            texts.remove(name)
+        return PurgedMemory(count, len(backups), store.proposals.purge_rejected())
+
+
+def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]:
+    """Lines with the entries of each file after a change, which replace all lines up to it."""
+    found = [(target, store.journal.entries_after(target, newest.number)) for target in TARGETS]
+    # Entries that damaged lines made unknown are recorded when the file is next written.
+    known = {str(target) for target, entries in found if entries is not None}
+    heads = {target: head for target, head in newest.heads.items() if target in known}
+    sources = store.journal.sources()
+    return [
+        restate(newest, target, entries, heads, sources)
+        for target, entries in found
+        if entries is not None and target in heads
+    ]
+
+
+def _reverse_unless_undone(
+    store: MemoryStore, change: MemoryChange, current: Sequence[str]
+) -> EntryPlan | MemoryRefusal:
+    # Checked again under the lock, because another process may have undone it since.
+    if change.number in undone_numbers(log(store)):
+        return refusals.nothing_to_undo(change.target, change.number)
+    return _reverse(change, current)
+
+
+def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | MemoryRefusal:
+    entries = list(current)
+    edits: list[EntryEdit] = []
+    for edit in reversed(change.edits):
+        if edit.after is None:
+            assert edit.before is not None
+            reverse_edit = EntryEdit(min(edit.index, len(entries)), None, edit.before)
+        elif edit.after in entries:
+            reverse_edit = EntryEdit(entries.index(edit.after), edit.after, edit.before)
+        else:
+            return refusals.changed_since(change.target, change.number)
+        edits.append(reverse_edit)
+        apply_edit(entries, reverse_edit)
+    return EntryPlan(tuple(entries), tuple(edits))
+
+
+def _without(entries: Sequence[str], others: Sequence[str]) -> list[str]:
+    remaining = list(others)
+    result: list[str] = []
+    for entry in entries:
+        if entry in remaining:
+            remaining.remove(entry)
+        else:
+            result.append(entry)
+    return result

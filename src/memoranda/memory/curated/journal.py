@@ -1,0 +1,194 @@
+"""The journal of curated memory: every applied change to one user's memory, one per line.
+
+A line of `journal.jsonl`, or a row of `curated_journal`, says who made a change, when, in which session, and each entry
+before and after. A change is in the journal *before* the memory file is replaced, so no applied change is ever missing.
+A writer that is killed between the two steps leaves its staged file behind, and the next writer marks the change as
+void (see `file_storage`). In tables, both steps are one transaction.
+
+`heads` has the fingerprint of every memory file after the change. So the last line is enough to see whether another
+program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from memoranda.memory.curated.entry_format import handle
+from memoranda.memory.curated.operations import apply_edit, fits
+from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.write_result import PERSON, EntryEdit, Origin
+from memoranda.storage.files.journal import Journal, JournalLines
+from memoranda.support.clock import utc_timestamp
+
+MemoryAction = Literal[
+    "add", "replace", "remove", "batch", "edit", "reset", "undo",
+    "found",  # entries that existed before the journal started
+    "outside",  # another program changed the file
+    "allow",  # a person accepted a scanner finding
+    "revoke",  # a person revoked that
+    "confirm",  # a person said that an entry is still true; `note` is its handle
+    "void",  # the change named by `refers_to` was journalled but never reached the file
+]  # fmt: skip
+
+APPROVED = "approved by a person"
+"""The note of a change that a person approved."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
+
+    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`).
+    """
+
+    number: int
+    target: Target
+    action: MemoryAction
+    actor: str
+    session: str
+    edits: tuple[EntryEdit, ...]
+    heads: dict[str, str]
+    at: str = field(default_factory=utc_timestamp)
+    refers_to: int | None = None
+    note: str = ""
+    sources: dict[str, list[str]] = field(default_factory=dict)
+
+
+# How a line begins to name sources.
+_SOURCES = b'"sources":{"'
+# A later version may write more fields, with a checksum; they are ignored.
+_FIELDS = tuple(item.name for item in fields(MemoryChange))
+
+
+def next_change(
+    last: MemoryChange | None,
+    target: Target,
+    action: MemoryAction,
+    origin: Origin,
+    edits: tuple[EntryEdit, ...],
+    head: str | None,
+    **more: Any,
+) -> MemoryChange:
+    """The change that follows `last`; a head of None leaves the file's fingerprint as it was."""
+    heads = dict(last.heads) if last else {}
+    if head is not None:
+        heads[target] = head
+    number = last.number + 1 if last else 1
+    written = [edit.after for edit in edits if edit.after is not None] if origin.sources else []
+    sources = {handle(text): list(origin.sources) for text in written}
+    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, sources=sources, **more)
+
+
+class MemoryJournal(Journal[MemoryChange]):
+    """The journal of one user's memory. Appending and purging need its lock."""
+
+    OPTIONAL_FIELDS = frozenset({"sources"})
+
+    def __init__(self, lines: JournalLines) -> None:
+        super().__init__(lines, _from_record, _FIELDS)
+
+    def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
+        """The line that cancels the newest change; its heads are those of the line before that change."""
+        before = [earlier for earlier in self.changes() if earlier.number < change.number]
+        heads = before[-1].heads if before else {}
+        number = change.number + 1
+        return MemoryChange(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
+
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
+        # Most journals name no sources, and need not be parsed for them.
+        if not self._lines.contains(_SOURCES):
+            return {}
+        found: dict[str, tuple[str, ...]] = {}
+        for change in self.changes():
+            for written in (handle(edit.after) for edit in change.edits if edit.after is not None):
+                if written in change.sources and change.note != APPROVED:
+                    found[written] = tuple(change.sources[written])
+                elif change.actor == PERSON.actor or change.note == APPROVED:
+                    found.pop(written, None)
+        return found
+
+    def recorded_entries(self, target: Target) -> set[str]:
+        """Every entry that a target ever had, as far as the journal goes back."""
+        changes = list(self.changes())
+        void = {change.refers_to for change in changes if change.action == "void"}
+        valid = [change for change in changes if change.target == target and change.number not in void]
+        return {edit.after for change in valid for edit in change.edits if edit.after is not None}
+
+    def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
+        """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
+        entries: list[str] | None = []
+        for change in self.changes():
+            if number is not None and change.number > number:
+                break
+            if change.target == target:
+                entries = _replay(change, entries)
+        return entries
+
+
+def _replay(change: MemoryChange, entries: list[str] | None) -> list[str] | None:
+    if change.action == "found":
+        entries = []
+    if entries is None:
+        return None
+    for edit in change.edits:
+        if not fits(entries, edit):
+            return None
+        apply_edit(entries, edit)
+    return entries
+
+
+def restate(
+    change: MemoryChange,
+    target: Target,
+    entries: Sequence[str],
+    heads: dict[str, str],
+    sources: Mapping[str, Sequence[str]],
+) -> MemoryChange:
+    """A "found" line with the entries, under the same number, which replaces everything up to `change`."""
+    known = {key: list(sources[key]) for key in map(handle, entries) if key in sources}
+    edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
+    note = "history purged"
+    return replace(
+        change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known
+    )
+
+
+def _from_record(record: Any) -> MemoryChange | None:
+    known = {name: record[name] for name in _FIELDS if name in record}
+    known["edits"] = tuple(EntryEdit(**edit) for edit in record["edits"])
+    change = MemoryChange(**known)
+    return change if _is_valid(change) else None
+
+
+def _is_valid(change: MemoryChange) -> bool:
+    """Whether a line, which a person may have edited, has the types that the rest of the program relies on."""
+    if (
+        change.target not in TARGETS
+        or change.action not in get_args(MemoryAction)
+        or not isinstance(change.heads, dict)
+    ):
+        return False
+    if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
+        return False
+    names = [name for listed in change.sources.values() for name in listed]
+    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
+    numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]
+    for edit in change.edits:
+        sides = [side for side in (edit.before, edit.after) if side is not None]
+        texts += sides or [None]
+        numbers.append(edit.index)
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    if not all(_is_encodable(side) for edit in change.edits for side in (edit.before, edit.after) if side):
+        return False
+    return all(isinstance(number, int) and number >= 0 for number in numbers)
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether a text can be written; a NUL can, which another program may have written into the file."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

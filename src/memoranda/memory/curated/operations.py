@@ -1,0 +1,176 @@
+"""Adds, replaces and removes entries in a list, singly or as a batch."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoranda.memory.curated.entry_format import digest_prefix
+from memoranda.memory.curated.write_result import EntryEdit
+from memoranda.support.canonical_text import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    old_text: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    old_text: str
+
+
+Operation = Add | Replace | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPlan:
+    """The entries after a batch, and the edits that produce them; an index counts in the list before that edit."""
+
+    entries: tuple[str, ...]
+    edits: tuple[EntryEdit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoMatch:
+    """No entry contains the text; `number` counts the operations of the batch from 1."""
+
+    number: int
+    similar: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several different entries contain the text."""
+
+    number: int
+    matches: tuple[str, ...]
+
+
+def plan(entries: Sequence[str], operations: Sequence[Operation]) -> EntryPlan | NoMatch | Ambiguous:
+    """Apply operations in order to a copy; stop at the first that matches no entry, or several."""
+    current = list(entries)
+    edits: list[EntryEdit] = []
+    for number, operation in enumerate(operations, start=1):
+        if isinstance(operation, Add):
+            if not _contains(current, operation.content):
+                edits.append(EntryEdit(len(current), None, operation.content))
+                current.append(operation.content)
+            continue
+        found = locate(current, operation.old_text)
+        if isinstance(found, tuple):
+            return Ambiguous(number, found)
+        if found is None:
+            return NoMatch(number, _similar(current, operation.old_text))
+        edit = _edit_at(current, found, operation)
+        if edit is not None:
+            edits.append(edit)
+            apply_edit(current, edit)
+    return EntryPlan(tuple(current), tuple(edits))
+
+
+def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> EntryEdit | None:
+    before = current[index]
+    if isinstance(operation, Remove):
+        return EntryEdit(index, before, None)
+    if before == operation.content:
+        return None
+    # A copy of another entry would only waste space, so the two become one.
+    becomes_copy = _contains(current[:index] + current[index + 1 :], operation.content)
+    return EntryEdit(index, before, None if becomes_copy else operation.content)
+
+
+def fits(entries: Sequence[str], edit: EntryEdit) -> bool:
+    """Whether an edit can be carried out on these entries."""
+    if edit.before is None:
+        return edit.index <= len(entries)
+    return edit.index < len(entries) and entries[edit.index] == edit.before
+
+
+def apply_edit(entries: list[str], edit: EntryEdit) -> None:
+    """Carry out one edit in place."""
+    if edit.before is None:
+        assert edit.after is not None
+        entries.insert(edit.index, edit.after)
+    elif edit.after is None:
+        del entries[edit.index]
+    else:
+        entries[edit.index] = edit.after
+
+
+def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | None:
+    """The index of the entry that matches; a tuple of the texts when several differ, None when none matches.
+
+    A handle names its entry. Otherwise an entry that *is* the text wins over entries that contain it, and the first
+    of equal entries wins. Composed and decomposed letters count as the same.
+    """
+    prefix = digest_prefix(old_text)
+    if prefix is not None:
+        by_handle = [index for index, entry in enumerate(entries) if digest(entry).startswith(prefix)]
+        if by_handle:
+            return by_handle[0]
+    wanted = _comparable(old_text)
+    if not wanted:
+        return None
+    comparable = [_comparable(entry) for entry in entries]
+    if wanted in comparable:
+        return comparable.index(wanted)
+    matches = [index for index, entry in enumerate(comparable) if wanted in entry]
+    distinct = tuple(dict.fromkeys(entries[index] for index in matches))
+    if len(distinct) > 1:
+        return distinct
+    return matches[0] if matches else None
+
+
+def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdit, ...]:
+    """The edits that turn one list of entries into another: shared ends stay, the middle is replaced."""
+    head, tail = shared_ends(before, after)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    swapped = min(len(old), len(new))
+    edits = [EntryEdit(head + i, old[i], new[i]) for i in range(swapped)]
+    edits += [EntryEdit(head + swapped, text, None) for text in old[swapped:]]
+    edits += [EntryEdit(head + swapped + i, None, text) for i, text in enumerate(new[swapped:])]
+    return tuple(edits)
+
+
+def shared_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many entries two lists share at their start, and how many of the rest at their end."""
+    one, other = tuple(before), tuple(after)
+    shortest = min(len(one), len(other))
+    head = _shared_prefix(one, other, shortest)
+    return head, min(_shared_prefix(one[::-1], other[::-1], shortest), shortest - head)
+
+
+def _shared_prefix(one: tuple[str, ...], other: tuple[str, ...], limit: int) -> int:
+    """How many of the first `limit` items agree; a binary search, because comparing slices is fast."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _contains(entries: Sequence[str], content: str) -> bool:
+    if content in entries:
+        return True
+    # Only ASCII can be a composed form of ASCII, except for a few historical symbols.
+    if content.isascii():
+        return False
+    return any(not entry.isascii() and _comparable(entry) == _comparable(content) for entry in entries)
+
+
+def _similar(entries: Sequence[str], old_text: str) -> tuple[str, ...]:
+    wanted = _comparable(old_text).casefold()
+    return tuple(entry for entry in entries if wanted in _comparable(entry).casefold())
+
+
+def _comparable(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

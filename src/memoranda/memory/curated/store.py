@@ -1,0 +1,403 @@
+"""`MemoryStore`: the two small files that an agent keeps for itself (MEMORY.md) and about its user (USER.md).
+
+The store has two states. The *snapshot* is what the system prompt shows: `load_from_disk` creates it, and it does not
+change by a byte until the next load, so that the model vendor's prefix cache stays valid. The *live* entries are those
+on disk: a write is durable at once and visible in every tool result, but only the next session's prompt shows it.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from dataclasses import replace as with_changes
+from pathlib import Path
+from typing import Self
+
+from memoranda.errors import StorageError
+from memoranda.memory.curated import refusals
+from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
+from memoranda.memory.curated.entry_fields import EntryFields
+from memoranda.memory.curated.entry_format import ENTRY_DELIMITER, size
+from memoranda.memory.curated.entry_scanner import EntryScanner, ScannedEntry
+from memoranda.memory.curated.file_storage import FileStorage
+from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
+from memoranda.memory.curated.memory_file import (
+    UndecodableFile,
+    UnreadableFile,
+    WritableState,
+)
+from memoranda.memory.curated.operations import (
+    Add,
+    Ambiguous,
+    EntryPlan,
+    NoMatch,
+    Operation,
+    Remove,
+    Replace,
+    plan,
+    rewrite_edits,
+)
+from memoranda.memory.curated.settings import (
+    DEFAULT_MEMORY_CHAR_LIMIT,
+    DEFAULT_USER_CHAR_LIMIT,
+    FILE_NAMES,
+    TARGETS,
+    CuratedSettings,
+    Target,
+)
+from memoranda.memory.curated.snapshot import render, render_problem, usage
+from memoranda.memory.curated.storage import MemoryStorage
+from memoranda.memory.curated.write_request import WriteRequest
+from memoranda.memory.curated.write_result import (
+    AwaitsApproval,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
+    Origin,
+)
+from memoranda.memory.curated.writer import MemoryWriter
+from memoranda.safety.behaviour import changes_behaviour
+from memoranda.storage.files.journaled_writer import WriteFailure
+from memoranda.support.canonical_text import canonical, unstorable_character
+
+# The constants are here too, because programs written for Hermes import them together with the store.
+__all__ = ["DEFAULT_MEMORY_CHAR_LIMIT", "DEFAULT_USER_CHAR_LIMIT", "ENTRY_DELIMITER", "MemoryStore", "MemoryView"]
+
+_log = logging.getLogger(__name__)
+
+# NFC shrinks a text to no less than a quarter; a text that is still too long then can never fit.
+_NFC_SHRINK_FACTOR = 4
+# A text that is blank this far counts as blank; normalizing more of it would only cost time.
+_BLANK_CHECK_CHARS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """One target as it is on disk now, safe to show: blocked entries appear as placeholders."""
+
+    target: Target
+    path: Path
+    entries: tuple[ScannedEntry, ...]
+    used: int
+    limit: int
+    fingerprint: str
+
+    @property
+    def usage(self) -> str:
+        return usage(self.used, self.limit)
+
+
+class MemoryStore(EntryFields):
+    """The curated memory of one user, whose storage stays the same for the lifetime of the store."""
+
+    def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
+        settings = settings or CuratedSettings()
+        self._use(FileStorage(Path(directory).absolute(), settings.lock_timeout), settings)
+
+    @classmethod
+    def over(cls, storage: MemoryStorage, settings: CuratedSettings | None = None) -> Self:
+        """Use another storage than a directory."""
+        store = cls.__new__(cls)
+        MemoryStore._use(store, storage, settings or CuratedSettings())
+        return store
+
+    def _use(self, storage: MemoryStorage, settings: CuratedSettings) -> None:
+        self.storage = storage
+        self.settings = settings
+        self.proposals = ApprovalQueue(storage.proposals)
+        self._scanners = {target: EntryScanner(storage.allowances) for target in TARGETS}
+        self._writer = MemoryWriter(storage, settings, self._scanners)
+        self._snapshot: dict[str, str | None] = {}
+        self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
+        # Called with every change that is written through this store; it must not raise.
+        self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
+
+    @property
+    def directory(self) -> Path:
+        return self.storage.directory
+
+    @property
+    def journal(self) -> MemoryJournal:
+        return self.storage.journal
+
+    def path(self, target: Target) -> Path:
+        return self.storage.path(target)
+
+    def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
+        """Holds the lock of the memory, for work that changes no memory file."""
+        return self.storage.exclusive(timeout)
+
+    def settle(self) -> None:
+        """Clean up after a killed writer, unless another process holds the lock or the disk refuses."""
+        if self.storage.has_leftovers():
+            try:
+                with self.exclusive(timeout=0):
+                    return
+            except (StorageError, OSError) as error:
+                _log.info("leftovers in %s stay for now: %s", self.directory, error)
+
+    def repair(self) -> None:
+        """Clean up everything that a killed writer left, or raise what prevents it."""
+        with self.exclusive(timeout=0):
+            self.storage.remove_leftovers()
+
+    def load_from_disk(self) -> None:
+        """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
+        self.settle()
+        self._snapshot_entries = {}
+        self._snapshot = {target: self._render(target) for target in TARGETS}
+
+    def format_for_system_prompt(self, target: str) -> str | None:
+        """The frozen block of a target, or None when it was empty or switched off at the last load."""
+        return self._snapshot.get(target)
+
+    def snapshot_entries(self, target: Target) -> tuple[str, ...] | None:
+        """The entries as the frozen block shows them; None when the target is switched off or was unreadable."""
+        return self._snapshot_entries.get(target)
+
+    def view(self, target: Target) -> MemoryView:
+        """The live state of a target; raises StorageError when its file cannot be read."""
+        state = self._writer.read(target)
+        if isinstance(state, UnreadableFile | UndecodableFile):
+            raise StorageError(f"{state.path} cannot be read: {state.problem}. It was left as it is.")
+        return self._view(target, state)
+
+    def entries(self, target: Target) -> tuple[str, ...]:
+        """The live entries of a target as they may be shown."""
+        return tuple(entry.visible_text for entry in self.view(target).entries)
+
+    def visible_text(self, target: Target, text: str) -> str:
+        """The text of a past or present entry if it may be shown, or else its placeholder."""
+        return ScannedEntry(text, self._scanners[target].findings(text)).visible_text
+
+    def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
+        return self.apply(target, [Add(content)], origin)
+
+    def replace(self, target: Target, old_text: str, content: str, origin: Origin | None = None) -> MemoryWriteResult:
+        return self.apply(target, [Replace(old_text, content)], origin)
+
+    def remove(self, target: Target, old_text: str, origin: Origin | None = None) -> MemoryWriteResult:
+        return self.apply(target, [Remove(old_text)], origin)
+
+    def apply(
+        self,
+        target: Target,
+        operations: Sequence[Operation],
+        origin: Origin | None = None,
+        allow: frozenset[str] = frozenset(),
+    ) -> MemoryWriteResult:
+        """Carry out operations as one change: all of them, or none."""
+        origin = origin or Origin()
+        refusal = self._refuse_before_planning(target, operations)
+        if refusal:
+            return refusal
+        request = _build_request(target, [_canonical(item) for item in operations], origin, allow)
+        if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
+            return self._propose(request, operations)
+        return _explain_merge(request, self.commit(request))
+
+    def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
+        """Carry out a proposal, if it still changes the same entries that the person was shown."""
+        operations = [_canonical(item) for item in proposal.operations]
+        request = _build_request(proposal.target, operations, proposal.origin, frozenset())
+
+        def plan_as_shown(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
+            planned = plan(current, operations)
+            if isinstance(planned, EntryPlan) and [edit.before for edit in planned.edits] != list(proposal.replaced):
+                return refusals.proposal_outdated(proposal.target, proposal.id)
+            return planned
+
+        outcome = self.commit(with_changes(request, plan=plan_as_shown, note=APPROVED))
+        if isinstance(outcome, MemoryReceipt):
+            try:
+                self.proposals.remove_applied(proposal)
+            except (OSError, StorageError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                message = f"{outcome.message} The proposal could not be removed from the queue ({reason})."
+                return with_changes(outcome, message=message)
+        return outcome
+
+    def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+        """Carry out any other change (edit, reset, undo) on the same write path."""
+        if not self.settings.enabled(request.target):
+            return refusals.disabled(request.target)
+        outcome = self.commit_unannounced(request)
+        if isinstance(outcome, MemoryReceipt) and outcome.edits:
+            self.written(outcome, request.origin)
+        return outcome
+
+    def commit_unannounced(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+        """Carry out a change without calling `written`, even in a target that is switched off: for forgetting."""
+        return self._writer.commit(request)
+
+    def edit(
+        self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]
+    ) -> MemoryWriteResult:
+        """Replace the entries that a person saw (`seen` is the fingerprint of the view) with others."""
+        unstorable = next(filter(None, map(unstorable_character, entries)), None)
+        if unstorable:
+            return refusals.unstorable_text(target, unstorable)
+        wanted = tuple(canonical(entry) for entry in entries)
+        return self.commit(
+            WriteRequest(
+                target, "edit", origin,
+                lambda current: EntryPlan(wanted, rewrite_edits(current, wanted)),
+                done=f"Saved {FILE_NAMES[target]} as edited.",
+                seen=seen,
+                allow=allow,
+            )
+        )  # fmt: skip
+
+    def reset(self, target: Target, origin: Origin) -> MemoryWriteResult:
+        """Remove every entry of a target; the journal keeps them."""
+        name = FILE_NAMES[target]
+        return self.commit(
+            WriteRequest(
+                target, "reset", origin,
+                lambda current: EntryPlan((), rewrite_edits(current, ())),
+                done=f"Removed every entry of {name}. 'memoranda memory undo' restores them.",
+                nothing=f"{name} has no entries.",
+            )
+        )  # fmt: skip
+
+    def allow(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
+        """Accept all findings of the blocked entry that a handle names; None when there is no such entry."""
+        entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
+        if entry is not None:
+            with self.exclusive():
+                self._scanners[target].allowances.allow([entry.text], entry.findings, origin)
+                self._journal_note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
+        return entry
+
+    def revoke(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
+        """Revoke what was allowed for the entry that a handle names; None when nothing was."""
+        entry = next((item for item in self.view(target).entries if item.handle == handle), None)
+        with self.exclusive():
+            if entry is None or not self._scanners[target].allowances.revoke(entry.text):
+                return None
+            self._journal_note(target, "revoke", origin, handle)
+        return entry
+
+    def _journal_note(self, target: Target, action: MemoryAction, origin: Origin, note: str) -> None:
+        self.journal.append([next_change(self.journal.last(), target, action, origin, (), None, note=note)])
+
+    def _render(self, target: Target) -> str | None:
+        state = self._writer.read(target)
+        if not self.settings.enabled(target):
+            return None
+        if isinstance(state, UnreadableFile | UndecodableFile):
+            return render_problem(target, FILE_NAMES[target], state.problem)
+        self._writer.note_seen(target, state.fingerprint)
+        # Equal entries are shown once, and the scanner must see what is shown.
+        shown = self._scanners[target].scan_entries(list(dict.fromkeys(state.entries)))
+        self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
+        return render(target, shown, size(state.entries), self.settings.limit(target), self.journal.sources())
+
+    def _view(self, target: Target, state: WritableState) -> MemoryView:
+        screened = tuple(self._scanners[target].scan_entries(state.entries))
+        limit = self.settings.limit(target)
+        return MemoryView(target, state.path, screened, size(state.entries), limit, state.fingerprint)
+
+    def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> MemoryRefusal | None:
+        if not self.settings.enabled(target):
+            return refusals.disabled(target)
+        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), self.storage.size(target))
+        for operation in operations:
+            texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
+            texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
+            for name, text in texts:
+                if unstorable := unstorable_character(text):
+                    return refusals.unstorable_text(target, unstorable)
+                if name == "content" and len(text) > max_chars:
+                    return refusals.over_budget(target, len(text), self.settings.limit(target))
+                if not canonical(text[: max(max_chars, _BLANK_CHECK_CHARS)]):
+                    return refusals.empty(target, name)
+        return None
+
+    def _needs_approval(self, request: WriteRequest) -> bool:
+        """Whether untrusted text may have suggested a change of behaviour, which then awaits a person."""
+        if not request.origin.sources or self.settings.untrusted_writes == "save":
+            return False
+        state = self._writer.writable_state(request.target)
+        planned = state if isinstance(state, MemoryRefusal) else self._writer.validate_request(request, state.entries)
+        # A refusal is returned by the write itself.
+        return isinstance(planned, EntryPlan) and any(
+            changes_behaviour(text) for edit in planned.edits for text in (edit.before, edit.after) if text
+        )
+
+    def _propose(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
+        target = request.target
+        if self.settings.write_approval == "explicit-only":
+            return refusals.explicit_only(target)
+        state = self._writer.writable_state(target)
+        if isinstance(state, MemoryRefusal):
+            return state
+        planned = self._writer.validate_request(request, state.entries)
+        if isinstance(planned, MemoryRefusal):
+            return planned
+        if not planned.edits:
+            return MemoryReceipt(target, self.path(target), request.nothing)
+        replaced = [edit.before for edit in planned.edits]
+        proposal = self._writer.run_exclusively(
+            self.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
+        )
+        if isinstance(proposal, WriteFailure):
+            return refusals.from_failure(target, proposal)
+        return AwaitsApproval(target, proposal.id, _describe_proposal(proposal))
+
+
+def _describe_proposal(proposal: Proposal) -> str:
+    reason = ""
+    if proposal.sources:
+        reason = f" It may come from {', '.join(proposal.sources)} instead of the user, and would change what you do."
+    return (
+        f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'.{reason} "
+        "Nothing is saved until then. Do not send it again."
+    )
+
+
+def _build_request(
+    target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]
+) -> WriteRequest:
+    action: MemoryAction = "batch"
+    if len(operations) == 1:
+        kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove"}
+        action = kinds[type(operations[0])]
+    name = FILE_NAMES[target]
+    done = {
+        "add": f"Saved in {name}.",
+        "replace": f"Replaced in {name}.",
+        "remove": f"Removed from {name}.",
+        "batch": f"Applied to {name} as one change.",
+    }[action]
+    nothing = (
+        "Already there: nothing was changed." if action == "replace" else "Entry already exists (no duplicate added)."
+    )
+    return WriteRequest(
+        target,
+        action,
+        origin,
+        lambda current: plan(current, operations),
+        done,
+        nothing,
+        allow=allow,
+    )
+
+
+def _canonical(operation: Operation) -> Operation:
+    if isinstance(operation, Add):
+        return Add(canonical(operation.content))
+    if isinstance(operation, Replace):
+        return Replace(canonical(operation.old_text), canonical(operation.content))
+    return Remove(canonical(operation.old_text))
+
+
+def _explain_merge(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
+    if (
+        request.action == "replace"
+        and isinstance(outcome, MemoryReceipt)
+        and outcome.edits
+        and outcome.edits[0].after is None
+    ):
+        return with_changes(outcome, message="That text is an entry already, so the one it replaces was removed.")
+    return outcome

@@ -1,0 +1,201 @@
+"""The only writer of MEMORY.md and USER.md: every change by every caller goes through `MemoryWriter.commit`.
+
+The writer locks the storage, reads the file, and compares it with the journal's last fingerprint, to decide what to do
+about a change that another program made. Then it plans the change, checks it, and lets the storage write it together
+with its line of the journal.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import TypeVar, assert_never
+
+from memoranda.memory.curated import refusals
+from memoranda.memory.curated.backups import store_backup
+from memoranda.memory.curated.entry_format import serialise, serialise_to_bytes
+from memoranda.memory.curated.entry_scanner import EntryScanner
+from memoranda.memory.curated.journal import MemoryAction, MemoryChange, next_change
+from memoranda.memory.curated.memory_file import MemoryFileState, ReadableMemoryFile, WritableState
+from memoranda.memory.curated.operations import EntryPlan, rewrite_edits
+from memoranda.memory.curated.settings import CuratedSettings, Target
+from memoranda.memory.curated.storage import MemoryStorage
+from memoranda.memory.curated.write_request import WriteRequest, validate_request
+from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
+from memoranda.storage.files.journaled_writer import WriteFailure, read_failure, run_exclusively
+from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
+
+_OUTSIDE = Origin(actor="outside")
+
+Result = TypeVar("Result")
+
+
+class OutsideChange(Enum):
+    """How a request relates to what another program did to the file since the journal's last line."""
+
+    ACCEPTED = auto()
+    """A person looked at exactly this file before sending the request."""
+    UNREWRITABLE = auto()
+    """Rewriting the file would alter text, so only a person may do it."""
+    SEEN = auto()
+    """This store has read the file since it changed, so its caller knows the entries."""
+    UNSEEN = auto()
+    """The caller cannot know about the change, or text was appended to an entry."""
+
+
+class MemoryWriter:
+    """Writes the two files of one user's memory and their journal."""
+
+    def __init__(
+        self, storage: MemoryStorage, settings: CuratedSettings, scanners: Mapping[Target, EntryScanner]
+    ) -> None:
+        self._storage = storage
+        self.journal = storage.journal
+        self._settings = settings
+        self._scanners = scanners
+        for target, scanner in scanners.items():
+            scanner.other_entries = partial(self._entries_beside, target)
+        # The content of each file when it was last read: equal bytes need not be parsed again.
+        self._known: dict[Target, ReadableMemoryFile] = {}
+        # The fingerprint of each file when this store last read it; the store replaces no file that it has not seen.
+        self._seen: dict[Target, str] = {}
+
+    def path(self, target: Target) -> Path:
+        return self._storage.path(target)
+
+    def read(self, target: Target) -> MemoryFileState:
+        state = self._storage.read(target, self._known.get(target))
+        if isinstance(state, ReadableMemoryFile):
+            self._known[target] = state
+        return state
+
+    def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
+        """Call `write` under the lock; what the lock or the storage raises becomes a failure that names `path`."""
+        return run_exclusively(self._storage.exclusive, path, write)
+
+    def _entries_beside(self, target: Target) -> Sequence[str]:
+        """The entries of the other file, which a prompt shows together with those of this one."""
+        other: Target = "user" if target == "memory" else "memory"
+        state = self.read(other) if self._settings.enabled(other) else None
+        return () if state is None or isinstance(state, UnreadableFile | UndecodableFile) else state.entries
+
+    def note_seen(self, target: Target, seen: str) -> None:
+        """Remember the fingerprint of a file whose entries were shown to the caller."""
+        self._seen[target] = seen
+
+    def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+        """Carry out a change, or refuse it and leave the file as it was."""
+        result = self.run_exclusively(self.path(request.target), partial(self._commit, request))
+        return refusals.from_failure(request.target, result) if isinstance(result, WriteFailure) else result
+
+    def validate_request(self, request: WriteRequest, entries: Sequence[str]) -> EntryPlan | MemoryRefusal:
+        """Plan a request on these entries, or say why it is refused."""
+        return validate_request(request, entries, self._scanners[request.target], self._settings.limit(request.target))
+
+    def writable_state(self, target: Target) -> WritableState | MemoryRefusal:
+        """The file as it is, or why it must not be replaced."""
+        state = self.read(target)
+        if isinstance(state, UnreadableFile | UndecodableFile):
+            return refusals.from_failure(target, read_failure(state))
+        failure = self._storage.find_write_failure(state)
+        return refusals.from_failure(target, failure) if failure else state
+
+    def _commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+        target = request.target
+        state = self.writable_state(target)
+        if isinstance(state, MemoryRefusal):
+            return state
+        if request.seen not in (None, state.fingerprint):
+            return refusals.changed_meanwhile(target, self.path(target))
+        outside_changes = self._record_outside_change(request, state)
+        if isinstance(outside_changes, MemoryRefusal):
+            return outside_changes
+        self.note_seen(target, state.fingerprint)
+        planned = self.validate_request(request, state.entries)
+        if isinstance(planned, MemoryRefusal):
+            return planned
+        # A person who saw a file with odd formatting and kept its entries still wants it rewritten.
+        rewrites = request.seen is not None and isinstance(state, ReadableMemoryFile) and not state.is_canonical
+        if not planned.edits and not rewrites:
+            return MemoryReceipt(target, self.path(target), request.nothing)
+        return self._write(request, state, planned, outside_changes)
+
+    def _write(
+        self, request: WriteRequest, state: WritableState, planned: EntryPlan, outside_changes: list[MemoryChange]
+    ) -> MemoryReceipt | MemoryRefusal:
+        target, path = request.target, self.path(request.target)
+        content = serialise_to_bytes(planned.entries)
+        head = fingerprint(content)
+        # Only other programs write files that are not canonical.
+        backup = None
+        if isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical:
+            backup = store_backup(self._storage.backups, state)
+        last = outside_changes[-1] if outside_changes else self.journal.last()
+        change = next_change(
+            last, target, request.action, request.origin, planned.edits, head,
+            refers_to=request.refers_to, note=request.note,
+        )  # fmt: skip
+
+        def allow_findings() -> None:
+            if request.allow:
+                texts = [edit.after for edit in planned.edits]
+                self._scanners[target].allowances.allow(texts, request.allow, request.origin)
+
+        failure = self._storage.replace(state, content, [*outside_changes, change], allow_findings)
+        if failure:
+            return refusals.from_failure(target, failure)
+        self.note_seen(target, head)
+        self._known[target] = ReadableMemoryFile(path, content, serialise(planned.entries), head, list(planned.entries))
+        return MemoryReceipt(target, path, request.done, planned.edits, change.number, backup)
+
+    def _record_outside_change(self, request: WriteRequest, state: WritableState) -> list[MemoryChange] | MemoryRefusal:
+        """The journal lines for what other programs did to the file, or a refusal.
+
+        An unseen change is refused once: the refusal itself journals the change and notes it as seen, so that the same
+        request passes when it is sent again.
+        """
+        target, path, last = request.target, self.path(request.target), self.journal.last()
+        known = last.heads.get(target, ABSENT) if last else ABSENT
+        if known == state.fingerprint and (last is not None or self._has_seen(target, state)):
+            return []
+        entries_before = self.journal.entries_after(target) if last and target in last.heads else None
+        kind = self._classify_outside_change(request, state, entries_before or ())
+        if kind is OutsideChange.UNREWRITABLE:
+            assert isinstance(state, ReadableMemoryFile)
+            return refusals.unrewritable_file(target, path, store_backup(self._storage.backups, state))
+        # Where the journal does not know the earlier entries, it records the current ones as found.
+        action: MemoryAction = "found" if entries_before is None else "outside"
+        edits = rewrite_edits(entries_before or (), state.entries)
+        line = next_change(last, target, action, _OUTSIDE, edits, state.fingerprint)
+        match kind:
+            case OutsideChange.ACCEPTED | OutsideChange.SEEN:
+                return [line]
+            case OutsideChange.UNSEEN:
+                backup = store_backup(self._storage.backups, state) if isinstance(state, ReadableMemoryFile) else None
+                self.journal.append([line])
+                self.note_seen(target, state.fingerprint)
+                return refusals.changed_outside(target, path, line.number, backup)
+            case _:
+                assert_never(kind)
+
+    def _classify_outside_change(
+        self, request: WriteRequest, state: WritableState, entries_before: Sequence[str]
+    ) -> OutsideChange:
+        if request.seen == state.fingerprint:
+            return OutsideChange.ACCEPTED
+        limit = self._settings.limit(request.target)
+        if isinstance(state, ReadableMemoryFile) and not state.is_rewritable(limit):
+            return OutsideChange.UNREWRITABLE
+        if self._has_seen(request.target, state) and not _was_appended_to_an_entry(entries_before, state.entries):
+            return OutsideChange.SEEN
+        return OutsideChange.UNSEEN
+
+    def _has_seen(self, target: Target, state: WritableState) -> bool:
+        """Whether the file is as this store last read it; a store that never read it has missed nothing."""
+        return self._seen.get(target, state.fingerprint) == state.fingerprint
+
+
+def _was_appended_to_an_entry(known: Sequence[str], entries: Sequence[str]) -> bool:
+    """Whether text was added to the end of an entry, as `echo … >> MEMORY.md` does."""
+    gone = set(known) - set(entries)
+    return any(new.startswith(tuple(gone)) for new in set(entries) - set(known)) if gone else False

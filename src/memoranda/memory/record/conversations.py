@@ -1,0 +1,254 @@
+"""Reads conversations across their sessions, without the copies and summaries that compression wrote.
+
+Reading around a message, after a message, or at both ends costs as much as it returns.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from memoranda.memory.record.checksums import CHECKSUM, COVERED, report_damage
+from memoranda.memory.record.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
+from memoranda.memory.record.message_rows import DAMAGED, matches
+from memoranda.memory.record.store_part import StorePart
+from memoranda.storage.connection import Connection
+from memoranda.storage.sqlite.damaged_text import readable_rows
+
+_FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
+# What the checksum of a message covers besides the columns of the feed, and the checksum.
+_OTHERS = [*(name for name in COVERED if name not in _FEED_COLUMNS), CHECKSUM]
+_OTHER_COLUMNS = ", ".join(f"m.{name}" for name in _OTHERS)
+_select_covered = itemgetter(*([*_FEED_COLUMNS, *_OTHERS].index(name) for name in COVERED))
+_id_of = itemgetter(0)
+_EXTRA = len(_FEED_COLUMNS) + _OTHERS.index("extra")
+
+
+class Conversation(NamedTuple):
+    """A conversation and its sessions, as far as they are in scope."""
+
+    conversation_id: str
+    sessions: tuple[str, ...]
+
+
+class SessionFacts(NamedTuple):
+    """What an answer says about the session of a hit."""
+
+    title: str | None
+    source: str
+    model: str | None
+    project: str | None
+    parent_session_id: str | None
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some messages of a conversation in order, and how many come before and after them."""
+
+    conversation: Conversation
+    messages: tuple[FeedMessage, ...]
+    before: int
+    after: int
+
+
+class _Part(NamedTuple):
+    """Some messages of a conversation: the first that meet a condition, or with DESC the last."""
+
+    condition: str
+    values: tuple[Any, ...]
+    order: str = ""
+    size: int = 1
+
+
+class Conversations(StorePart):
+    """Windows over the messages of conversations; they never contain rewound messages or those of other users."""
+
+    @property
+    def batches_reads(self) -> bool:
+        """Whether `ReadAhead` is faster than reading one conversation after the other."""
+        return self._dialect.batches_reads
+
+    def conversation_of(self, session_id: str) -> Conversation | None:
+        """The conversation that a session belongs to; None if it is out of scope."""
+        with self._engine.reading() as connection:
+            return self._conversation(connection, "?", session_id)
+
+    def session_facts(self, session_id: str) -> SessionFacts | None:
+        """The facts about a session; None if it is out of scope or deleted."""
+        return self._session_facts([session_id]).get(session_id)
+
+    def _session_facts(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
+        condition, values = self._dialect.one_of("id", session_ids)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
+                f" WHERE {condition} AND {self._in_scope}",
+                (*values, *self._scope.values),
+            )
+            return {row[0]: SessionFacts(*row[1:]) for row in rows}
+
+    def window_around(
+        self,
+        message_id: int,
+        size: int,
+        *,
+        roles: Collection[str] = (),
+        without: Collection[int] = (),
+        counted: bool = True,
+    ) -> Window | None:
+        """Up to `size` messages on either side of a message, and the message itself; None if it is out of scope.
+
+        `roles` filters the neighbours, `without` omits some by their ids. Unless `counted`, `before` and `after` are 0.
+        """
+        with self._engine.reading() as connection:
+            conversation = self._conversation(
+                connection, f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", message_id
+            )
+            if conversation is None:
+                return None
+            condition, values = self._neighbour_filter(roles, without)
+            earlier = _Part(f"m.id < ?{condition}", (message_id, *values), "DESC", size)
+            others = _Part(f"m.id >= ? AND (m.id = ?{_as_alternative(condition)})", (message_id, message_id, *values))
+            messages = self._select(connection, conversation, earlier, others._replace(size=size + 1))
+            position = next((place for place, message in enumerate(messages) if message.id == message_id), None)
+            if position is None:
+                return None
+            before = after = 0
+            if counted and position == size:
+                before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
+            if counted and len(messages) - position - 1 == size:
+                after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
+            return Window(conversation, tuple(messages), before, after)
+
+    def find_external_id(self, session_id: str, external_id: str) -> int | None:
+        """The id of the message in a session's context that has this id in another program; None if there is none."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                f" WHERE m.session_id = ? AND m.external_id = ? AND m.active = 1 AND {self._in_scope}",
+                (session_id, external_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else int(row[0])
+
+    def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
+        condition, values = self._dialect.one_of("m.id", ids)
+        with self._engine.reading() as connection:
+            found = self._select(connection, conversation, _Part(condition, tuple(values), size=len(ids)))
+        return {message.id: message for message in found}
+
+    def messages_behind(
+        self, conversation: Conversation, message_id: int, size: int, *, without: Collection[int] = ()
+    ) -> Window:
+        """Up to `size` messages of a conversation after a message id; 0 is the start."""
+        condition, values = self._neighbour_filter((), without)
+        with self._engine.reading() as connection:
+            conversation = self._in_scope_only(connection, conversation)
+            messages = self._select(
+                connection, conversation, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)
+            )
+            first, last = (messages[0].id, messages[-1].id) if messages else (message_id + 1, message_id)
+            before = self._count(connection, conversation, f"m.id < ?{condition}", [first, *values])
+            after = self._count(connection, conversation, f"m.id > ?{condition}", [last, *values])
+            return Window(conversation, tuple(messages), before, after)
+
+    def ends_of(
+        self,
+        conversation: Conversation,
+        size: int,
+        *,
+        outside: tuple[int, int],
+        roles: Collection[str],
+        without: Collection[int] = (),
+    ) -> tuple[list[FeedMessage], list[FeedMessage]]:
+        """The first and the last messages of a conversation that are outside a range of ids."""
+        condition, values = self._neighbour_filter(roles, without)
+        with self._engine.reading() as connection:
+            conversation = self._in_scope_only(connection, conversation)
+            first = _Part(f"m.id < ?{condition}", (outside[0], *values), size=size)
+            last = _Part(f"m.id > ?{condition}", (outside[1], *values), "DESC", size)
+            # If the ends overlap, a message may be in both.
+            found = [self._select(connection, conversation, end) for end in (first, last)]
+            return found[0], found[1]
+
+    def _in_scope_only(self, connection: Connection, conversation: Conversation) -> Conversation:
+        """The conversation without sessions out of scope, wherever the value came from."""
+        condition = self._dialect.one_of("id", conversation.sessions)
+        rows = connection.execute(
+            f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}",
+            (*condition.values, *self._scope.values),
+        )
+        visible = {row[0] for row in rows}
+        sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
+        return Conversation(conversation.conversation_id, sessions)
+
+    def _conversation(self, connection: Connection, member: str, value: object) -> Conversation | None:
+        """The conversation of a session; `member` is a query for its id, with one value."""
+        rows = connection.execute(
+            f"SELECT id, conversation_id, id = ({member}) FROM sessions WHERE conversation_id ="
+            f" (SELECT conversation_id FROM sessions WHERE id = ({member})) AND {self._in_scope}",
+            (value, value, *self._scope.values),
+        ).fetchall()
+        # The others are in scope only together with the session itself.
+        return Conversation(rows[0][1], tuple(row[0] for row in rows)) if any(row[2] for row in rows) else None
+
+    def _select(self, connection: Connection, conversation: Conversation, *parts: "_Part") -> list[FeedMessage]:
+        """The messages of some parts of a conversation, in order, with one statement."""
+        member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
+        texts: list[str] = []
+        values: list[Any] = []
+        for number, part in enumerate(parts):
+            texts.append(
+                f"SELECT * FROM (SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE}"
+                f" AND {part.condition} ORDER BY m.id {part.order} LIMIT ?) AS part{number}"
+            )
+            values += (*sessions, *part.values, part.size)
+        found = [_checked_message(row) for row in readable_rows(connection, " UNION ALL ".join(texts), values)]
+        found.sort(key=_id_of)
+        return found
+
+    def _select_by_id(self, connection: Connection, ids: Collection[int]) -> Iterator[FeedMessage]:
+        """Single messages of this scope."""
+        condition, values = self._dialect.one_of("m.id", ids)
+        rows = readable_rows(
+            connection,
+            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            f" WHERE {condition} AND {SEARCHABLE} AND {self._in_scope}",
+            (*values, *self._scope.values),
+        )
+        return map(_checked_message, rows)
+
+    def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
+        member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
+        row = connection.execute(
+            f"SELECT count(*) FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}", (*sessions, *values)
+        ).fetchone()
+        return int(row[0])
+
+    def _neighbour_filter(self, roles: Collection[str], without: Collection[int]) -> tuple[str, list[Any]]:
+        text = ""
+        values: Sequence[Any] = ()
+        if roles:
+            condition, values = self._dialect.one_of("m.role", roles)
+            # A message without text, such as one that only calls a tool, tells a reader nothing.
+            text += f" AND {condition} AND m.content IS NOT NULL AND m.content <> ''"
+        if without:
+            # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
+            text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
+        return text, list(values)
+
+
+def _as_alternative(condition: str) -> str:
+    """A condition that begins with AND, for use after OR."""
+    return f" OR (1 = 1{condition})"
+
+
+def _checked_message(row: Sequence[Any]) -> FeedMessage:
+    """Decode a row of the feed's columns and _OTHERS, and mark the message if it does not match its checksum."""
+    message = feed_message(row[: len(_FEED_COLUMNS)])
+    stored, extra = row[-1], row[_EXTRA]
+    if stored is not None and not matches(_select_covered(row), stored):
+        report_damage(message.session_id, message.id)
+        return message._replace(damaged=True)
+    return message if extra is None or DAMAGED not in extra else message._replace(damaged=True)

@@ -1,0 +1,288 @@
+"""The feed: which messages are new, and what else has changed, for followers such as the search index.
+
+The store does not know its followers. A follower keeps a `Position` and asks for what comes after it. Every change
+other than an append that affects what a search can find adds a row to the `changes` table.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from memoranda.memory.record.message_rows import decode_content, decode_json
+from memoranda.memory.record.store_part import StorePart
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import FeedTable
+from memoranda.storage.position import Position
+from memoranda.storage.sqlite.damaged_text import readable_rows
+
+_BATCH_SIZE = 500
+# The maximum of text in one batch, unless a single message is longer.
+MAX_CHARACTERS = 8_000_000
+COLUMNS = (
+    "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
+)
+# The messages that a search can find: not rewound, and neither copies nor summaries.
+SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
+
+
+_FEEDS = (FeedTable("messages", "id"), FeedTable("changes", "seq"))
+
+
+class FeedMessage(NamedTuple):
+    """A message that a follower may index."""
+
+    id: int
+    session_id: str
+    role: str
+    content: Any
+    tool_name: str | None
+    tool_calls: Any
+    timestamp: float
+    is_summary: bool = False
+    damaged: bool = False
+    """It does not match its checksum; only set where a person or a model reads it, not for an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSession:
+    """The columns of a session that a follower needs."""
+
+    id: str
+    conversation_id: str
+    user_id: str | None
+    source: str
+    title: str | None
+    started_at: float
+    archived: int
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedChange:
+    """What a follower must read again: a session's messages from an id on, or the session itself (None).
+
+    The session may have been deleted.
+    """
+
+    position: Position
+    session_id: str
+    from_message: int | None
+
+
+class MessageBatch(NamedTuple):
+    """The next messages for a follower, and the position to continue from."""
+
+    messages: list[FeedMessage]
+    position: Position
+    positions: Sequence[Position] = ()
+    """The position after each of the messages."""
+
+
+class Head(NamedTuple):
+    """The positions of the last message and the last change."""
+
+    message: Position
+    change: Position
+
+
+class Feed(StorePart):
+    """Reads for followers. Most of them cover all users, so a store for one user refuses them; see `UserFeed`."""
+
+    lists_deletions = True
+    """Whether the changes include the deletion of a session; if not, a follower compares the sessions that exist."""
+
+    def store_id(self) -> str:
+        """The random id that this store got when it was created."""
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
+        return str(row[0]) if row else ""
+
+    def former_store_ids(self) -> frozenset[str]:
+        """The ids of the stores of a fleet in which the user of this scope was before; a file has none."""
+        if not self._engine.dialect.one_statement_appends or self._scope.all:
+            return frozenset()
+        from memoranda.storage.former_stores import former_stores_key  # noqa: PLC0415
+
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                "SELECT value FROM state_meta WHERE key = ?", (former_stores_key(self._scope.user),)
+            ).fetchone()
+        return frozenset(str(row[0]).split() if row else ())
+
+    def head(self) -> Head:
+        return Head(*self._engine.wait_for_feed(_FEEDS))
+
+    def count_up_to(self, position: Position) -> int:
+        """At most how many messages there are up to a position; deleted ones count. For progress and estimates."""
+        return position.count
+
+    def session_ids(self) -> set[str]:
+        """The ids of all sessions that exist, for a follower that compares them."""
+        with self._engine.reading() as connection:
+            rows = connection.execute(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
+            return {row[0] for row in rows}
+
+    def mark(self, position: Position) -> str:
+        """Describe the last message up to a position, so that a follower recognises the store; "" without messages."""
+        condition, values = self._dialect.up_to("id", position)
+        return self._describe(f"{condition} ORDER BY {self._dialect.position_order('id', 'DESC')} LIMIT 1", values)
+
+    def mark_of(self, message_id: int) -> str:
+        """Describe one message as `mark` does; "" if it no longer exists."""
+        return self._describe("id = ?", [message_id])
+
+    def _describe(self, condition: str, values: Sequence[Any]) -> str:
+        self._require_everyone()
+        within, users = self._messages_in_scope()
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT id, timestamp, session_id FROM messages m WHERE 1 = 1{within} AND {condition}",
+                (*users, *values),
+            ).fetchone()
+        return " ".join(map(str, row)) if row else ""
+
+    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+        """The next messages after a position, in order: at least one if there is any, fewer if they are long.
+
+        A store for one user returns only the user's own.
+        """
+        join, within, users = self._own("m.session_id")
+        if self._dialect.one_statement_appends and not self._scope.all:
+            join, (within, users) = "", self._messages_in_scope()
+        condition, values = self._dialect.after("m.id", position)
+        found: list[FeedMessage] = []
+        positions: list[Position] = []
+        room = MAX_CHARACTERS
+        self._engine.wait_for_feed()
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m{join}"
+                f" WHERE {SEARCHABLE} AND {condition}{within}"
+                f" ORDER BY {self._dialect.position_order('m.id')} LIMIT ?",
+                (*values, *users, limit),
+            )
+            for transaction, number, *row in rows:
+                found.append(feed_message(row))
+                position = Position(transaction, number)
+                positions.append(position)
+                room -= len(row[3] or "") + len(row[6] or "")
+                if room <= 0:
+                    break
+        return MessageBatch(found, position, positions)
+
+    def messages_from(
+        self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
+    ) -> list[FeedMessage]:
+        """The messages of a session from an id on, in order; with `until`, those up to that position."""
+        condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("m.id", until)
+        return self._messages(
+            f"m.session_id = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",
+            (session_id, first_id, *values, limit),
+        )
+
+    def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
+        """A few messages from an id on, up to a position, for checking an index."""
+        condition, values = self._dialect.up_to("m.id", until)
+        return self._messages(f"m.id >= ? AND {condition} ORDER BY m.id LIMIT ?", (first_id, *values, limit))
+
+    def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """The messages with these ids that can be found."""
+        found: dict[int, FeedMessage] = {}
+        for batch in _batches(ids):
+            for message in self._messages(*self._dialect.one_of("m.id", batch)):
+                found[message.id] = message
+        return found
+
+    def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
+        """The newest messages after a position that match any of the LIKE patterns.
+
+        Some engines stop at a NUL, so every message that contains one is a candidate, too.
+        """
+        either = " OR ".join(
+            self._dialect.like(f"m.{column}") for column in ("content", "tool_calls", "tool_name") for _ in patterns
+        )
+        condition, values = self._dialect.visible_after("m.id", start)
+        return self._messages(
+            f"{condition} AND ({either} OR {self._dialect.contains_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
+            (*values, *list(patterns) * 3, limit),
+        )
+
+    def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
+        """The newest messages after a position that contain letters outside ASCII."""
+        condition, values = self._dialect.visible_after("m.id", start)
+        return self._messages(
+            f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
+        )
+
+    def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
+        """The next changes after a position, in order; for one user, those of sessions that exist."""
+        join, within, users = self._own("c.session_id")
+        condition, values = self._dialect.after("c.seq", position)
+        self._engine.wait_for_feed()
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, c.from_message FROM changes c{join}"
+                f" WHERE {condition}{within} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+                (*values, *users, limit),
+            )
+            return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
+
+    def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
+        """The sessions with these ids that exist."""
+        self._require_everyone()
+        found: dict[str, FeedSession] = {}
+        for batch in _batches(ids):
+            condition, values = self._dialect.one_of("id", batch)
+            with self._engine.reading() as connection:
+                rows = connection.execute(
+                    "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
+                    f" FROM sessions WHERE {condition} AND {self._in_scope}",
+                    (*values, *self._scope.values),
+                )
+                found |= {row[0]: FeedSession(*row) for row in rows}
+        return found
+
+    def _own(self, column: str) -> tuple[str, str, tuple[str, ...]]:
+        """The join with sessions, the condition and its values that limit a feed to the user of this store."""
+        if self._scope.all:
+            return "", "", ()
+        return f" JOIN sessions ON sessions.id = {column}", f" AND {self._in_scope}", self._scope.values
+
+    def _messages_in_scope(self) -> tuple[str, tuple[str, ...]]:
+        """A condition on the messages of one user of a server, by an index in the order of the feed."""
+        return ("", ()) if self._scope.all else (" AND m.user_id = ?", (self._scope.user or "",))
+
+    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
+        if not self._scope.all:
+            self._require_everyone()
+        within, users = self._messages_in_scope()
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE}{within} AND {condition}",
+                (*users, *values),
+            )
+            return [feed_message(row) for row in rows]
+
+
+def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
+    """Add a row to the feed, in the transaction that makes the change."""
+    connection.execute("INSERT INTO changes (session_id, from_message) VALUES (?, ?)", (session_id, from_message))
+
+
+def feed_message(row: Sequence[Any]) -> FeedMessage:
+    """Decode a row of COLUMNS."""
+    number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
+    return FeedMessage(
+        number, session_id, role, decode_content(content, content_format), tool_name,
+        None if tool_calls is None else decode_json(tool_calls), timestamp, bool(is_summary),
+    )  # fmt: skip
+
+
+def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
+    rest = iter(ids)
+    while batch := list(islice(rest, _BATCH_SIZE)):
+        yield batch

@@ -1,0 +1,206 @@
+"""Writes what another program recorded about a session and its messages into the columns of ours.
+
+For importers of programs whose record has the same columns: source, user, tokens, cost, end, and which messages were
+rewound or compressed away.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.memory.record.checksums import resealed
+from memoranda.memory.record.feed import note_change
+from memoranda.memory.record.message_rows import decode_json, dump_json, recount, require_storable
+from memoranda.memory.record.messages import Messages
+from memoranda.memory.record.passages import FORGOTTEN
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.memory.record.system_prompts import select_list, update_columns
+from memoranda.memory.record.usage import COSTS, COUNTERS
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
+
+_TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode", "cost_status",
+          "cost_source", "pricing_version")  # fmt: skip
+_AMOUNTS = (*COUNTERS, *COSTS, "rewind_count")
+# The number of a rewind in the other program; those that happen here are counted from 1.
+_REWOUND_ELSEWHERE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageState:
+    """Whether a message is in its session's context, was compressed away, or was rewound (neither of both).
+
+    `original` names the message that it repeats, by session and external id.
+    """
+
+    active: bool = True
+    compacted: bool = False
+    original: tuple[str, str] | None = None
+
+
+class ImportedRows(StorePart):
+    """Sets columns of imported sessions, and appends their messages with their state."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
+        super().__init__(engine, scope, redactor)
+        self._messages = messages
+
+    def set_columns(self, session_id: str, columns: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
+        """Set the columns that the other program has, and add to the extra fields; None removes nothing.
+
+        What happened here since stays: an amount never decreases, an archived session stays archived, and a session
+        that was reopened or continued here keeps its end.
+        """
+        clean, redacted = self._redact({name: value for name, value in columns.items() if name != "source"})
+        clean |= {"source": self._stored_name(columns["source"])} if "source" in columns else {}
+        clean_extra, more = self._redact(dict(extra))
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            stored = _stored_columns(connection, session_id)
+            updates = _updates(clean, stored)
+            before = decode_json(stored["extra"]) if stored["extra"] else {}
+            merged, updates = _without_forgotten(before, {**before, **clean_extra}, updates)
+            if merged and dump_json(merged) != stored["extra"]:
+                updates["extra"] = dump_json(merged)
+            user = columns.get("user_id")
+            if user is not None and stored["user_id"] is None and _can_move(connection, session_id, user):
+                updates["user_id"] = user
+            if updates:
+                update_columns(self._engine, connection, session_id, updates)
+                count_redactions(connection, redacted + more)
+
+    def append_messages(
+        self, session_id: str, messages: Sequence[Mapping[str, Any]], states: Sequence[MessageState]
+    ) -> list[int]:
+        """Append messages with their states in one transaction; those that the session has only get the state."""
+        names = [self._stored_name(message["external_id"]) for message in messages]
+        known = self._messages.get_external_ids([session_id], names)
+        encoded = iter(
+            self._messages.encode_all(m for m, name in zip(messages, names, strict=True) if name not in known)
+        )
+        ids, secrets = [], 0
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            continued = _stored_columns(connection, session_id)["successor_id"] is not None
+            first_changed = None
+            for name, state in zip(names, states, strict=True):
+                if name in known:
+                    number = _id_of(connection, session_id, name)
+                else:
+                    message = next(encoded)
+                    number, is_new = self._messages.insert(connection, session_id, message.row)
+                    secrets += message.secrets if is_new else 0
+                if number is None:
+                    # Another process has just deleted it.
+                    continue
+                ids.append(number)
+                if continued and name in known:
+                    # It was compressed, here or there, and its messages are as compression left them.
+                    continue
+                original = state.original and [self._stored_name(name) for name in state.original]
+                if _set_state(connection, session_id, number, state, original) and name in known:
+                    first_changed = min(number, first_changed or number)
+            if first_changed is not None:
+                note_change(connection, session_id, first_changed)
+            recount(connection, session_id)
+            count_redactions(connection, secrets)
+        self._messages.notify_appended()
+        return ids
+
+
+def _stored_columns(connection: Connection, session_id: str) -> dict[str, Any]:
+    names = (
+        *_TEXTS,
+        *_AMOUNTS,
+        "model_config",
+        "ended_at",
+        "end_reason",
+        "archived",
+        "user_id",
+        "successor_id",
+        "extra",
+    )
+    row = connection.execute(f"SELECT {select_list(names)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return dict(zip(names, row, strict=True))
+
+
+def _updates(columns: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns to set, with their new values."""
+    found: dict[str, Any] = {}
+    for name in _TEXTS:
+        require_storable(name, columns.get(name))
+        found[name] = columns.get(name)
+    for name in _AMOUNTS:
+        amount = columns.get(name)
+        if isinstance(amount, (int, float)) and amount > (stored[name] or 0):
+            found[name] = amount
+    if columns.get("model_config") is not None:
+        found["model_config"] = dump_json(columns["model_config"])
+    if columns.get("archived"):
+        found["archived"] = 1
+    ended_here = stored["end_reason"] != "imported" and stored["successor_id"] is not None
+    if columns.get("ended_at") is not None and stored["ended_at"] is not None and not ended_here:
+        require_storable("end_reason", columns.get("end_reason"))
+        found |= {"ended_at": columns["ended_at"], "end_reason": columns.get("end_reason")}
+    return {name: value for name, value in found.items() if value is not None and value != stored[name]}
+
+
+def _without_forgotten(
+    before: dict[str, Any], extra: dict[str, Any], updates: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The extra fields and the columns without those from which a text was removed here: no import restores it."""
+    forgotten = before.get(FORGOTTEN, ())
+    if "extra" in forgotten:
+        extra |= {name: value for name, value in before.items() if FORGOTTEN_MARK in dump_json(value)}
+    return extra, {name: value for name, value in updates.items() if name not in forgotten}
+
+
+def _can_move(connection: Connection, session_id: str, user: str) -> bool:
+    """Whether a session can become another user's: nothing of the owner's copies it, and its title is free there."""
+    copied = connection.execute(
+        "SELECT 1 FROM messages copy JOIN messages m ON copy.copy_of = m.id"
+        " WHERE m.session_id = ? AND copy.session_id <> ? LIMIT 1",
+        (session_id, session_id),
+    ).fetchone()
+    taken = connection.execute(
+        "SELECT 1 FROM sessions WHERE user_id = ? AND title = (SELECT title FROM sessions WHERE id = ?)",
+        (user, session_id),
+    ).fetchone()
+    return not copied and not taken
+
+
+def _id_of(connection: Connection, session_id: str, external_id: str) -> int | None:
+    row = connection.execute(
+        "SELECT id FROM messages WHERE session_id = ? AND external_id = ?", (session_id, external_id)
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _set_state(
+    connection: Connection, session_id: str, message_id: int, state: MessageState, original: Sequence[str] | None
+) -> bool:
+    """Set the state of a message, and its original; whether it changed. One that was rewound here stays rewound."""
+    active, compacted = int(state.active), int(state.compacted)
+    rewound = None if active or compacted else _REWOUND_ELSEWHERE
+    changed = connection.execute(
+        "UPDATE messages SET active = ?, compacted = ?, rewound = ?"
+        " WHERE id = ? AND (active <> ? OR compacted <> ?) AND COALESCE(rewound, ?) = ?",
+        (active, compacted, rewound, message_id, active, compacted, _REWOUND_ELSEWHERE, _REWOUND_ELSEWHERE),
+    ).rowcount
+    if original is not None:
+        # Only a message of the same user is an original.
+        with resealed(connection, [message_id]):
+            changed += connection.execute(
+                "UPDATE messages SET copy_of = (SELECT COALESCE(m.copy_of, m.id) FROM messages m"
+                "  JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
+                "  WHERE m.session_id = ? AND m.external_id = ? AND m.id < messages.id"
+                "   AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, ''))"
+                " WHERE id = ? AND copy_of IS NULL",
+                (session_id, *original, message_id),
+            ).rowcount
+    return bool(changed)

@@ -1,0 +1,219 @@
+"""Exports and imports items as plain JSON objects, each with its history.
+
+An exported item is an object with the one key `item`, so that it can stand in one file with exported sessions.
+Importing an item twice adds nothing; one that is newer than ours becomes a new version of it.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memoranda.errors import SessionError
+from memoranda.memory.record.item_rows import (
+    COLUMNS,
+    ItemRow,
+    check_key,
+    check_namespace,
+    check_ttl,
+    checksum_of,
+    decode_namespace,
+    encode_namespace,
+    encode_paths,
+    identify,
+)
+from memoranda.memory.record.items import lock_item, note_item_change
+from memoranda.memory.record.message_rows import decode_json, dump_json, encode_number, require_storable, seconds
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.storage.sqlite.damaged_text import readable_rows
+
+ITEM = "item"
+_EVENTS = ("add", "update", "delete")
+_PAGE = 500
+_SELECT = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)} FROM memory_items AS items"
+
+
+@dataclass(slots=True)
+class ItemImportReport:
+    """The result of an import of items; `errors` says which could not be used and why."""
+
+    imported: int = 0
+    updated: int = 0
+    skipped: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+
+def is_item(exported: Any) -> bool:
+    """Whether an exported object is an item and not a session."""
+    return isinstance(exported, Mapping) and set(exported) == {ITEM}
+
+
+def take_items(exported: Iterable[Any], items: list[Any]) -> Iterator[Any]:
+    """The sessions among exported objects; the items are added to `items` on the way."""
+    for each in exported:
+        if is_item(each):
+            items.append(each)
+        else:
+            yield each
+
+
+class ItemTransfer(StorePart, converts_names=False):
+    """Exports and imports the items of one scope."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+        super().__init__(engine, scope, redactor)
+        self._in_scope = scope.condition("items")
+
+    def iter_export(self) -> Iterator[dict[str, Any]]:
+        """Every item in scope that has not expired, as JSON values, in the order of its last version."""
+        last = 0
+        while True:
+            with self._engine.reading() as connection:
+                ids = connection.execute(
+                    f"SELECT items.id, items.item_id FROM memory_items AS items WHERE {self._in_scope} AND items.id > ?"
+                    " AND NOT EXISTS (SELECT 1 FROM memory_items later WHERE later.item_id = items.item_id"
+                    " AND later.version > items.version) ORDER BY items.id LIMIT ?",
+                    (*self._scope.values, last, _PAGE),
+                ).fetchall()
+                found = [self._export(connection, item_id) for _, item_id in ids]
+            yield from (each for each in found if each is not None)
+            if len(ids) < _PAGE:
+                return
+            last = ids[-1][0]
+
+    def export_lines(self) -> Iterator[str]:
+        """The same as lines of JSON."""
+        for item in self.iter_export():
+            yield json.dumps(item, ensure_ascii=False) + "\n"
+
+    def import_items(self, exported: Iterable[Any]) -> ItemImportReport:
+        """Import exported items, each in one transaction; reports an invalid one and continues with the others."""
+        report = ItemImportReport()
+        for index, each in enumerate(exported):
+            try:
+                self._import(each, report)
+            except SessionError as error:
+                report.errors.append({"index": index, "error": str(error)})
+        return report
+
+    def _export(self, connection: Connection, item_id: str) -> dict[str, Any] | None:
+        found = readable_rows(connection, f"{_SELECT} WHERE items.item_id = ? ORDER BY items.version", (item_id,))
+        rows = [ItemRow(*row) for row in found]
+        if not rows or (rows[-1].expires_at is not None and rows[-1].expires_at <= time.time()):
+            return None
+        first = rows[0]
+        return {
+            ITEM: {
+                "user_id": first.user_id,
+                "namespace": list(decode_namespace(first.namespace)),
+                "key": first.key,
+                "versions": [_export_version(row) for row in rows],
+            }
+        }
+
+    def rows_of(self, exported: Any) -> tuple[str, list[dict[str, Any]], int]:
+        """The id of an exported item, its versions as rows, and how many secrets were redacted in them.
+
+        Raises SessionError if it is not valid, or belongs to another user.
+        """
+        item, versions = _check_item(exported)
+        user = item.get("user_id")
+        require_storable("user_id", user)
+        if not self._scope.all:
+            if user not in (None, self._scope.user):
+                raise SessionError(f"The item {str(item['key'])[:60]!r} belongs to another user.")
+            user = self._scope.user
+        namespace = encode_namespace(check_namespace(item["namespace"]))
+        key = check_key(item["key"])
+        rows, secrets = [], 0
+        for version in versions:
+            row, count = self._row(user, namespace, key, version)
+            rows.append(row)
+            secrets += count
+        return identify(user, namespace, key), rows, secrets
+
+    def _import(self, exported: Any, report: ItemImportReport) -> None:
+        item_id, rows, secrets = self.rows_of(exported)
+        with self._engine.writing() as connection:
+            lock_item(self._engine, connection, item_id)
+            ours = connection.execute(
+                "SELECT version, updated_at FROM memory_items WHERE item_id = ? ORDER BY version DESC LIMIT 1",
+                (item_id,),
+            ).fetchone()
+            if ours is not None and ours[1] >= rows[-1]["updated_at"]:
+                report.skipped += 1
+                return
+            if ours is not None:
+                connection.execute("UPDATE memory_items SET current = 0 WHERE item_id = ?", (item_id,))
+                note_item_change(connection, item_id)
+                rows = [rows[-1] | {"version": ours[0] + 1}]
+            for row in rows:
+                current = int(row is rows[-1] and row["value"] is not None)
+                add_item_row(connection, {"item_id": item_id, **row, "current": current, "checksum": checksum_of(row)})
+            count_redactions(connection, secrets)
+        if ours is None:
+            report.imported += 1
+        else:
+            report.updated += 1
+
+    def _row(self, user: str | None, namespace: str, key: str, version: Any) -> tuple[dict[str, Any], int]:
+        if not isinstance(version, Mapping) or version.get("event") not in _EVENTS:
+            raise SessionError(f"A version of an item is an object with an event, one of {', '.join(_EVENTS)}.")
+        deleted = version["event"] == "delete"
+        value, secrets = self._redact(version.get("value"))
+        ttl, expires = check_ttl(version.get("ttl")), version.get("expires_at")
+        return {
+            "user_id": user,
+            "namespace": namespace,
+            "key": key,
+            "value": None if deleted else dump_json(value),
+            "indexed": encode_paths(version.get("indexed")),
+            "version": encode_number("version", version.get("version")),
+            "event": version["event"],
+            "created_at": seconds(version.get("created_at")),
+            "updated_at": seconds(version.get("updated_at")),
+            "ttl": ttl,
+            "expires_at": None if expires is None else seconds(expires),
+        }, secrets
+
+
+def _export_version(row: ItemRow) -> dict[str, Any]:
+    version = row.as_version()
+    found: dict[str, Any] = {
+        "version": version.version,
+        "event": version.event,
+        "created_at": version.created_at,
+        "updated_at": version.updated_at,
+    }
+    if row.value is not None:
+        found["value"] = version.value
+    for name, value in (("ttl", row.ttl), ("expires_at", row.expires_at)):
+        if value is not None:
+            found[name] = value
+    return found if row.indexed is None else found | {"indexed": decode_json(row.indexed)}
+
+
+def _check_item(exported: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    item = exported.get(ITEM) if isinstance(exported, Mapping) else None
+    if not isinstance(item, Mapping) or not {"namespace", "key", "versions"} <= set(item):
+        raise SessionError("An exported item is an object with namespace, key and versions.")
+    versions = item["versions"]
+    if not isinstance(versions, list) or not versions:
+        raise SessionError("versions must be a list with at least one version.")
+    numbers = [version.get("version") if isinstance(version, Mapping) else None for version in versions]
+    known = [number for number in numbers if isinstance(number, int)]
+    if known != numbers or known != sorted(set(known)):
+        raise SessionError("The versions of an item must be numbered upwards.")
+    return item, versions
+
+
+def add_item_row(connection: Connection, row: Mapping[str, Any]) -> None:
+    """Insert a version of an item."""
+    connection.execute(
+        f"INSERT INTO memory_items ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+    )

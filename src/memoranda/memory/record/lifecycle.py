@@ -1,0 +1,340 @@
+"""Creates, ends, describes and finds sessions."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.errors import LockTimeoutError, SessionBusyError, SessionError, TakenSessionError
+from memoranda.memory.record.feed import note_change
+from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable, seconds
+from memoranda.memory.record.prompt_tables import PROMPT_REFERENCE
+from memoranda.memory.record.schema import SESSIONS, hour_of
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import StorePart, count_redactions, unknown_session
+from memoranda.memory.record.system_prompts import select_list, store_prompt, update_columns
+from memoranda.memory.record.titles import Titles
+from memoranda.memory.record.todos import TODOS
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine, HeldLock
+
+RELATIONS = ("compression", "branch", "delegation")
+COLUMNS = tuple(column.name for column in SESSIONS.columns if column != PROMPT_REFERENCE)
+"""The columns that callers see: the prompt, but not how it is stored."""
+SELECTED = select_list(COLUMNS)
+_MAX_ID_CHARS = 200
+# A session with one of these sources and a parent is delegated work.
+_DELEGATE_SOURCES = ("subagent", "tool")
+# How a child relates to a parent that ended for this reason.
+_BY_END_REASON = {"compression": "compression", "branched": "branch"}
+# What Hermes writes into the settings of a child.
+_MARKS = {"_branched_from": "branch", "_delegate_from": "delegation"}
+_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
+             "project")  # fmt: skip
+
+Row = dict[str, Any]
+
+
+class Sessions(StorePart):
+    """The rows of the sessions table."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, titles: Titles) -> None:
+        super().__init__(engine, scope, redactor)
+        self._titles = titles
+
+    def create_session(
+        self,
+        /,
+        session_id: str,
+        source: str,
+        *,
+        model: str | None = None,
+        model_config: Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        user_id: str | None = None,
+        parent_session_id: str | None = None,
+        relation: str | None = None,
+        title: str | None = None,
+        started_at: Any = None,
+        project: str | None = None,
+        **extra: Any,
+    ) -> str:
+        """Create a session, or fill the empty fields of an existing one; its source, user and start never change.
+
+        `relation` says how it relates to its parent. By default it is the continuation of a parent that ended by
+        compression, a branch of a parent that ended by branching, and delegated work otherwise. The marks of Hermes in
+        `model_config`, `_branched_from` and `_delegate_from`, are honoured.
+        """
+        check_new(session_id, source, user_id)
+        _check_fields(relation, extra)
+        user = self.own_user(user_id)
+        texts = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
+                 "model_config": model_config}  # fmt: skip
+        clean, redacted = self._redact(texts)
+        relation = relation or _marked_relation(model_config)
+        fields = {
+            "model": clean["model"],
+            "system_prompt": clean["system_prompt"],
+            "model_config": None if model_config is None else dump_json(clean["model_config"]),
+            "extra": dump_json(clean["extra"]) if extra else None,
+            # Searches filter by project; it contains no prose and is stored as a name.
+            "project": project or None,
+        }
+        for name in ("model", "system_prompt", "project"):
+            require_storable(name, fields[name])
+        start = time.time() if started_at is None else seconds(started_at)
+        with self._engine.writing() as connection:
+            if parent_session_id is not None:
+                self._engine.lock_session(connection, parent_session_id)
+            self._engine.lock_session(connection, session_id)
+            existing = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            if existing is not None and not self._scope.covers(existing[0]):
+                raise TakenSessionError(f"The session id {session_id!r} is taken.")
+            if existing is None:
+                lineage = self.lineage_columns(connection, session_id, source, parent_session_id, relation)
+                row = {"id": session_id, "source": source, "user_id": user, "started_at": start, **lineage, **fields}
+                insert_session(self._engine, connection, row)
+            else:
+                _fill_empty(self._engine, connection, session_id, fields)
+            if title is not None and (existing is None or _value(connection, session_id, "title") is None):
+                self._titles.claim_title(connection, session_id, clean["title"])
+            count_redactions(connection, redacted)
+        return session_id
+
+    def get_session(self, session_id: str) -> Row | None:
+        """Every column of a session, decoded; None if it does not exist."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT {SELECTED} FROM sessions WHERE id = ? AND {self._in_scope}",
+                (session_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else decode_session(row)
+
+    def resolve_session_id(self, id_or_prefix: str) -> str | None:
+        """The session with that id, or the only session with an id that starts with it."""
+        escaped = id_or_prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        with self._engine.reading() as connection:
+            if self._exists(connection, id_or_prefix):
+                return id_or_prefix
+            rows = connection.execute(
+                f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} LIMIT 2",
+                (f"{escaped}%", *self._scope.values),
+            ).fetchall()
+        return str(rows[0][0]) if len(rows) == 1 and id_or_prefix else None
+
+    def ids_starting_with(self, prefix: str, limit: int) -> list[str]:
+        """The ids that start with a prefix, those of the latest sessions first."""
+        escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} "
+                "ORDER BY started_at DESC, id LIMIT ?",
+                (f"{escaped}%", *self._scope.values, limit),
+            ).fetchall()
+        return [str(row[0]) for row in rows] if prefix else []
+
+    def lock_turn(self, session_id: str, timeout: float) -> HeldLock:
+        """Let no other thread or process lock a turn of the conversation until the result is released or dropped.
+
+        The session may be new. Raises SessionBusyError when another turn holds the lock for more than `timeout`
+        seconds. Nothing else needs this lock: it orders whole turns, and each write is safe without it.
+        """
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        try:
+            return self._engine.lock_turn(session_id if row is None else row[0], timeout)
+        except LockTimeoutError as error:
+            raise SessionBusyError(
+                f"Another turn of session {session_id!r} is in progress and did not end within {timeout:g} s. Nothing "
+                "of this one was recorded. Send the message again when that turn has ended."
+            ) from error
+
+    def end_session(self, session_id: str, end_reason: str) -> bool:
+        """End a session and keep the first reason. False if it had already ended."""
+        reason, redacted = self._redact(end_reason)
+        require_storable("end_reason", reason)
+        values = (time.time(), reason)
+        return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
+
+    def reopen_session(self, session_id: str) -> bool:
+        """Reopen an ended session. False if it was open or has a continuation."""
+        return self._update(
+            session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL AND successor_id IS NULL"
+        )
+
+    def update_session(self, /, session_id: str, **fields: Any) -> bool:
+        """Set model, model_config, system_prompt, project or a billing field; False if there is nothing to set."""
+        unknown_fields = [name for name in fields if name not in _SETTABLE]
+        if unknown_fields:
+            raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
+        clean, redacted = self._redact({name: value for name, value in fields.items() if name != "project"})
+        clean |= {name: self._stored_name(value) for name, value in fields.items() if name == "project"}
+        values = {name: dump_json(value) if name == "model_config" else value for name, value in clean.items()}
+        for name, value in values.items():
+            require_storable(name, value)
+        with self._engine.writing() as connection:
+            self._require(connection, session_id)
+            updated = update_columns(self._engine, connection, session_id, values)
+            count_redactions(connection, redacted)
+            if "project" in values:
+                # Search filters by project, so followers must see the change.
+                note_change(connection, session_id)
+        return bool(updated and fields)
+
+    def set_extra_fields(self, /, session_id: str, **fields: Any) -> None:
+        """Set fields of a session that have no column, such as those that `create_session` also accepts."""
+        check_extra_fields(fields)
+        clean, redacted = self._redact(fields)
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            merge_extra_fields(connection, session_id, clean)
+            count_redactions(connection, redacted)
+
+    def set_session_archived(self, session_id: str, archived: bool) -> bool:
+        """Archive a whole conversation, which removes it from lists, or restore it. False if it does not exist."""
+        with self._engine.writing() as connection:
+            return bool(
+                connection.execute(
+                    "UPDATE sessions SET archived = ? WHERE conversation_id ="
+                    f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._in_scope}) AND {self._in_scope}",
+                    (int(archived), session_id, *self._scope.values, *self._scope.values),
+                ).rowcount
+            )
+
+    def _update(
+        self,
+        session_id: str,
+        assignments: str,
+        values: tuple[Any, ...],
+        condition: str,
+        redacted: int = 0,
+    ) -> bool:
+        with self._engine.writing() as connection:
+            self._require(connection, session_id)
+            changed = connection.execute(
+                f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
+            ).rowcount
+            count_redactions(connection, redacted)
+            return bool(changed)
+
+    def own_user(self, user_id: str | None) -> str | None:
+        """The user of a new session; raises SessionError if this store is open for another user.
+
+        A new user id must contain no credential: it is also the name of a directory, and decides who sees what.
+        """
+        user = user_id if self._scope.all else self._scope.user
+        if user is not None and self._stored_name(user) != user and not self._has_user(user):
+            raise SessionError(f"A user id must not contain a credential ({self._stored_name(user)}). Choose another.")
+        if self._scope.all:
+            return user_id
+        if user_id is not None and user_id != self._scope.user:
+            owner = "the home's own user" if self._scope.user is None else repr(self._scope.user)
+            raise SessionError(f"This store is open for {owner}, not for {user_id!r}.")
+        return self._scope.user
+
+    def _has_user(self, user_id: str) -> bool:
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT 1 FROM sessions WHERE user_id = ? LIMIT 1", (user_id,)).fetchone()
+        return row is not None
+
+    def lineage_columns(
+        self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
+    ) -> Row:
+        """The columns that link a new session to others; updates the row of a parent that it continues."""
+        if parent_id is None:
+            return {"parent_session_id": None, "relation": None, "conversation_id": session_id}
+        parent = connection.execute(
+            f"SELECT end_reason, source, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._in_scope}",
+            (parent_id, *self._scope.values),
+        ).fetchone()
+        if parent is None:
+            raise unknown_session(parent_id)
+        end_reason, parent_source, conversation, successor = parent
+        if relation is None:
+            # Delegated work that was compressed continues as the same work; with another source it is new work.
+            inherits = source == parent_source or source not in _DELEGATE_SOURCES
+            relation = _BY_END_REASON.get(end_reason, "delegation") if inherits else "delegation"
+        continues = relation == "compression" and successor is None
+        if continues:
+            connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))
+            note_change(connection, parent_id)
+        return {
+            "parent_session_id": parent_id,
+            # A second continuation of the same session is a branch.
+            "relation": "branch" if relation == "compression" and not continues else relation,
+            "conversation_id": conversation if continues else session_id,
+        }
+
+
+def check_new(session_id: Any, source: Any, user_id: Any) -> None:
+    """Raise SessionError unless a session can have this id, source and user."""
+    if not session_id or not source:
+        raise SessionError("A session needs an id and a source.")
+    for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
+        require_storable(name, value)
+    if len(session_id) > _MAX_ID_CHARS:
+        raise SessionError(f"A session id may have at most {_MAX_ID_CHARS} characters; this one has {len(session_id)}.")
+    if user_id == "":
+        raise SessionError("A user id must not be empty.")
+
+
+def _marked_relation(model_config: Mapping[str, Any] | None) -> str | None:
+    marks = [relation for mark, relation in _MARKS.items() if (model_config or {}).get(mark)]
+    return marks[0] if marks else None
+
+
+def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:
+    if relation is not None and relation not in RELATIONS:
+        raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
+    check_extra_fields(extra)
+
+
+def merge_extra_fields(connection: Connection, session_id: str, fields: Mapping[str, Any]) -> None:
+    """Set redacted extra fields of a session that the transaction has locked."""
+    extra = decode_json(_value(connection, session_id, "extra") or "{}") | fields
+    connection.execute("UPDATE sessions SET extra = ? WHERE id = ?", (dump_json(extra), session_id))
+
+
+def check_extra_fields(extra: Mapping[str, Any]) -> None:
+    """Raise SessionError for a name that is a column, or has a meaning in an export."""
+    reserved = sorted(name for name in extra if name in COLUMNS or name in ("messages", TODOS))
+    if reserved:
+        raise SessionError(f"{', '.join(reserved)} cannot be set as extra fields of a session.")
+
+
+def decode_session(row: Any) -> Row:
+    """Turn a row of the sessions table into a dict, with JSON decoded and extra fields merged in."""
+    session = dict(zip(COLUMNS, row, strict=True))
+    if session["model_config"] is not None:
+        session["model_config"] = decode_json(session["model_config"])
+    extra = session.pop("extra")
+    return session if extra is None else decode_json(extra) | session
+
+
+def insert_session(engine: Engine, connection: Connection, values: Row) -> None:
+    """Insert the row of a session without messages; raises TakenSessionError if another user has the id."""
+    start = values["started_at"]
+    values = values | store_prompt(engine, connection, values.get("user_id"), values.get("system_prompt"))
+    row = {name: value for name, value in values.items() if value is not None}
+    row |= {"last_active": start, "active_hour": hour_of(start)}
+    added = connection.execute(
+        f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) ON CONFLICT (id) DO NOTHING",
+        tuple(row.values()),
+    )
+    if not added.rowcount:
+        # The caller has found none with this id, and a server may hide those of other users.
+        raise TakenSessionError(f"The session id {values['id']!r} is taken.")
+
+
+def _fill_empty(engine: Engine, connection: Connection, session_id: str, fields: Row) -> None:
+    if fields["project"] is not None and _value(connection, session_id, "project") is None:
+        note_change(connection, session_id)
+    given = {name: value for name, value in fields.items() if value is not None}
+    new = {name: value for name, value in given.items() if _value(connection, session_id, select_list([name])) is None}
+    if new:
+        update_columns(engine, connection, session_id, new)
+
+
+def _value(connection: Connection, session_id: str, name: str) -> Any:
+    return connection.execute(f"SELECT {name} FROM sessions WHERE id = ?", (session_id,)).fetchone()[0]

@@ -1,0 +1,396 @@
+"""Appends and reads messages."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from memoranda.errors import ContinuedError, SessionError
+from memoranda.memory.record import alternation
+from memoranda.memory.record.checksums import CHECKSUM, resealed
+from memoranda.memory.record.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, as_copy, decode_checked
+from memoranda.memory.record.message_names import split_message
+from memoranda.memory.record.message_rows import (
+    WRITTEN,
+    EncodedMessage,
+    Message,
+    as_chat,
+    checksum_of_row,
+    count_tool_calls,
+    encode,
+    recount,
+)
+from memoranda.memory.record.schema import hour_of
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import (
+    StorePart,
+    count_redactions,
+    counting_statements,
+    refuse_newer,
+    unknown_session,
+)
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Dialect, Engine
+from memoranda.storage.position import START, Position
+from memoranda.storage.sqlite.damaged_text import readable_rows
+
+if TYPE_CHECKING:
+    from memoranda.memory.record.single_append import SingleAppend
+
+# The ids of deleted messages are never used again.
+_LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
+_ROLE = WRITTEN.index("role")
+_CONTENT = WRITTEN.index("content")
+_EXTERNAL_ID = WRITTEN.index("external_id")
+_TOOL_CALLS = WRITTEN.index("tool_calls")
+_TIMESTAMP = WRITTEN.index("timestamp")
+_COPY_OF = WRITTEN.index("copy_of")
+_IS_SUMMARY = WRITTEN.index("is_summary")
+_NO_LIMIT = 2**62
+_PART_MESSAGES = 100
+_PART_CHARACTERS = 1_000_000
+_BATCH_SIZE = 500
+# How many messages are searched for credentials at once; if there is one, each of them is searched again.
+_SEARCHED_TOGETHER = 32
+
+
+class Messages(StorePart):
+    """The messages of sessions. `on_append` is called after every append, when its transaction is durable."""
+
+    def __init__(
+        self, engine: Engine, scope: Scope, redactor: Redactor | None, on_append: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__(engine, scope, redactor)
+        self._on_append = on_append
+        self._count_within_hour, self._count_always = counting_statements(self._in_scope)
+
+    def append_message(self, /, session_id: str, role: str, content: Any = None, **fields: Any) -> int:
+        """Append one message and return its id; the message is durable by then. See `SessionDB.append_message`."""
+        return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
+
+    def append_messages(
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        fail_if_continued: bool = False,
+        last_seen: int | None = None,
+    ) -> list[int]:
+        """Append several messages in one transaction: all of them or none. See `SessionDB.append_messages`."""
+        encoded = self.encode_all(messages)
+        at_once = self._single_append(session_id) if last_seen is None else None
+
+        def append(connection: Connection) -> list[int]:
+            if fail_if_continued or at_once:
+                self._engine.lock_session(connection, session_id)
+                successor = self._read_successor(connection, session_id)
+                if fail_if_continued and successor is not None:
+                    raise ContinuedError(session_id, successor)
+            if at_once and (stored := at_once.find_stored(connection)):
+                return stored
+            return self.append_encoded(connection, session_id, encoded, last_seen)
+
+        ids = at_once.execute(encoded, fail_if_continued=fail_if_continued) if at_once else []
+        ids = ids or self._engine.write(append)
+        self.notify_appended()
+        return ids
+
+    def append_encoded(
+        self, connection: Connection, session_id: str, encoded: list[EncodedMessage], last_seen: int | None = None
+    ) -> list[int]:
+        """Append in the transaction of another part of the store, which calls `notify_appended` after it."""
+        if last_seen is not None:
+            self._engine.lock_session(connection, session_id)
+            refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
+        if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
+            ids, added = self._insert_together(connection, session_id, encoded), encoded
+        else:
+            ids, added = self._insert_each(connection, session_id, encoded)
+        self._count(connection, session_id, added)
+        count_redactions(connection, sum([message.secrets for message in added]))
+        return ids
+
+    def _single_append(self, session_id: str) -> "SingleAppend | None":
+        """What appends with one statement, if that is faster with this engine."""
+        if not self._dialect.one_statement_appends:
+            return None
+        from memoranda.memory.record.single_append import SingleAppend  # noqa: PLC0415
+
+        return SingleAppend(self._engine, self._in_scope, self._scope.values, session_id)
+
+    def notify_appended(self) -> None:
+        """Call `on_append`; for parts of the store that append messages themselves, after their transaction."""
+        if self._on_append is not None:
+            self._on_append()
+
+    def get_messages(
+        self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0, after: int = 0
+    ) -> list[Message]:
+        """The messages in the session's context, in order, with every column; those after one with `after`.
+
+        `include_inactive` adds those that compression removed from the context, but not rewound messages.
+        """
+        which = "(m.active = 1 OR m.compacted = 1)" if include_inactive else "m.active = 1"
+        return self._select(
+            f"m.session_id = ? AND m.id > ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
+            (session_id, after, _NO_LIMIT if limit is None else limit, offset),
+        )
+
+    def iter_messages(self, session_id: str) -> Iterator[Message]:
+        """The messages of a session as `get_messages` returns them with `include_inactive`, read part by part."""
+        last_id = 0
+        while page := self._read_part(session_id, last_id):
+            yield from page
+            last_id = page[-1]["id"]
+
+    def _read_part(self, session_id: str, after_id: int) -> list[Message]:
+        """The next messages of a session: some dozens, or fewer if they are long."""
+        page, room = [], _PART_CHARACTERS
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {CHECKED_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+                f" WHERE {self._in_scope} AND m.session_id = ? AND m.id > ? AND (m.active = 1 OR m.compacted = 1)"
+                " ORDER BY m.id LIMIT ?",
+                (*self._scope.values, session_id, after_id, _PART_MESSAGES),
+            )
+            for row in rows:
+                page.append(decode_checked(row))
+                room -= sum([len(value) for value in row if type(value) is str])
+                if room <= 0:
+                    break
+        return page
+
+    def get_messages_as_conversation(
+        self,
+        session_id: str,
+        include_ancestors: bool = False,
+        include_inactive: bool = False,
+        repair_alternation: bool = False,
+    ) -> list[Message]:
+        """The session in the form of chat APIs.
+
+        `include_ancestors` begins with the first session that it continues, by compression or because a program gave
+        it a parent; what a branch repeats is in it anyway. `include_inactive` adds what was rewound or compressed away.
+        `repair_alternation` joins neighbours of one role, for services that refuse them.
+        """
+        if include_ancestors:
+            messages = self._with_ancestors(session_id, include_inactive)
+        else:
+            messages = self.get_messages(session_id, include_inactive=include_inactive)
+        chat = [as_chat(message) for message in messages]
+        return alternation.repair_alternation(chat) if repair_alternation else chat
+
+    def _with_ancestors(self, session_id: str, include_inactive: bool) -> list[Message]:
+        with self._engine.reading() as connection:
+            members = self._ancestors(connection, session_id)
+        found: dict[int, Message] = {}
+        for member in members:
+            for message in self.get_messages(member, include_inactive=True):
+                # Each session of a chain copies parts of the one before; those copies are omitted.
+                repeated = message["copy_of"] in found or message["is_summary"]
+                if not repeated and (include_inactive or message["active"] or message["compacted"]):
+                    found[message["id"]] = message
+        return list(found.values())
+
+    def _ancestors(self, connection: Connection, session_id: str) -> list[str]:
+        """A session and those that it continues, the first one first."""
+        members = [session_id]
+        while True:
+            row = connection.execute(
+                f"SELECT parent_session_id FROM sessions WHERE id = ? AND relation != 'branch' AND {self._in_scope}",
+                (members[0], *self._scope.values),
+            ).fetchone()
+            if row is None or row[0] is None or row[0] in members:
+                return members
+            members.insert(0, row[0])
+
+    def get_numbered_conversation(self, session_id: str) -> list[tuple[int, Message]]:
+        """The session in the form of chat APIs, each message with its id."""
+        return [(message["id"], as_chat(message)) for message in self.get_messages(session_id)]
+
+    def get_message(self, message_id: int) -> Message | None:
+        """One message, or None if it was rewound, deleted or is out of scope."""
+        found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
+        return found[0] if found else None
+
+    def get_messages_with(self, field: str, start: Position = START, *, first_id: int = 0) -> list[Message]:
+        """The messages that have an extra field, one without a column, in order, without copies.
+
+        `start` limits them to those after a position in the feed, `first_id` to that id and later ones.
+        """
+        condition, values = self._dialect.after("m.id", start)
+        return self._select(
+            f"{condition} AND m.id >= ? AND {self._dialect.like('m.extra')} AND (m.active = 1 OR m.compacted = 1)"
+            " AND m.copy_of IS NULL ORDER BY m.id",
+            (*values, first_id, f'%"{field}"%'),
+        )
+
+    def last_message_id(self) -> int:
+        """The highest id that any message of the store has; 0 without messages."""
+        with self._engine.reading() as connection:
+            (number,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+        return int(number or 0)
+
+    def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
+        """The external ids that these sessions have, each with its session."""
+        found: dict[str, str] = {}
+        given = {self._stored_name(name): name for name in external_ids}
+        external_ids = list(given)
+        with self._engine.reading() as connection:
+            for session_id in session_ids:
+                for start in range(0, len(external_ids), _BATCH_SIZE):
+                    condition, values = self._dialect.one_of("m.external_id", external_ids[start : start + _BATCH_SIZE])
+                    rows = connection.execute(
+                        "SELECT m.external_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                        f" WHERE m.session_id = ? AND {condition} AND {self._in_scope}",
+                        (session_id, *values, *self._scope.values),
+                    )
+                    found |= {given[row[0]]: session_id for row in rows}
+        return found
+
+    def live_message_ids(self, session_id: str) -> frozenset[int]:
+        """The ids of the messages in the session's context, and of those that they copy word for word."""
+        with self._engine.reading() as connection:
+            # If the copy is shortened, the original is not in the context and can still be looked up.
+            rows = connection.execute(
+                f"SELECT m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
+                "  WHEN COALESCE(m.content, '') ="
+                "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
+                " THEN m.copy_of END FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                f" WHERE m.session_id = ? AND m.active = 1 AND {self._in_scope}",
+                (session_id, *self._scope.values),
+            )
+            return frozenset(number for row in rows for number in row if number is not None)
+
+    def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
+        """Redact messages and turn them into rows."""
+        encoded = []
+        for message, count in self.redact_all(messages):
+            row = encode(message)
+            calls = 0 if row[_TOOL_CALLS] is None else count_tool_calls(message["tool_calls"])
+            encoded.append(EncodedMessage(row, count, calls))
+        return encoded
+
+    def redact_all(self, messages: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+        """Redact messages as `redact_fields` does; searches several of them together, as nearly all are clean."""
+        redacted: list[tuple[Mapping[str, Any], int]] = []
+        unread = iter(messages)
+        while group := list(islice(unread, _SEARCHED_TOGETHER)):
+            for message in group:
+                if type(message) is not dict and not isinstance(message, Mapping):
+                    raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
+            if self._is_clean(group):
+                redacted += [(message, 0) for message in group]
+            else:
+                redacted += [self.redact_fields(message) for message in group]
+        return redacted
+
+    def redact_fields(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+        """Redact a message and return how many secrets were removed; the fields that identify it are names."""
+        clean, count = self._redact(message)
+        if not count:
+            return message, 0
+        identifying, texts = split_message(message, self._stored_name)
+        clean, count = self._redact(texts)
+        return {**clean, **identifying}, count
+
+    def _insert_together(
+        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+    ) -> list[int]:
+        """Insert messages with one statement, and return their ids."""
+        rows = [message.row for message in messages]
+        filled = [index for index, column in enumerate(zip(*rows, strict=True)) if column.count(None) < len(rows)]
+        select, names = itemgetter(*filled), ("session_id", CHECKSUM, *[WRITTEN[index] for index in filled])
+        values = [(session_id, checksum_of_row(session_id, row), *select(row)) for row in rows]
+        try:
+            return self._dialect.add_rows(connection, "messages", names, values, _LAST_DELETED)
+        except self._dialect.row_refused as error:
+            raise unknown_session(session_id) from error
+
+    def _insert_each(
+        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+    ) -> tuple[list[int], list[EncodedMessage]]:
+        """Insert messages one by one; return the ids of all, and those messages that are new."""
+        ids, added = [], []
+        for message in messages:
+            message_id, is_new = self.insert(connection, session_id, message.row)
+            ids.append(message_id)
+            if is_new:
+                added.append(message)
+        return ids, added
+
+    def insert(self, connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
+        """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
+        if row[_COPY_OF] is not None:
+            row = as_copy(connection, session_id, row)
+        filled = tuple([value is not None for value in row])
+        values = [session_id, checksum_of_row(session_id, row), *[value for value in row if value is not None]]
+        try:
+            message_id = self._dialect.add_row(connection, _insert_statement(self._dialect, filled), values)
+        except self._dialect.row_refused as error:
+            raise unknown_session(session_id) from error
+        if message_id is not None:
+            return message_id, True
+        existing, was_edited = connection.execute(
+            "SELECT id, rewound IS NOT NULL AND (role, COALESCE(content, '')) <> (?, ?) FROM messages"
+            " WHERE session_id = ? AND external_id = ?",
+            (row[_ROLE], row[_CONTENT] or "", session_id, row[_EXTERNAL_ID]),
+        ).fetchone()
+        if not was_edited:
+            return int(existing), False
+        # The message was rewound and now arrives with other text, because it was edited: the new one gets the id.
+        with resealed(connection, [existing]):
+            connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (existing,))
+        return self.insert(connection, session_id, row)
+
+    def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {CHECKED_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+                f" WHERE {self._in_scope} AND {condition}",
+                (*self._scope.values, *values),
+            )
+            return [decode_checked(row) for row in rows]
+
+    def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
+        """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
+        counted = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
+        latest = max([message.row[_TIMESTAMP] for message in counted], default=None)
+        calls = sum([message.tool_calls for message in counted])
+        hour = None if latest is None else hour_of(latest)
+        counts = (len(added), len(counted), calls, latest, latest)
+        session = (session_id, *self._scope.values)
+        # Usually the hour stays the same: then the index over hours is not written.
+        if (
+            not connection.execute(self._count_within_hour, (*counts, hour, *session)).rowcount
+            and not connection.execute(self._count_always, (*counts, latest, hour, *session)).rowcount
+        ):
+            raise unknown_session(session_id)
+        if len(counted) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
+            # A copy of a message that does not exist counts as an original.
+            recount(connection, session_id)
+
+
+def _cannot_conflict(message: EncodedMessage) -> bool:
+    """Whether a message is certainly new, and no copy of another."""
+    return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
+
+
+def next_message_id(dialect: Dialect) -> str:
+    """An SQL expression for the id of the next message."""
+    return dialect.next_id("messages", _LAST_DELETED)
+
+
+@cache
+def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
+    """The INSERT for a row with only these columns, because binding a null costs as much as binding a value."""
+    names = ["session_id", CHECKSUM, *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
+    return (
+        f"INSERT INTO messages (id, {', '.join(names)})"
+        f" VALUES ({next_message_id(dialect)}, {', '.join('?' * len(names))})"
+        " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
+    )

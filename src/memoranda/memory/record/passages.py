@@ -1,0 +1,272 @@
+"""Finds a text everywhere in the record, and replaces it with a visible mark; the rest of a conversation stays.
+
+A message keeps its id and its id in another program, so that no import restores the text. Ids themselves are never
+changed, because other rows and other programs refer to them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memoranda.memory.record.checksums import resealed
+from memoranda.memory.record.copies import JOIN_ORIGINAL, SAME
+from memoranda.memory.record.feed import note_change
+from memoranda.memory.record.message_rows import decode_content, decode_json, dump_json, encode_content
+from memoranda.memory.record.prompt_tables import PROMPT_REFERENCE
+from memoranda.memory.record.schema import MESSAGES, SESSIONS
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import StorePart
+from memoranda.memory.record.system_prompts import select_list, update_columns
+from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles, tidy
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.support.shorten import shorten_end
+from memoranda.support.text_matcher import TextMatcher
+
+_READ_BATCH = 1_000
+_WRITE_BATCH = 100
+_MESSAGE_IDS = ("session_id", "tool_call_id", "external_id")
+# Importers recognise a session also by its source.
+_SESSION_IDS = ("id", "source", "user_id", "parent_session_id", "conversation_id", "successor_id")
+# An extra field of a session: columns that an import must not restore.
+FORGOTTEN = "forgotten_columns"
+_JSON_COLUMNS = frozenset(
+    {"tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items", "extra", "model_config"}
+)
+_MESSAGE_TEXTS = tuple(
+    column.name
+    for column in MESSAGES.columns
+    if column.kind == "text" and column.name not in ("content_format", "role")
+)
+_READ_COLUMNS = ("id", *_MESSAGE_TEXTS, "is_summary")
+_SESSION_TEXTS = tuple(
+    column.name for column in SESSIONS.columns if column.kind == "text" and column != PROMPT_REFERENCE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassage:
+    """Where a text is: in a message, or in a column or value that belongs to a session.
+
+    `kind` is message, summary, title, prompt, tasks, notes, identifier, or another column of the session. `open` says
+    that the session has not ended, so that a program may have its prompt and context in memory.
+    """
+
+    kind: str
+    session_id: str
+    count: int
+    message_id: int | None = None
+    open: bool = False
+
+
+class _Change(NamedTuple):
+    """What changes in a row; nothing if only its identifiers have the text."""
+
+    found: FoundPassage
+    columns: dict[str, Any]
+
+    @property
+    def message_id(self) -> int:
+        return self.found.message_id or 0
+
+
+class Passages(StorePart):
+    """Finds and replaces texts in the sessions of one scope."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, titles: Titles) -> None:
+        super().__init__(engine, scope, redactor)
+        self._titles = titles
+
+    def users(self) -> list[str]:
+        """The users that have sessions, without the home's owner."""
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT user_id FROM sessions WHERE user_id IS NOT NULL ORDER BY 1")
+            return [row[0] for row in rows]
+
+    def session_ids(self) -> list[str]:
+        """The ids of all sessions in the scope."""
+        with self._engine.reading() as connection:
+            rows = connection.execute(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
+            return [row[0] for row in rows]
+
+    def find(self, matcher: TextMatcher) -> list[FoundPassage]:
+        """Every place of the record that has the text; identifiers too, which `replace` does not change."""
+        found = [change.found for change in self._message_changes(matcher)]
+        with self._engine.reading() as connection:
+            found += [change.found for change in self._session_changes(connection, matcher)]
+            found += [passage for passage, _, _ in self._value_changes(connection, matcher)]
+        return found
+
+    def replace(self, matcher: TextMatcher) -> int:
+        """Replace the text in messages, sessions, tasks and notes; returns how many rows were changed."""
+        changed = 0
+        ids = [change.message_id for change in self._message_changes(matcher) if change.columns]
+        for start in range(0, len(ids), _WRITE_BATCH):
+            changed += self._replace_messages(ids[start : start + _WRITE_BATCH], matcher)
+        with self._engine.writing() as connection:
+            sessions: dict[str, dict[str, Any]] = {}
+            for found, columns in self._session_changes(connection, matcher):
+                sessions.setdefault(found.session_id, {}).update(columns)
+            for session_id, columns in sessions.items():
+                if columns:
+                    self._write_session(connection, session_id, columns)
+                    changed += 1
+            for _, key, value in list(self._value_changes(connection, matcher)):
+                connection.execute("UPDATE state_meta SET value = ? WHERE key = ?", (value, key))
+                changed += 1
+        if changed:
+            self._engine.shrink_log()
+        return changed
+
+    def _message_changes(self, matcher: TextMatcher) -> Iterator[_Change]:
+        last = 0
+        while True:
+            with self._engine.reading() as connection:
+                rows = self._messages(connection, "m.id > ? ORDER BY m.id LIMIT ?", (last, _READ_BATCH))
+            for row in rows:
+                if matcher.may_be_in("\n".join([value for value in row if isinstance(value, str)])):
+                    change = _message_change(_as_fields(row), matcher)
+                    if change is not None:
+                        yield change
+            if len(rows) < _READ_BATCH:
+                return
+            last = rows[-1][0]
+
+    def _messages(self, connection: Connection, condition: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+        # By the ids of messages: through the sessions of a user, every batch would read and sort all of them.
+        in_scope = self._scope.condition(self._dialect.unindexed("sessions"))
+        rows = readable_rows(
+            connection,
+            f"SELECT {', '.join(f'm.{name}' for name in _READ_COLUMNS)}, CASE WHEN m.content_format = '{SAME}'"
+            " THEN original.content_format ELSE m.content_format END,"
+            f" sessions.ended_at IS NULL FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+            f" WHERE {in_scope} AND {condition}",
+            (*self._scope.values, *values),
+        )
+        return list(rows)
+
+    def _replace_messages(self, ids: Sequence[int], matcher: TextMatcher) -> int:
+        condition, values = self._dialect.one_of("m.id", ids)
+        first: dict[str, int] = {}
+        with self._engine.writing() as connection:
+            rows = self._messages(connection, condition, values)
+            found = (_message_change(_as_fields(row), matcher) for row in rows)
+            changes = [change for change in found if change is not None and change.columns]
+            with resealed(connection, [change.message_id for change in changes]):
+                for change in changes:
+                    _write_message(connection, change)
+            for change in changes:
+                session_id, number = change.found.session_id, change.message_id
+                first[session_id] = min(number, first.get(session_id, number))
+            for session_id, number in first.items():
+                note_change(connection, session_id, number)
+        return len(changes)
+
+    def _session_changes(self, connection: Connection, matcher: TextMatcher) -> Iterator[_Change]:
+        rows = connection.execute(
+            f"SELECT {select_list(_SESSION_TEXTS)}, ended_at IS NULL FROM sessions WHERE {self._in_scope}",
+            self._scope.values,
+        ).fetchall()
+        for *values, is_open in rows:
+            row = dict(zip(_SESSION_TEXTS, values, strict=True))
+            for name, value in row.items():
+                if value is None:
+                    continue
+                if name in _SESSION_IDS:
+                    if name in ("id", "source", "user_id") and matcher.found_in(value):
+                        yield _Change(FoundPassage("identifier", row["id"], 1, open=bool(is_open)), {})
+                    continue
+                stored, count = _replace_stored(name, value, matcher)
+                if count:
+                    kind = {"system_prompt": "prompt"}.get(name, name)
+                    yield _Change(FoundPassage(kind, row["id"], count, open=bool(is_open)), {name: stored})
+
+    def _write_session(self, connection: Connection, session_id: str, columns: dict[str, Any]) -> None:
+        if columns.get("title") is not None:
+            title = tidy(shorten_end(columns["title"], MAX_TITLE_CHARS)) or "[…]"
+            columns = {**columns, "title": self._titles.next_title(connection, title)}
+        update_columns(self._engine, connection, session_id, columns)
+        (stored,) = connection.execute("SELECT extra FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        extra = decode_json(stored) if stored else {}
+        if isinstance(extra, dict):
+            extra[FORGOTTEN] = sorted({*extra.get(FORGOTTEN, ()), *columns})
+            connection.execute("UPDATE sessions SET extra = ? WHERE id = ?", (dump_json(extra), session_id))
+        note_change(connection, session_id)
+
+    def _value_changes(self, connection: Connection, matcher: TextMatcher) -> list[tuple[FoundPassage, str, str]]:
+        """Tasks and notes of conversations, which are values under a name that ends with the id of a session."""
+        rows = connection.execute("SELECT key, value FROM state_meta WHERE value IS NOT NULL").fetchall()
+        found = []
+        for key, value in rows:
+            kind, _, session_id = key.partition(":")
+            if not session_id or not isinstance(value, str):
+                continue
+            stored, count = _replace_stored("extra", value, matcher)
+            if count and self._exists(connection, session_id):
+                found.append((FoundPassage(_VALUES.get(kind, kind), session_id, count), key, str(stored)))
+        return found
+
+
+_VALUES = {"todos": "tasks", "compression_notes": "notes"}
+
+
+def _as_fields(row: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip((*_READ_COLUMNS, "content_format", "open"), row, strict=True))
+
+
+def _message_change(row: dict[str, Any], matcher: TextMatcher) -> _Change | None:
+    """What changes in a message; None if it does not have the text."""
+    columns: dict[str, Any] = {}
+    total = identifiers = 0
+    for name in _MESSAGE_TEXTS:
+        value = row[name]
+        if value is None:
+            continue
+        if name in _MESSAGE_IDS:
+            identifiers += name != "session_id" and matcher.found_in(value)
+            continue
+        if name == "content":
+            content = decode_content(value, row["content_format"])
+            replaced = matcher.replace_value(content)
+            stored, count = replaced.value, replaced.count
+        else:
+            stored, count = _replace_stored(name, value, matcher)
+        if count:
+            columns[name] = stored
+            total += count
+    if not total and not identifiers:
+        return None
+    kind = "identifier" if not total else "summary" if row["is_summary"] else "message"
+    return _Change(FoundPassage(kind, row["session_id"], total or identifiers, row["id"], bool(row["open"])), columns)
+
+
+def _write_message(connection: Connection, change: _Change) -> None:
+    columns = dict(change.columns)
+    if "content" in columns:
+        columns["content"], content_format = encode_content(columns["content"])
+        # A copy has the format of its original, which is changed in the same way.
+        connection.execute(
+            f"UPDATE messages SET content_format = ? WHERE id = ? AND COALESCE(content_format, '') <> '{SAME}'",
+            (content_format, change.message_id),
+        )
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*columns.values(), change.message_id))
+
+
+def _replace_stored(name: str, value: str, matcher: TextMatcher) -> tuple[str, int]:
+    """A stored column without the text, and how many times the text was in it."""
+    if name in _JSON_COLUMNS:
+        # Escapes hide parts of the text.
+        if "\\" not in value and not matcher.found_in(value):
+            return value, 0
+        decoded = decode_json(value)
+        replaced = matcher.replace_value(decoded)
+        if not replaced.count:
+            return value, 0
+        # A value that another program wrote may be no JSON, and is returned as it is.
+        return (str(replaced.value) if decoded is value else dump_json(replaced.value)), replaced.count
+    replaced = matcher.replace(value)
+    return str(replaced.value), replaced.count

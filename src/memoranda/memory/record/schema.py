@@ -1,0 +1,398 @@
+"""The tables of the session store, each column with its meaning; the reference page on tables is generated from it."""
+
+import secrets
+from typing import Any
+
+from memoranda.memory.record import prompt_tables as prompts
+from memoranda.memory.record.item_tables import ITEM_CHANGES, ITEM_INDEXES, ITEMS
+from memoranda.storage.connection import Connection
+from memoranda.storage.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, ServerTables, Table
+
+# Increased whenever a table, column, index, trigger or migration is added.
+VERSION = 12
+
+MISSING_CHECKSUMS = "missing_checksums"
+"""The key of a range of ids, `after last`, in which messages of an earlier version have no checksum yet."""
+
+_COUNT = "DEFAULT 0"
+_MAX_TIMESTAMP = 2**62
+
+SESSIONS = Table(
+    "sessions",
+    "One row per session. A compressed conversation is a chain of sessions.",
+    (
+        Column("id", "text", "PRIMARY KEY", "The id of the session."),
+        Column("source", "text", "NOT NULL", "Which program recorded it: cli, telegram, cron, subagent …"),
+        Column("user_id", "text", "", "The user it belongs to; null for the owner of the home."),
+        Column("model", "text", "", "The model that answered."),
+        Column("model_config", "text", "", "Its settings, as JSON."),
+        Column("system_prompt", "text", "", "The frozen system prompt, if it is not in `system_prompts`."),
+        Column(
+            "parent_session_id",
+            "text",
+            "REFERENCES sessions(id)",
+            "The session that it continues, branches from or works for.",
+        ),
+        Column("started_at", "real", "NOT NULL", "Seconds since 1970."),
+        Column("ended_at", "real", "", "Seconds since 1970; null while the session is open."),
+        Column("end_reason", "text", "", "Why it ended; later reasons do not replace the first."),
+        Column("message_count", "integer", _COUNT, "Messages in its context, with copies and summaries."),
+        Column("tool_call_count", "integer", _COUNT, "Tool calls in the messages of `own_message_count`."),
+        Column("input_tokens", "integer", _COUNT, "Tokens sent to the model."),
+        Column("output_tokens", "integer", _COUNT, "Tokens it answered with."),
+        Column("cache_read_tokens", "integer", _COUNT, "Input tokens read from the provider's cache."),
+        Column("cache_write_tokens", "integer", _COUNT, "Input tokens written to it."),
+        Column("reasoning_tokens", "integer", _COUNT, "Tokens spent on reasoning."),
+        Column("billing_provider", "text", "", "The provider that bills."),
+        Column("billing_base_url", "text", "", "The API address of that provider."),
+        Column("billing_mode", "text", "", "The kind of billing, such as subscription or per token."),
+        Column("estimated_cost_usd", "real", "", "The estimated cost."),
+        Column("actual_cost_usd", "real", "", "The cost that the provider reported."),
+        Column("cost_status", "text", "", "Whether the cost is estimated, actual or unknown."),
+        Column("cost_source", "text", "", "Where the cost comes from."),
+        Column("pricing_version", "text", "", "The version of the price list."),
+        Column("title", "text", "", "The title, unique among a user's sessions."),
+        Column("api_call_count", "integer", _COUNT, "Calls to the model."),
+        Column("relation", "text", "", "How it relates to its parent: compression, branch or delegation."),
+        Column("conversation_id", "text", "", "The first session of its compression chain."),
+        Column("successor_id", "text", "", "The session that continues it after compression."),
+        Column("last_active", "real", "", "The latest time of a message in it."),
+        Column("active_hour", "integer", "", "The same in whole hours, for the index, which is then rarely written."),
+        Column("archived", "integer", "DEFAULT 0", "1: omitted from lists."),
+        Column(
+            "own_message_count",
+            "integer",
+            _COUNT,
+            "Messages that were said in it: without copies, summaries and rewound ones, also those out of its context.",
+        ),
+        Column("rewind_count", "integer", _COUNT, "How many times the session was rewound."),
+        Column(
+            "project",
+            "text",
+            "",
+            "The repository: its remote address, #, its first commit. Outside of one, the directory.",
+        ),
+        Column("extra", "text", "", "Fields without a column, as JSON."),
+        prompts.PROMPT_REFERENCE,
+    ),
+)
+
+MESSAGES = Table(
+    "messages",
+    "One row per message, in the order of recording.",
+    (
+        Column("id", "integer", "PRIMARY KEY", "Increases with every message and is never reused."),
+        Column("session_id", "text", "NOT NULL REFERENCES sessions(id)", "Its session."),
+        Column("role", "text", "NOT NULL", "user, assistant, tool, system."),
+        Column("content", "text", "", "The content: text, or JSON if content_format says so."),
+        Column("tool_call_id", "text", "", "The tool call that a tool message answers."),
+        Column("tool_calls", "text", "", "The tool calls of an assistant message, as JSON."),
+        Column("tool_name", "text", "", "The tool that a tool message comes from."),
+        Column("timestamp", "real", "NOT NULL", "Seconds since 1970: the caller's time, or that of recording."),
+        Column("token_count", "integer", "", "Tokens of the message."),
+        Column("finish_reason", "text", "", "Why the model stopped."),
+        Column("reasoning", "text", "", "The model's reasoning, where a provider shows it."),
+        Column("reasoning_content", "text", "", "The same in another provider's field."),
+        Column("reasoning_details", "text", "", "Structured reasoning, as JSON."),
+        Column("codex_reasoning_items", "text", "", "Reasoning items of the Responses API, as JSON."),
+        Column("codex_message_items", "text", "", "Message items of the Responses API, as JSON."),
+        Column(
+            "external_id",
+            "text",
+            "",
+            "Its id in another program, unique in the session, so that importing twice adds nothing.",
+        ),
+        Column(
+            "active", "integer", "NOT NULL DEFAULT 1", "1: in the session's context. 0: compressed away or rewound."
+        ),
+        Column(
+            "compacted",
+            "integer",
+            "NOT NULL DEFAULT 0",
+            "1: compressed away, but search finds it. With neither flag a message was rewound.",
+        ),
+        Column(
+            "rewound",
+            "integer",
+            "",
+            "The rewind that removed it, counted per session; negative if it was active in an earlier session, "
+            "0 if it was rewound in the program it was imported from.",
+        ),
+        Column("copy_of", "integer", "", "The original of which this message is a copy after compression."),
+        Column("is_summary", "integer", "", "1: a summary that compression wrote."),
+        Column(
+            "content_format",
+            "text",
+            "",
+            "null: text; json: JSON; pieces: a JSON list of text pieces; same: as in copy_of.",
+        ),
+        Column("extra", "text", "", "Fields without a column, as JSON."),
+        Column(
+            "checksum",
+            "integer",
+            "",
+            "CRC-32 of what was said, by whom and when, by which damage is noticed; null until it is filled.",
+        ),
+    ),
+)
+
+CHANGES = Table(
+    "changes",
+    "The feed of everything that changed except appends, for followers such as the search index.",
+    (
+        Column("seq", "numbered", "", "Increases with every change."),
+        Column("session_id", "text", "NOT NULL", "The session that changed or was deleted."),
+        Column("from_message", "integer", "", "Its messages from this id on changed; null: the session itself."),
+    ),
+)
+
+DELETED_SESSIONS = Table(
+    "deleted_sessions",
+    "The ids of deleted sessions and nothing else, so that no import restores them.",
+    (Column("id", "text", "PRIMARY KEY", "The id of the session."),),
+)
+
+
+def _name_deleted(connection: Connection) -> None:
+    """Finds sessions that were deleted before this table existed: they have a row in `changes` and no session."""
+    connection.execute(
+        "INSERT INTO deleted_sessions (id) SELECT DISTINCT session_id FROM changes"
+        " WHERE session_id NOT IN (SELECT id FROM sessions) ON CONFLICT (id) DO NOTHING"
+    )
+
+
+def hour_of(timestamp: Any) -> int | None:
+    """The hour of a timestamp; None for any other value, which another program may have stored."""
+    return int(timestamp // 3600) if isinstance(timestamp, (int, float)) and abs(timestamp) < _MAX_TIMESTAMP else None
+
+
+def _fill_hours(connection: Connection) -> None:
+    connection.execute("DROP INDEX IF EXISTS idx_sessions_active")
+    rows = connection.execute("SELECT id, last_active FROM sessions WHERE last_active IS NOT NULL").fetchall()
+    hours = [(hour_of(last_active), session_id) for session_id, last_active in rows]
+    connection.executemany("UPDATE sessions SET active_hour = ? WHERE id = ?", hours)
+
+
+def _fill_copies(connection: Connection) -> None:
+    """Store the content of messages that compression kept, which earlier versions read only from the original."""
+    names = ("content", "tool_call_id", "tool_calls", "tool_name", "finish_reason", "reasoning", "reasoning_content",
+             "reasoning_details", "codex_reasoning_items", "codex_message_items")  # fmt: skip
+    # For the index nothing changes, so the trigger would only make it read these sessions again.
+    connection.execute(f"DROP TRIGGER IF EXISTS {_TRIGGERS[0].name}")
+    connection.execute(
+        f"UPDATE messages SET ({', '.join(names)}) = (SELECT {', '.join(f'original.{name}' for name in names)}"
+        " FROM messages original WHERE original.id = messages.copy_of)"
+        " WHERE content_format = 'same' AND content IS NULL AND copy_of IN (SELECT id FROM messages)"
+    )
+    connection.execute(_TRIGGERS[0].create())
+
+
+def _complete_sessions(connection: Connection) -> None:
+    """Fill what the triggers fill, for sessions that another program inserted before there were triggers."""
+    connection.execute(
+        "UPDATE sessions SET conversation_id = id, last_active = COALESCE((SELECT max(timestamp) FROM messages"
+        " WHERE session_id = sessions.id), started_at) WHERE conversation_id IS NULL"
+    )
+    rows = connection.execute("SELECT id, last_active FROM sessions WHERE active_hour IS NULL").fetchall()
+    connection.executemany(
+        "UPDATE sessions SET active_hour = ? WHERE id = ?", [(hour_of(last_active), name) for name, last_active in rows]
+    )
+
+
+def _count_messages(connection: Connection) -> None:
+    """Count the messages in the context of each session; earlier versions counted only those that were said in it."""
+    of_session = "(SELECT count(*) FROM messages m WHERE m.session_id = sessions.id AND {})"
+    connection.execute(
+        f"UPDATE sessions SET message_count = {of_session.format('m.active = 1')},"
+        f" own_message_count = {of_session.format(_CAN_BE_FOUND.format('m'))}"
+    )
+    # Earlier versions created the trigger with another condition.
+    connection.execute(f"DROP TRIGGER IF EXISTS {_ROW_TRIGGERS[1].name}")
+    connection.execute(_ROW_TRIGGERS[1].create())
+
+
+def _note_missing_checksums(connection: Connection) -> None:
+    """Note up to which message the checksums of an earlier version's messages are missing; `fill_checksums` adds them.
+
+    Adding them here would read and write the whole file before it can be used.
+    """
+    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+    if highest is not None:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+            (MISSING_CHECKSUMS, f"0 {highest}"),
+        )
+
+
+def _name_store(connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
+        (secrets.token_hex(8),),
+    )
+
+
+_SEARCHED_COLUMNS = ("role", "content", "content_format", "tool_name", "tool_calls")
+_CAN_BE_FOUND = "({0}.active = 1 OR {0}.compacted = 1) AND {0}.copy_of IS NULL AND {0}.is_summary IS NULL"
+_COVERED_COLUMNS = tuple(
+    column.name
+    for column in MESSAGES.columns
+    if column.name not in ("id", "active", "compacted", "rewound", "checksum")
+)
+_FOLLOWED_COLUMNS = ("title", "source", "user_id", "archived", "project", "conversation_id", "started_at")
+
+
+def _any_differs(columns: tuple[str, ...]) -> str:
+    return " OR ".join(f"OLD.{name} IS NOT NEW.{name}" for name in columns)
+
+
+# The store notes its own changes, in fewer rows; these triggers note what other programs do with SQL. Messages of a
+# session whose count is negative are deleted by the store itself.
+_TRIGGERS = (
+    ChangeTrigger(
+        "note_updated_message",
+        f"UPDATE OF {', '.join(_SEARCHED_COLUMNS)}, active, compacted, copy_of, is_summary",
+        "messages",
+        f"{_any_differs(_SEARCHED_COLUMNS)} OR ({_CAN_BE_FOUND.format('OLD')}) IS NOT ({_CAN_BE_FOUND.format('NEW')})",
+        "changes",
+        (("session_id", "NEW.session_id"), ("from_message", "NEW.id")),
+    ),
+    ChangeTrigger(
+        "note_deleted_message",
+        "DELETE",
+        "messages",
+        "COALESCE((SELECT message_count FROM sessions WHERE id = OLD.session_id), 0) >= 0",
+        "changes",
+        (("session_id", "OLD.session_id"), ("from_message", "OLD.id")),
+    ),
+    ChangeTrigger(
+        "note_updated_session",
+        f"UPDATE OF {', '.join(_FOLLOWED_COLUMNS)}",
+        "sessions",
+        _any_differs(_FOLLOWED_COLUMNS),
+        "changes",
+        (("session_id", "NEW.id"), ("from_message", "NULL")),
+    ),
+)
+
+# Hermes and other programs insert sessions and messages without the columns that only this store has.
+_CONTINUES = "id = NEW.parent_session_id AND successor_id = NEW.id"
+_LATEST = (
+    "(SELECT timestamp FROM messages WHERE session_id = NEW.id AND copy_of IS NULL AND is_summary IS NULL"
+    " ORDER BY id DESC LIMIT 1)"
+)
+_ROW_TRIGGERS = (
+    RowTrigger(
+        "complete_inserted_session",
+        "INSERT",
+        "sessions",
+        "NEW.conversation_id IS NULL",
+        (
+            "UPDATE sessions SET successor_id = NEW.id WHERE id = NEW.parent_session_id AND successor_id IS NULL"
+            " AND end_reason = 'compression' AND NEW.source NOT IN ('tool', 'subagent')",
+            "UPDATE sessions SET last_active = COALESCE(last_active, started_at),"
+            " active_hour = CAST(COALESCE(last_active, started_at) / 3600 AS INTEGER),"
+            f" conversation_id = COALESCE((SELECT conversation_id FROM sessions WHERE {_CONTINUES}), NEW.id),"
+            f" relation = CASE WHEN parent_session_id IS NULL THEN NULL"
+            f"  WHEN EXISTS (SELECT 1 FROM sessions WHERE {_CONTINUES}) THEN 'compression'"
+            "  WHEN source IN ('tool', 'subagent') OR model_config LIKE '%\"_delegate_from\"%' THEN 'delegation'"
+            "  ELSE 'branch' END WHERE id = NEW.id",
+        ),
+    ),
+    RowTrigger(
+        "complete_counted_session",
+        "UPDATE OF message_count",
+        "sessions",
+        # The store sets both counts; a negative one means that it deletes the messages.
+        "NEW.message_count >= 0 AND NEW.message_count <> OLD.message_count"
+        " AND NEW.own_message_count IS OLD.own_message_count",
+        (
+            "UPDATE sessions SET own_message_count = (SELECT count(*) FROM messages m WHERE m.session_id = NEW.id"
+            f" AND {_CAN_BE_FOUND.format('m')}) WHERE id = NEW.id",
+            f"UPDATE sessions SET last_active = {_LATEST}, active_hour = CAST({_LATEST} / 3600 AS INTEGER)"
+            f" WHERE id = NEW.id AND last_active < {_LATEST}",
+        ),
+    ),
+    # The store sets the checksum with what it covers; another program does not know it.
+    RowTrigger(
+        "drop_checksum_of_updated_message",
+        f"UPDATE OF {', '.join(_COVERED_COLUMNS)}",
+        "messages",
+        f"NEW.checksum IS NOT NULL AND NEW.checksum IS OLD.checksum AND ({_any_differs(_COVERED_COLUMNS)})",
+        ("UPDATE messages SET checksum = NULL WHERE id = NEW.id",),
+    ),
+)
+
+_USER_OF_SESSION = "COALESCE((SELECT user_id FROM sessions WHERE id = NEW.session_id), '')"
+_SERVER = ServerTables(
+    columns=(
+        ("messages", Column("user_id", "text", "", "The user of its session; '' for the owner of the home.")),
+        (
+            "messages",
+            Column("append_id", "integer", "", "A random number of the append, so that a repeated one adds nothing."),
+        ),
+    ),
+    feeds=(("messages", "id"), ("changes", "seq"), (ITEMS.name, "id"), (ITEM_CHANGES.name, "seq")),
+    user_tables=(
+        ("sessions", "COALESCE(user_id, '')"),
+        ("messages", "user_id"),
+        (ITEMS.name, "COALESCE(user_id, '')"),
+        (prompts.SYSTEM_PROMPTS.name, "COALESCE(user_id, '')"),
+    ),
+    # Reads a session's messages, and refuses an append that is repeated after a lost connection.
+    omitted_indexes=frozenset({"idx_messages_session"}),
+    indexes=(
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_append ON messages(session_id, append_id)",
+        "CREATE INDEX IF NOT EXISTS idx_messages_user_feed ON messages(user_id, xid, id)",
+    ),
+    triggers=(
+        # Every append but the plain one, which knows the user.
+        "CREATE OR REPLACE FUNCTION fill_user_of_message() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+        f" NEW.user_id := {_USER_OF_SESSION}; RETURN NEW; END $function$",
+        "CREATE OR REPLACE TRIGGER fill_user_of_message BEFORE INSERT ON messages FOR EACH ROW"
+        " WHEN (NEW.user_id IS NULL) EXECUTE FUNCTION fill_user_of_message()",
+        "CREATE OR REPLACE FUNCTION change_user_of_messages() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+        " UPDATE messages SET user_id = COALESCE(NEW.user_id, '') WHERE session_id = NEW.id; RETURN NULL;"
+        " END $function$",
+        "CREATE OR REPLACE TRIGGER change_user_of_messages AFTER UPDATE OF user_id ON sessions FOR EACH ROW"
+        " WHEN (NEW.user_id IS DISTINCT FROM OLD.user_id) EXECUTE FUNCTION change_user_of_messages()",
+        *prompts.PROMPT_SERVER_TRIGGERS,
+    ),
+)
+
+SCHEMA = Schema(
+    version=VERSION,
+    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, prompts.SYSTEM_PROMPTS),
+    migrations=(
+        Migration("names-of-deleted-sessions", _name_deleted),
+        Migration("hours-of-activity", _fill_hours),
+        Migration("name-of-the-store", _name_store, on_server=True),
+        Migration("content-of-copies", _fill_copies),
+        Migration("sessions-of-other-programs", _complete_sessions),
+        Migration("messages-in-the-context", _count_messages),
+        Migration("messages-without-checksum", _note_missing_checksums),
+        prompts.PROMPT_MIGRATION,
+    ),
+    indexes=(
+        "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC)",
+        # Not on last_active, which changes with every message: a page of the index would be written each time.
+        "CREATE INDEX IF NOT EXISTS idx_sessions_hour ON sessions(active_hour)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_user_hour ON sessions(user_id, active_hour)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_user_started ON sessions(user_id, started_at)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_project ON sessions(project) WHERE project IS NOT NULL",
+        # Titles are unique per user: a collision must not reveal another user's title.
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(user_id, ''))"
+        " WHERE title IS NOT NULL",
+        "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_external ON messages(session_id, external_id)"
+        " WHERE external_id IS NOT NULL",
+        # Deleting a message must find its copies in all sessions.
+        "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
+        *ITEM_INDEXES,
+        *prompts.PROMPT_INDEXES,
+    ),
+    triggers=(*_TRIGGERS, *_ROW_TRIGGERS, *prompts.PROMPT_TRIGGERS),
+    server=_SERVER,
+)

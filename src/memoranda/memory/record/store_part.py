@@ -1,0 +1,204 @@
+"""The base of all parts of the session store: the engine, the scope that it may see, and the redactor.
+
+It also converts the names that callers choose (ids, sources, projects) to their stored form, as they enter the store.
+An id with a credential in it must not reach the file, and the caller must still find its session by that id. So every
+public method of a part gets its names in the stored form, and no method can omit it: the parameters are recognised by
+how they are called, when the class of the part is created.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from memoranda.errors import ContinuedError, SessionChangedError, SessionError, UnknownSessionError
+from memoranda.memory.record.scope import Scope
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+
+if TYPE_CHECKING:
+    # A part that only reads, for example in a hook, need not load the scanner.
+    from memoranda.safety.redaction import Redactor
+
+PARAMETERS = frozenset(
+    {
+        *("session_id", "new_id", "parent_session_id", "parent_id", "id_or_prefix", "prefix", "session_ids"),
+        *("source", "exclude_sources", "project", "projects", "confirmed", "holder", "key"),
+    }
+)
+"""How the parameters with names are called; a value may be one name, several or none."""
+
+ConvertName = Callable[[str], str]
+
+
+class StorePart:
+    """Some operations on the tables of one store, for one scope.
+
+    The public methods of its subclasses receive ids, sources and other names in their stored form, unless a subclass
+    refuses names with credentials by itself.
+    """
+
+    def __init_subclass__(cls, *, converts_names: bool = True) -> None:
+        super().__init_subclass__()
+        if converts_names:
+            _convert_parameters(cls)
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
+        self._engine = engine.acting_for(scope.user, everyone=scope.all)
+        self._dialect = engine.dialect
+        self._scope = scope
+        self._redactor = redactor
+        self._name: ConvertName | None = None if redactor is None else redactor.name
+        # A condition on `sessions`; its values are `self._scope.values`.
+        self._in_scope = scope.condition("sessions")
+
+    @contextmanager
+    def one_view(self) -> Iterator[None]:
+        """Everything read inside the block sees the same state of the store, and reading is faster."""
+        with self._engine.reading():
+            yield
+
+    def _require(self, connection: Connection, session_id: str) -> None:
+        """Raise SessionError unless the session exists in this scope."""
+        if not self._exists(connection, session_id):
+            raise unknown_session(session_id)
+
+    def _read_successor(self, connection: Connection, session_id: str) -> str | None:
+        """The session that continues this one after compression; raises SessionError as `_require` does."""
+        row = connection.execute(
+            f"SELECT successor_id FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
+        ).fetchone()
+        if row is None:
+            raise unknown_session(session_id)
+        successor: str | None = row[0]
+        return successor
+
+    def _exists(self, connection: Connection, session_id: str) -> bool:
+        found = connection.execute(
+            f"SELECT 1 FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
+        )
+        return found.fetchone() is not None
+
+    def _require_everyone(self) -> None:
+        """Raise SessionError unless this store sees every user, because the answer would concern all of them."""
+        if not self._scope.all:
+            raise SessionError("This call covers the sessions of all users; this store is open for one user.")
+
+    def _stored_name(self, name: Any) -> Any:
+        """The stored form of a name that is part of another argument; any other value as it is."""
+        return name if self._name is None or not isinstance(name, str) else self._name(name)
+
+    def _redact(self, value: Any) -> tuple[Any, int]:
+        """Return the value as it may be stored, and how many secrets were removed from it."""
+        try:
+            return (value, 0) if self._redactor is None else self._redactor.value(value)
+        except RecursionError:
+            raise SessionError("The value to be stored is nested too deeply, or contains itself.") from None
+
+    def _is_clean(self, values: Sequence[Any]) -> bool:
+        """Whether none of the values contains a secret; False if they must be redacted one by one."""
+        try:
+            return self._redactor is None or self._redactor.is_clean(values)
+        except RecursionError:
+            # One of them cannot be stored; `_redact` says why.
+            return False
+
+
+def unknown_session(session_id: str) -> UnknownSessionError:
+    return UnknownSessionError(f"There is no session {session_id!r}.")
+
+
+def refuse_continued(connection: Connection, session_id: str) -> None:
+    """Raise ContinuedError if the session was compressed and has a continuation."""
+    row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is not None and row[0] is not None:
+        raise ContinuedError(session_id, row[0])
+
+
+def count_redactions(connection: Connection, count: int) -> None:
+    """Add to the number of removed secrets, in the transaction that stores the rest."""
+    if count:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES ('redacted_secrets', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(state_meta.value AS INTEGER) + ? AS TEXT)",
+            (str(count), count),
+        )
+
+
+@cache
+def counting_statements(in_scope: str) -> tuple[str, str]:
+    """The statements that add to a session's counters: one for messages within the same hour, one for all others."""
+    latest = "{0} = CASE WHEN own_message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
+    counted = (
+        "UPDATE sessions SET message_count = message_count + ?, own_message_count = own_message_count + ?,"
+        " tool_call_count = tool_call_count + ?,"
+        f" {latest.format('last_active')}"
+    )
+    return (
+        f"{counted} WHERE active_hour = ? AND id = ? AND {in_scope}",
+        f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {in_scope}",
+    )
+
+
+def _convert(value: Any, name: ConvertName) -> Any:
+    """A name, or each of several names, in its stored form; any other value as it is."""
+    if isinstance(value, str):
+        return name(value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset([_convert(each, name) for each in value])
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, dict)):
+        return [_convert(each, name) for each in value]
+    return value
+
+
+def _convert_parameters(part: type) -> None:
+    """Let the public methods that a part of the store defines receive every name in its stored form."""
+    for attribute, method in list(vars(part).items()):
+        if not attribute.startswith("_") and isinstance(method, FunctionType):
+            code = method.__code__
+            # Without `self`.
+            parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+            if not PARAMETERS.isdisjoint(parameters):
+                setattr(part, attribute, _converting(method, parameters))
+
+
+def _converting(method: Callable[..., Any], parameters: Sequence[str]) -> Callable[..., Any]:
+    names = PARAMETERS.intersection(parameters)
+    positions = frozenset([index for index, parameter in enumerate(parameters) if parameter in names])
+    only_first = positions == {0}
+
+    @wraps(method)
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        name = self._name
+        if name is not None:
+            # Most methods have one name, the first argument, and every append passes here.
+            if only_first and args and type(args[0]) is str:
+                args = (name(args[0]), *args[1:])
+            else:
+                args = tuple(
+                    [_convert(value, name) if index in positions else value for index, value in enumerate(args)]
+                )
+                for parameter in names.intersection(kwargs):
+                    kwargs[parameter] = _convert(kwargs[parameter], name)
+        return method(self, *args, **kwargs)
+
+    return call
+
+
+def refuse_newer(connection: Connection, session_id: str, last_seen: int, names: Iterable[str | None]) -> None:
+    """Raise SessionChangedError if a session has other messages after the last one that its writer has read.
+
+    `names` are the external ids of what is written: an attempt whose answer was lost may have stored them already.
+    """
+    own = [name for name in names if name is not None]
+    other = f" AND (external_id IS NULL OR external_id NOT IN ({', '.join('?' * len(own))}))" if own else ""
+    (newest,) = connection.execute(
+        f"SELECT max(id) FROM messages WHERE session_id = ? AND active = 1 AND id > ?{other}",
+        (session_id, last_seen, *own),
+    ).fetchone()
+    if newest is not None:
+        raise SessionChangedError(
+            f"Session {session_id!r} ends with message {newest}, not with {last_seen}: it has changed since it was "
+            "read. Nothing was appended."
+        )

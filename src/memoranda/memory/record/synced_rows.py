@@ -1,0 +1,355 @@
+"""Reads and writes whole rows of sessions and messages for the synchronisation of two homes.
+
+Unlike an import, it also changes what exists: another machine may have redacted, rewound or compressed a message. What
+the rows of both machines have in common is decided in `sync`; this part only knows the tables.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from memoranda.errors import SessionError
+from memoranda.memory.record.checksums import resealed, seal
+from memoranda.memory.record.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, decode_checked, promote_copies
+from memoranda.memory.record.deletion import move_conversation
+from memoranda.memory.record.feed import note_change
+from memoranda.memory.record.lifecycle import RELATIONS, insert_session
+from memoranda.memory.record.message_references import renumber_references
+from memoranda.memory.record.message_rows import (
+    DAMAGED,
+    DONE,
+    TURN,
+    WRITTEN,
+    Message,
+    decode_json,
+    dump_json,
+    encode,
+    recount,
+)
+from memoranda.memory.record.messages import Messages, next_message_id
+from memoranda.memory.record.schema import SESSIONS
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
+from memoranda.memory.record.titles import Titles, tidy
+from memoranda.memory.record.todos import TODOS, add_version, read_todos
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.storage.sqlite.damaged_text import readable_rows
+
+FLAGS = ("active", "compacted", "rewound")
+# What a machine computes or only knows for itself.
+_LOCAL = frozenset({
+    "id", "user_id", "parent_session_id", "relation", "conversation_id", "successor_id", "message_count",
+    "own_message_count", "tool_call_count", "last_active", "active_hour", "started_at", "source", "system_prompt_id",
+})  # fmt: skip
+FIELDS = (*(column.name for column in SESSIONS.columns if column.name not in _LOCAL), TODOS)
+"""The columns of a session that may change, and its list of tasks."""
+_STORE = ("id", "session_id", "copy_of", DAMAGED, *FLAGS)
+
+
+class SyncedRows(StorePart):
+    """Rows of the sessions of one scope."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        scope: Scope,
+        redactor: Redactor | None,
+        messages: Messages,
+        titles: Titles,
+    ) -> None:
+        super().__init__(engine, scope, redactor)
+        self._messages = messages
+        self._titles = titles
+
+    def read_session(self, session_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """What identifies a session (id, source, start, parent, relation), and its other fields; None without it."""
+        names = ("id", "source", "started_at", "parent_session_id", "relation")
+        columns = tuple(name for name in FIELDS if name != TODOS)
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT {select_list((*names, *columns))} FROM sessions WHERE id = ? AND {self._in_scope}",
+                (session_id, *self._scope.values),
+            ).fetchone()
+            if row is None:
+                return None
+            fields = dict(zip(columns, row[len(names) :], strict=True))
+            for name in ("extra", "model_config"):
+                fields[name] = None if fields[name] is None else decode_json(fields[name])
+            fields[TODOS] = read_todos(connection, session_id)
+        return dict(zip(names, row, strict=False)), fields
+
+    def read_messages(self, session_id: str) -> list[tuple[int, Message, int | None, list[int | None]]]:
+        """All messages of a session, rewound ones too: id, fields, the id of the original, and the flags."""
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.session_id = ? ORDER BY m.id",
+                (session_id,),
+            )
+            messages = [decode_checked(row) for row in rows]
+        return [
+            (
+                message["id"],
+                {name: value for name, value in message.items() if name not in _STORE and value is not None},
+                message["copy_of"],
+                [message[name] for name in FLAGS],
+            )
+            for message in messages
+        ]
+
+    def fingerprints(self) -> dict[str, str]:
+        """A text for each session of the scope that differs whenever one of its columns does, in order of start."""
+        names = [f"length({PROMPT})" if name == "system_prompt" else name for name in FIELDS if name != TODOS]
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id, last_active, message_count, own_message_count, parent_session_id, {', '.join(names)}"
+                f" FROM sessions WHERE {self._in_scope} ORDER BY started_at, id",
+                self._scope.values,
+            ).fetchall()
+        return {row[0]: sha256(repr(tuple(row)).encode("utf-8", "replace")).hexdigest()[:16] for row in rows}
+
+    def changed_since(self, message_id: int, change: int) -> tuple[set[str], int, int]:
+        """The sessions with messages or changes after these, and the last message and change by now."""
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                "SELECT session_id, id, 0 FROM messages WHERE id > ?"
+                " UNION ALL SELECT session_id, 0, seq FROM changes WHERE seq > ?",
+                (message_id, change),
+            )
+            changed: set[str] = set()
+            for session_id, message, seq in rows:
+                changed.add(session_id)
+                message_id, change = max(message_id, message), max(change, seq)
+        return changed, message_id, change
+
+    def is_taken(self, session_id: str) -> bool:
+        """Whether any user has a session with this id."""
+        with self._engine.reading() as connection:
+            return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
+
+    def external_ids(self, session_id: str) -> set[str]:
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                "SELECT external_id FROM messages WHERE session_id = ? AND external_id IS NOT NULL", (session_id,)
+            )
+            return {row[0] for row in rows}
+
+    def add_session(self, session_id: str, head: Mapping[str, Any]) -> None:
+        """Add a session without messages and without relatives."""
+        with self._engine.writing() as connection:
+            values = {"id": session_id, "source": self._stored_name(head["source"]), "user_id": self._scope.user}
+            insert_session(
+                self._engine, connection, values | {"started_at": head["started_at"], "conversation_id": session_id}
+            )
+            note_change(connection, session_id)
+
+    def starts_of(self, session_ids: Iterable[str]) -> dict[str, float]:
+        """When those of these sessions started that exist in the scope."""
+        found = {}
+        with self._engine.reading() as connection:
+            for session_id in session_ids:
+                row = connection.execute(
+                    f"SELECT started_at FROM sessions WHERE id = ? AND {self._in_scope}",
+                    (session_id, *self._scope.values),
+                ).fetchone()
+                if row is not None:
+                    found[session_id] = row[0]
+        return found
+
+    def link_children(self, parent: str, continuation: str | None, relations: Mapping[str, str]) -> None:
+        """Link sessions to their parent, each with its relation; `continuation` is the one that continues it."""
+        with self._engine.writing() as connection:
+            found = connection.execute(
+                "SELECT conversation_id, successor_id FROM sessions WHERE id = ?", (parent,)
+            ).fetchone()
+            if found is None:
+                return
+            conversation, successor = found
+            if successor != continuation and (continuation is not None or successor in relations):
+                connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (continuation, parent))
+                note_change(connection, parent)
+            for child, relation in relations.items():
+                known = relation if relation in RELATIONS else None
+                linked = connection.execute(
+                    "SELECT parent_session_id, relation FROM sessions WHERE id = ?", (child,)
+                ).fetchone()
+                if linked is not None and tuple(linked) != (parent, known):
+                    connection.execute(
+                        "UPDATE sessions SET parent_session_id = ?, relation = ? WHERE id = ?", (parent, known, child)
+                    )
+                    note_change(connection, child)
+                move_conversation(connection, child, conversation if child == continuation else child)
+
+    def set_fields(self, session_id: str, fields: Mapping[str, Any]) -> None:
+        """Set columns of a session and its list of tasks; the title is set with `set_title`."""
+        clean, redacted = self._redact({name: value for name, value in fields.items() if name != "title"})
+        todos = clean.pop(TODOS, None)
+        for name in ("extra", "model_config"):
+            if clean.get(name) is not None:
+                clean[name] = dump_json(clean[name])
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            if clean:
+                update_columns(self._engine, connection, session_id, clean)
+                note_change(connection, session_id)
+            if isinstance(todos, list):
+                add_version(connection, session_id, todos)
+            count_redactions(connection, redacted)
+
+    def read_counts(self, session_id: str) -> dict[str, Any] | None:
+        """What each machine has counted in a session when `add_counts` was last called; None if it never was."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                "SELECT value FROM state_meta WHERE key = ?", (_counts_key(session_id),)
+            ).fetchone()
+        return None if row is None else dict(json.loads(row[0]))
+
+    def add_counts(self, session_id: str, parts: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
+        """Add what is new of other machines to the counters, and store what each has counted, in one transaction.
+
+        Otherwise a run that is killed would count it twice.
+        """
+        with self._engine.writing() as connection:
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (_counts_key(session_id), json.dumps(parts, sort_keys=True)),
+            )
+            if amounts:
+                assignments = ", ".join(f"{name} = COALESCE({name}, 0) + ?" for name in amounts)
+                connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*amounts.values(), session_id))
+
+    def drop_counts(self, session_id: str) -> None:
+        """Remove what was counted in a session that was deleted."""
+        if self.read_counts(session_id) is not None:
+            with self._engine.writing() as connection:
+                connection.execute("DELETE FROM state_meta WHERE key = ?", (_counts_key(session_id),))
+
+    def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
+        """Another session with this title: its id and start."""
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT id, started_at FROM sessions WHERE title = ? AND id <> ? AND {self._in_scope}",
+                (tidy(title), session_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def set_title(self, session_id: str, title: str | None) -> None:
+        """Set a title that no other session has."""
+        clean, redacted = self._redact(title)
+        with self._engine.writing() as connection:
+            self._require(connection, session_id)
+            connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (clean and tidy(clean), session_id))
+            note_change(connection, session_id)
+            count_redactions(connection, redacted)
+
+    def put_messages(
+        self,
+        session_id: str,
+        states: Sequence[tuple[int | None, Mapping[str, Any], int | None, Sequence[int | None]]],
+        new_id: Callable[[int], int | None],
+    ) -> list[int]:
+        """Insert messages, or replace those whose id is given, in one transaction; returns their ids.
+
+        Each is an id or None, fields, the id of the original, and the flags.
+        """
+        cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
+        ids: list[int] = []
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            first_changed: int | None = None
+            for (existing, _, original, flags), (clean, redacted) in zip(states, cleaned, strict=True):
+                message = renumber_references({**clean, "copy_of": original}, new_id)
+                row = encode({**message, "copy_of": original}, 0.0)
+                if existing is None:
+                    number, _ = self._messages.insert(connection, session_id, row)
+                else:
+                    number = existing
+                    self._replace(connection, number, row)
+                    first_changed = min(number, first_changed or number)
+                assignments = ", ".join(f"{name} = ?" for name in FLAGS)
+                connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
+                count_redactions(connection, redacted)
+                ids.append(number)
+            recount(connection, session_id)
+            note_change(connection, session_id, first_changed)
+        self._messages.notify_appended()
+        return ids
+
+    def move_messages(self, session_id: str, ids: Sequence[int]) -> dict[int, int]:
+        """Give messages of a session new ids, in this order after all others; returns the new ids by the old ones.
+
+        Copies, summaries and marks of turns that name them are changed, too. A completed turn is not marked as
+        completed any more: providers have it already.
+        """
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            (first,) = connection.execute(f"SELECT {next_message_id(self._dialect)}").fetchone()
+            moved = {old: first + number for number, old in enumerate(ids)}
+            for old, new in moved.items():
+                connection.execute("UPDATE messages SET id = ? WHERE id = ? AND session_id = ?", (new, old, session_id))
+                copies = [row[0] for row in connection.execute("SELECT id FROM messages WHERE copy_of = ?", (old,))]
+                with resealed(connection, copies):
+                    connection.execute("UPDATE messages SET copy_of = ? WHERE copy_of = ?", (new, old))
+            self._rename_references(connection, session_id, moved)
+            note_change(connection, session_id, min(moved))
+        self._messages.notify_appended()
+        return moved
+
+    def _rename_references(self, connection: Connection, session_id: str, moved: Mapping[int, int]) -> None:
+        """Change the ids in summaries and shortened copies of a conversation, and in the marks of moved turns."""
+        rows = readable_rows(
+            connection,
+            f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.session_id IN (SELECT id FROM sessions"
+            " WHERE conversation_id = (SELECT conversation_id FROM sessions WHERE id = ?))"
+            " AND (m.is_summary = 1 OR m.copy_of IS NOT NULL OR m.session_id = ?)",
+            (session_id, session_id),
+        )
+        for message in [decode_checked(row) for row in rows]:
+            before = {name: value for name, value in message.items() if name not in _STORE and value is not None}
+            original = {"copy_of": message["copy_of"]}
+            # A shortened copy names its original, which has its new id by now.
+            olds = {new: old for old, new in moved.items()}
+            named = {**before, "copy_of": olds.get(message["copy_of"], message["copy_of"])}
+            changed = {**renumber_references(named, moved.get), **original}
+            if TURN in changed:
+                changed[TURN] = moved.get(changed[TURN], changed[TURN])
+            if message["id"] in olds:
+                changed.pop(DONE, None)
+            if changed != {**before, **original} and not message.get(DAMAGED):
+                self._replace(connection, message["id"], encode(changed, 0.0))
+
+    def remove_messages(self, session_id: str, ids: Sequence[int]) -> None:
+        """Delete messages of a session that another machine has deleted; copies elsewhere become originals."""
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            for other in promote_copies(connection, session_id):
+                recount(connection, other)
+            for number in ids:
+                connection.execute("DELETE FROM messages WHERE id = ? AND session_id = ?", (number, session_id))
+            recount(connection, session_id)
+            note_change(connection, session_id)
+
+    def _replace(self, connection: Connection, message_id: int, row: Sequence[Any]) -> None:
+        values = {name: value for name, value in zip(WRITTEN, row, strict=True) if name != "copy_of"}
+        found = connection.execute("SELECT content_format FROM messages WHERE id = ?", (message_id,)).fetchone()
+        if found is None:
+            raise SessionError(f"Message {message_id} does not exist any more.")
+        if found[0] == SAME:
+            # Its text is that of the original, which changes in the same way.
+            values["content_format"] = SAME
+        assignments = ", ".join(f"{name} = ?" for name in values)
+        connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*values.values(), message_id))
+        seal(connection, [message_id])
+
+
+def _counts_key(session_id: str) -> str:
+    return f"synced_counts:{session_id}"

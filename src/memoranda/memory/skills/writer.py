@@ -1,0 +1,205 @@
+"""The only writer of skills: it replaces texts, and moves what is removed into the archive.
+
+`memoranda.storage.files.journaled_writer` describes the steps. Nothing is deleted: a file or a whole skill that is
+removed moves into the archive by one rename, after the journal has the line.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memoranda.errors import StorageError
+from memoranda.memory.skills import refusals
+from memoranda.memory.skills.journal import Moved, PassageEdit, SkillAction, SkillChange, SkillJournal
+from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
+from memoranda.storage.files.journaled_writer import (
+    MEMORANDA,
+    JournaledWriter,
+    WriteFailure,
+    read_failure,
+    was_never_published,
+    write_failure,
+)
+from memoranda.support.durable_files import make_private_directory, staged_path, sync_directory
+from memoranda.support.origin import Origin
+from memoranda.support.text_file import (
+    MissingFile,
+    TextFile,
+    UndecodableFile,
+    UnreadableFile,
+    fingerprint,
+    read_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillTextRequest:
+    """A new text for one file: `plan` gets the current file (None without one) and returns the new text, or a refusal.
+
+    `accept` is called when the change is in the journal but not yet carried out; it allows what a person accepted.
+    """
+
+    skill: str
+    path: str
+    action: SkillAction
+    origin: Origin
+    plan: Callable[[TextFile | None], str | SkillRefusal]
+    done: str
+    refers_to: int | None = None
+    accept: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillMoveRequest:
+    """A file or a whole skill that moves into the archive, or back from it.
+
+    `archive` is its path in the archive when it is restored, and empty when it is archived.
+    """
+
+    skill: str
+    path: str
+    action: SkillAction
+    origin: Origin
+    check: Callable[[], SkillRefusal | None]
+    done: str
+    archive: str = ""
+    refers_to: int | None = None
+
+    @property
+    def moved(self) -> Moved:
+        return "back" if self.archive else "away"
+
+
+class SkillWriter(JournaledWriter[SkillChange]):
+    """Changes the skills in one directory, and writes their journal."""
+
+    def __init__(self, directory: Path, lock_timeout: float) -> None:
+        self.journal = SkillJournal(directory / ".journal.jsonl")
+        super().__init__(directory, self.journal, lock_timeout)
+        self.archive = directory / ".archive"
+        # All content is staged under one name, so no file of a user is ever mistaken for a leftover.
+        self._staged_for = directory / "next"
+        self.leftover = Path(staged_path(self._staged_for))
+
+    def commit(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal:
+        """Carry out a change, or refuse it and leave everything as it was."""
+        write = partial(self._write, request) if isinstance(request, SkillTextRequest) else partial(self._move, request)
+        result = self.run_exclusively(self.directory / request.path, write)
+        return refusals.from_failure(request.skill, result) if isinstance(result, WriteFailure) else result
+
+    def read(self, skill: str, path: str) -> TextFile | MissingFile | SkillRefusal:
+        """A file of a skill, or a refusal when it can be neither shown nor replaced."""
+        if refusal := self._refuse_links(skill, path):
+            return refusal
+        state = read_text(self.directory / path)
+        if isinstance(state, UnreadableFile | UndecodableFile):
+            return refusals.from_failure(skill, read_failure(state))
+        return state
+
+    def _refuse_links(self, skill: str, path: str) -> SkillRefusal | None:
+        current = self.directory
+        for part in path.split("/"):
+            current = current / part
+            if current.is_symlink():
+                return refusals.symlink(skill, current)
+        return None
+
+    def _write(self, request: SkillTextRequest) -> SkillReceipt | SkillRefusal:
+        skill, path = request.skill, self.directory / request.path
+        state = self.read(skill, request.path)
+        if isinstance(state, SkillRefusal):
+            return state
+        if failure := write_failure(state):
+            return refusals.from_failure(skill, failure)
+        present = state if isinstance(state, TextFile) else None
+        planned = request.plan(present)
+        if isinstance(planned, SkillRefusal):
+            return planned
+        if present and planned == present.text:
+            return SkillReceipt(skill, path, "The file already has this text: nothing was changed.")
+        content = planned.encode()
+        outside_changes = self._record_outside_change(request, state)
+        number = self.journal.next_number() + len(outside_changes)
+        change = SkillChange(
+            number, skill, request.path, request.action, request.origin.actor, request.origin.session,
+            state.fingerprint, fingerprint(content), PassageEdit.between(present.text if present else "", planned),
+            refers_to=request.refers_to,
+        )  # fmt: skip
+        mode = stat.S_IMODE(path.stat().st_mode) if present else None
+
+        def prepare() -> None:
+            # The journal has the change by now, so settling it would also remove an empty folder that is left behind.
+            make_private_directory(path.parent)
+            if mode is not None:
+                os.chmod(self.leftover, mode)
+            request.accept(planned)
+
+        failure = self._replace(
+            state, content, [*outside_changes, change], staged_for=self._staged_for, before_publish=prepare
+        )
+        return refusals.from_failure(skill, failure) if failure else SkillReceipt(skill, path, request.done, number)
+
+    def _move(self, request: SkillMoveRequest) -> SkillReceipt | SkillRefusal:
+        path = self.directory / request.path
+        if refusal := self._refuse_links(request.skill, request.path) or request.check():
+            return refusal
+        number = self.journal.next_number()
+        archive = request.archive or f"{number}/{path.name}"
+        change = SkillChange(
+            number, request.skill, request.path, request.action, request.origin.actor, request.origin.session,
+            moved=request.moved, archive=archive, refers_to=request.refers_to,
+        )  # fmt: skip
+        source, destination = path, self.archive / archive
+        if request.moved == "back":
+            source, destination = destination, source
+        if os.path.lexists(destination):
+            raise StorageError(f"{destination} already exists. Nothing was changed; move it elsewhere.")
+        make_private_directory(destination.parent)
+        self.journal.append([change])
+        try:
+            os.rename(source, destination)
+        except BaseException:
+            self._settle()
+            raise
+        sync_directory(source.parent)
+        sync_directory(destination.parent)
+        self._remove_empty(source.parent)
+        return SkillReceipt(request.skill, path, request.done, number)
+
+    def _settle(self) -> None:
+        last = self.journal.last()
+        if last is not None and last.action != "void" and self._was_never_carried_out(last):
+            self.journal.append([self.journal.void_of(last, MEMORANDA)])
+            self._remove_empty((self.archive / last.archive if last.moved else self.directory / last.path).parent)
+        if os.path.lexists(self.leftover):
+            os.unlink(self.leftover)
+
+    def _was_never_carried_out(self, change: SkillChange) -> bool:
+        path = self.directory / change.path
+        if change.moved:
+            archived = os.path.lexists(self.archive / change.archive)
+            return archived if change.moved == "back" else not archived and os.path.lexists(path)
+        if change.edit is None or not os.path.lexists(self.leftover):
+            return False
+        return was_never_published(self.leftover, path, change.after)
+
+    def _record_outside_change(self, request: SkillTextRequest, state: TextFile | MissingFile) -> list[SkillChange]:
+        """The journal line for what another program did to the file since Memoranda last wrote it."""
+        known = self.journal.head(request.path)
+        if known is None or known == state.fingerprint or isinstance(state, MissingFile):
+            return []
+        number = self.journal.next_number()
+        return [SkillChange(number, request.skill, request.path, "outside", "outside", "", known, state.fingerprint)]
+
+    def _remove_empty(self, directory: Path) -> None:
+        """Remove directories that are empty now, up to the root."""
+        while directory not in (self.directory, self.archive) and directory.is_relative_to(self.directory):
+            try:
+                directory.rmdir()
+            except OSError:
+                # It is not empty, or not ours to remove.
+                return
+            directory = directory.parent

@@ -1,5 +1,0 @@
-"""Holographic, the bundled provider: facts with entities, trust and age, found by words and by vectors."""
-
-from memoranda.providers.holographic.provider import HolographicProvider
-
-__all__ = ["HolographicProvider"]

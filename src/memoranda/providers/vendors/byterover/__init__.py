@@ -1,5 +1,0 @@
-"""ByteRover: a tree of knowledge in files on this machine, which the program `brv` searches and extends."""
-
-from memoranda.providers.vendors.byterover.vendor import ByteRoverProvider
-
-__all__ = ["ByteRoverProvider"]

@@ -1,5 +1,0 @@
-"""The provider for Hindsight: facts, entities and observations that a server extracts from conversations."""
-
-from memoranda.providers.vendors.hindsight.vendor import HindsightProvider
-
-__all__ = ["HindsightProvider"]

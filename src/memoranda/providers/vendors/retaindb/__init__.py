@@ -1,5 +1,0 @@
-"""RetainDB: memories with types and scopes, and files, in its cloud, on a server of yours, or in its local program."""
-
-from memoranda.providers.vendors.retaindb.vendor import RetainDBProvider
-
-__all__ = ["RetainDBProvider"]

@@ -1,5 +1,0 @@
-"""The provider for Supermemory: a service that learns memories and a profile of the user from conversations."""
-
-from memoranda.providers.vendors.supermemory.vendor import SupermemoryProvider
-
-__all__ = ["SupermemoryProvider"]

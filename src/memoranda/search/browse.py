@@ -1,0 +1,181 @@
+"""The modes of `session_search` without a query: list the latest conversations, read one, scroll around a message."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.memory.record.conversations import Conversation, Window
+from memoranda.memory.record.feed import FeedMessage
+from memoranda.search import guidance
+from memoranda.search.evidence import add_neighbours, fit_message, show_time
+from memoranda.search.explain_empty import impossible_filter
+from memoranda.search.request import SearchRequest, echo_input, fit_json
+from memoranda.search.searchable_store import SearchableStore
+from memoranda.search.settings import RecallSettings
+from memoranda.support.shorten import json_size
+from memoranda.support.tool import JsonObject, tool_refusal
+
+_MAX_MESSAGES_READ = 60
+_MAX_MESSAGE_CHARS = 1_500
+_MAX_TOOL_OUTPUT_CHARS = 300
+_NEIGHBOUR_CHARS = 700
+# Room for the counts, a cursor and the sentence about it.
+_CURSOR_CHARS = 300
+# Room for what a list contains besides its entries: the counts, a cursor, and why it is empty.
+_REST_CHARS = 200
+_MAX_ERROR_CHARS = 1_000
+
+
+def browse(
+    db: SearchableStore,
+    request: SearchRequest,
+    settings: RecallSettings,
+    current: str | None,
+    projects: frozenset[str] | None,
+) -> JsonObject:
+    """The conversations that were active last, without the current one."""
+    rows = db.listing.list_sessions_rich(
+        source=request.sources,
+        exclude_sources=() if request.sources else settings.hidden_sources,
+        # One more than requested, to know whether there are more, and one in case the current one is included.
+        limit=request.limit + 2,
+        offset=request.cursor,
+        order_by_last_active=True,
+        min_message_count=1,
+        since=request.since,
+        until=request.until,
+        projects=projects,
+    )
+    conversation = db.conversations.conversation_of(current) if current else None
+    others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
+    answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
+    room = settings.answer_chars - _REST_CHARS
+    used = 0
+    for row in others[: request.limit]:
+        entry = _list_entry(row)
+        size = json_size(entry) + 2
+        if size > room and answer["results"]:
+            break
+        used += 1
+        if size <= room:
+            answer["results"].append(entry)
+            room -= size
+    answer["count"] = len(answer["results"])
+    if len(others) > used:
+        answer["cursor"] = str(request.cursor + rows.index(others[used]))
+    if not answer["results"]:
+        limited = request.sources or request.since or request.until or request.cursor or rows or projects
+        reason = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
+        answer |= impossible_filter(db, request, projects) or reason
+    return answer
+
+
+def scroll(
+    db: SearchableStore, request: SearchRequest, settings: RecallSettings, message_id: int, in_context: frozenset[int]
+) -> JsonObject:
+    """The messages on either side of one message of a conversation."""
+    conversation = db.conversations.conversation_of(request.session_id)
+    if conversation is None:
+        return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
+    if message_id in in_context:
+        return refuse("in_context", guidance.IN_CONTEXT)
+    window = db.conversations.window_around(message_id, request.window, without=in_context)
+    owner = next((m.session_id for m in window.messages if m.id == message_id), "") if window else ""
+    # A branch repeats messages of the conversation that it comes from.
+    related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
+    if window is None or owner not in {*conversation.sessions, *related}:
+        return refuse(
+            "not_found", f"Message {message_id} is not in the conversation of {echo_input(request.session_id)!r}."
+        )
+    answer = {"success": True, "mode": "scroll", "around_message_id": message_id, "window": request.window}
+    answer |= _session_meta(db, owner)
+    return _fill_scroll(answer, window, message_id, request.cursor, settings.answer_chars)
+
+
+def read(
+    db: SearchableStore, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]
+) -> JsonObject:
+    """A conversation from its start, or from after the message that the cursor names."""
+    conversation = db.conversations.conversation_of(request.session_id)
+    if conversation is None:
+        return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
+    window = db.conversations.messages_behind(conversation, request.cursor, _MAX_MESSAGES_READ, without=in_context)
+    answer: JsonObject = {"success": True, "mode": "read"} | _session_meta(db, request.session_id)
+    if not window.before and (parent := _find_parent(db, conversation)):
+        answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
+    answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
+    room = settings.answer_chars - json_size(answer) - 200
+    for number, message in enumerate(window.messages):
+        fitting = fit_message(message, _max_chars(message), room)
+        if fitting is None:
+            answer["messages_after"] += len(window.messages) - number
+            break
+        room -= fitting.size
+        answer["messages"].append(fitting.entry)
+    if answer["messages_after"] and answer["messages"]:
+        answer |= {"cursor": str(answer["messages"][-1]["id"]), "message": guidance.READ_ON}
+    elif not answer["messages"] and request.cursor:
+        answer["message"] = guidance.NOTHING_FURTHER
+    return answer
+
+
+def refuse(reason: str, error: str) -> JsonObject:
+    return tool_refusal(reason, fit_json(error, _MAX_ERROR_CHARS))
+
+
+def _project_field(session: Mapping[str, Any]) -> JsonObject:
+    """The project of a session as a field of an answer; no field when it has none."""
+    return {"project": echo_input(session["project"])} if session.get("project") else {}
+
+
+def _session_meta(db: SearchableStore, session_id: str) -> JsonObject:
+    session = db.sessions.get_session(session_id) or {}
+    return {
+        "session_id": session_id,
+        "session_meta": {
+            "title": session.get("title") and echo_input(session["title"]),
+            "when": show_time(session.get("started_at")),
+            "source": echo_input(session.get("source") or ""),
+            "model": echo_input(session.get("model") or "") or None,
+        }
+        | _project_field(session),
+    }
+
+
+def _find_parent(db: SearchableStore, conversation: Conversation) -> str | None:
+    """The session that a conversation branched from, if it did."""
+    first = db.sessions.get_session(conversation.conversation_id) or {}
+    parent = first.get("parent_session_id")
+    return parent if parent and db.sessions.get_session(parent) else None
+
+
+def _list_entry(row: Mapping[str, Any]) -> JsonObject:
+    return {
+        "session_id": row["id"],
+        "title": row["title"] and echo_input(row["title"]),
+        "source": echo_input(row["source"]),
+        "started": show_time(row["started_at"]),
+        "last_active": show_time(row["last_active"]),
+        "message_count": row["message_count"],
+        "preview": row["preview"],
+    } | _project_field(row)
+
+
+def _max_chars(message: FeedMessage) -> int:
+    return _MAX_MESSAGE_CHARS if message.role in ("user", "assistant") else _MAX_TOOL_OUTPUT_CHARS
+
+
+def _fill_scroll(answer: JsonObject, window: Window, message_id: int, start: int, budget: int) -> JsonObject:
+    """Adds the anchor with as much of its text as fits, from `start` on, and its neighbours in the remaining room."""
+    position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
+    room = budget - json_size(answer) - _CURSOR_CHARS
+    # Neighbours get a share, so that one long message does not push them out.
+    for_anchor = room - min(room // 2, _NEIGHBOUR_CHARS * (len(window.messages) - 1))
+    anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
+    shown = [] if anchor is None else [anchor.entry]
+    room -= 0 if anchor is None else anchor.size
+    before, after, _ = add_neighbours(window.messages, position, shown, _MAX_MESSAGE_CHARS, room)
+    answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
+    end = start + len(anchor.entry["content"]) if anchor else start
+    if anchor and anchor.entry.get("chars", 0) > end > start:
+        answer |= {"cursor": str(end), "message": guidance.READ_ON}
+    return answer

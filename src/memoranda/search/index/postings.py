@@ -1,0 +1,128 @@
+"""The types of a query to the index and its answer: patterns of tokens, filters, and postings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from memoranda.memory.record.scope import Scope
+
+USER, ASSISTANT, TOOL, TITLE = range(4)
+
+
+class Posting(NamedTuple):
+    """One message (or session title) that matches."""
+
+    message: int
+    """The message's id; 0 for a session title."""
+    session: int
+    """The index's number of the session."""
+    ordinal: int
+    """Counts the session's indexed messages: neighbours differ by one. -1 for a title."""
+    role: int
+    """USER, ASSISTANT, TOOL (everything else) or TITLE."""
+    length: int
+    """In tokens."""
+    time: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which messages a search may see. `roles` and `projects` are those of the record, compared exactly.
+
+    `titles` says whether session titles count. `without` are the ids of messages to exclude.
+    """
+
+    scope: "Scope"
+    sources: frozenset[str] | None = None
+    excluded_sources: frozenset[str] = frozenset()
+    roles: frozenset[str] | None = None
+    since: float | None = None
+    until: float | None = None
+    titles: bool = True
+    without: frozenset[int] = frozenset()
+    projects: frozenset[str] | None = None
+
+
+class IndexSize(NamedTuple):
+    """How much is indexed."""
+
+    messages: int
+    sessions: int
+    tokens: int
+
+
+class IndexedSession(NamedTuple):
+    """A session as the index knows it."""
+
+    id: str
+    conversation_id: str
+    user_id: str | None
+    source: str
+    title: str | None
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One token. A single character of an unspaced script matches every token that begins with it."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Every token with this prefix."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """These tokens, one right after the other.
+
+    Tokens of unspaced scripts only have to occur, in any order, unless `in_order` is set.
+    """
+
+    tokens: tuple[str, ...]
+    in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of these, in one message."""
+
+    parts: "tuple[Pattern, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of these."""
+
+    parts: "tuple[Pattern, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Messages that match `keep` and do not match `drop`."""
+
+    keep: "Pattern"
+    drop: "Pattern"
+
+
+Pattern = Word | Prefix | Phrase | And | Or | Without
+
+
+def tokens_of(pattern: Pattern) -> Iterator[str]:
+    """The tokens of a pattern, without prefixes and what is excluded."""
+    match pattern:
+        case Word(token):
+            yield token
+        case Phrase(tokens):
+            yield from tokens
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from tokens_of(part)
+        case Without(keep, _):
+            yield from tokens_of(keep)

@@ -1,0 +1,368 @@
+"""Answers a search from one consistent view of the index, and from the record for messages that are not indexed yet."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from memoranda.memory.record.feed import Feed, FeedMessage, Head
+from memoranda.search.index.doc_sets import DocSet, count_docs, difference, from_docs, intersection, newest, union
+from memoranda.search.index.index_file import IndexState, read_state
+from memoranda.search.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
+from memoranda.search.index.postings import (
+    TITLE,
+    Filters,
+    IndexedSession,
+    IndexSize,
+    Or,
+    Pattern,
+    Posting,
+    Word,
+    tokens_of,
+)
+from memoranda.search.index.selection import BestSessions, Selection, Wanted, weigh
+from memoranda.search.index.sqlite_errors import describe_error
+from memoranda.search.index.tokenizer import is_single_character
+from memoranda.search.index.unindexed_scan import FIRST_NUMBER, UnindexedScan
+from memoranda.search.index.view import IndexView, placeholders
+from memoranda.storage.position import START, Position
+
+_Answer = TypeVar("_Answer")
+
+_BATCH_SIZE = 500
+# Phrases are compared with the text: of so many messages at once, and of so many in all.
+_COMPARED_AT_ONCE = 100
+_MAX_COMPARED = 3_000
+_MAX_PHRASES = 800
+_MAX_AT_ONCE = 5_000
+
+
+class IndexConnection(NamedTuple):
+    """A view of the index file, and the function to call if reading it fails."""
+
+    view: IndexView
+    on_error: Callable[[sqlite3.DatabaseError], None]
+
+
+class IndexReader:
+    """Answers from the index file, and from the record for messages that are not indexed yet."""
+
+    def __init__(
+        self, feed: Feed, head: Head, view: IndexConnection | None, problem: str | None, counts: dict[Pattern, int]
+    ) -> None:
+        """`counts` has the frequencies that other readers of the same record counted; this one adds its own."""
+        self._feed = feed
+        self._head = head
+        self._view = view
+        self._problem = problem
+        self._counts = counts
+        self._scan: UnindexedScan | None = None
+        self._stale: set[int] = set()
+        self._state: IndexState | None = None
+        self.compared_all = True
+        """Whether every message that may contain a phrase was compared with it."""
+        self._ask_file(self._begin)
+        if self._state is None or self._state.message < head.message:
+            self._start_scan()
+
+    @property
+    def note(self) -> str | None:
+        """A sentence for the user if the index is not complete; None if it is."""
+        if self._scan is None or (self._scan.reads_all and self._state is not None):
+            return None
+        if self._state is None:
+            note = "The index does not exist yet, so the messages were searched directly"
+        else:
+            indexed, total = map(self._feed.count_up_to, (self._state.message, self._head.message))
+            share = 100 * indexed // max(total, 1)
+            note = f"{share} % of the messages are indexed; the rest was searched directly"
+        if self._problem is not None:
+            note += f" (the index cannot be used: {self._problem})"
+        if self._scan.partial:
+            note += ". There were so many matches that only the newest were searched"
+        return note + "."
+
+    def postings(self, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
+        """The postings that match, newest first."""
+        # The file comes first: if it turns out to be damaged, everything is scanned.
+        indexed = self._ask_file(lambda view: self._matching(view, pattern, filters, limit)) or {}
+        found = list(indexed.values())
+        if self._scan is not None:
+            self._scan.prepare(pattern)
+            found = [*self._matching(self._scan.view, pattern, filters, limit).values(), *found]
+        if self._stale:
+            found.sort(key=lambda posting: posting.message, reverse=True)
+        return found[:limit]
+
+    def frequency(self, pattern: Pattern) -> int:
+        """How many messages and titles match; of a phrase, how many have its words."""
+        if pattern in self._counts:
+            return self._counts[pattern]
+        counted = self._ask_file(lambda view: _count(view, pattern)) or 0
+        if self._scan is not None:
+            self._scan.prepare(pattern)
+            counted += _count(self._scan.view, pattern)
+        else:
+            # A reader that reads the record as well has no exact count, or had to do without the file.
+            self._counts[pattern] = counted
+        return counted
+
+    def prepare(self, patterns: Iterable[Pattern]) -> None:
+        """Read the words of patterns together, which is faster than one by one."""
+        tokens = {token for pattern in patterns for token in tokens_of(pattern) if not is_single_character(token)}
+        self._ask_file(lambda view: view.load(sorted(tokens)))
+
+    def best_sessions(
+        self,
+        weighted: Sequence[tuple[Pattern, float]],
+        filters: Filters,
+        excluded: Pattern | None,
+        wanted: Wanted,
+    ) -> BestSessions:
+        """The messages of the sessions whose messages weigh most, out of the whole store."""
+        select = partial(self._select, weighted=weighted, filters=filters, excluded=excluded, wanted=wanted)
+        indexed = self._ask_file(select)
+        selections = [] if indexed is None else [indexed]
+        if self._scan is not None:
+            for pattern, _ in weighted:
+                self._scan.prepare(pattern)
+            selections.append(select(self._scan.view))
+        sessions = set().union(*(selection.sessions for selection in selections))
+        found: list[tuple[Posting, int]] = []
+        for selection in reversed(selections):
+            read = partial(_read_rows, selection, sessions)
+            rows = self._ask_file(read) if selection is indexed else read()
+            if rows is None:
+                # The file has just turned out to be damaged, so everything comes from the record.
+                return self.best_sessions(weighted, filters, excluded, wanted)
+            found += rows
+        return BestSessions(found, all(selection.complete for selection in selections))
+
+    def heaviest(
+        self, weighted: Sequence[tuple[Pattern, float]], among: Pattern, filters: Filters, limit: int
+    ) -> list[Posting]:
+        """Of the messages that match `among`, those with the highest weights, best first."""
+
+        def choose(view: IndexView) -> list[tuple[float, Posting]]:
+            allowed = intersection(view.match(among), view.allowed(filters))
+            sets = [view.match(pattern) for pattern, _ in weighted]
+            weighed = weigh(sets, [weight for _, weight in weighted], allowed)
+            rows = view.rows(weighed.heaviest(allowed, limit))
+            return [
+                (sum(weight for docs, (_, weight) in zip(sets, weighted, strict=True) if docs.has_doc(doc)), row)
+                for doc, row in rows.items()
+                if self._counts_in(view, row, filters)
+            ]
+
+        found = self._ask_file(choose) or []
+        if self._scan is not None:
+            self._scan.prepare(Or(tuple(pattern for pattern, _ in weighted)))
+            found += choose(self._scan.view)
+        found.sort(key=lambda weighed: (-weighed[0], -weighed[1].time))
+        return [row for _, row in found[:limit]]
+
+    def occurs(self, pattern: Pattern, filters: Filters) -> bool:
+        """Whether anything that passes the filters matches, without regard to the order of words."""
+
+        def has_any(view: IndexView) -> bool:
+            return bool(intersection(view.match(pattern), view.allowed(filters)))
+
+        if self._ask_file(has_any):
+            return True
+        if self._scan is None:
+            return False
+        self._scan.prepare(pattern)
+        return has_any(self._scan.view)
+
+    def longer_words(self, parts: Collection[str], *, inside: bool) -> dict[str, list[str]]:
+        """For each text the words that begin with it, or with `inside` all that contain it; of very many, some."""
+        found = self._ask_file(lambda view: view.longer_words(parts, inside=inside)) or {}
+        if self._scan is not None:
+            self._scan.prepare(Or(tuple(map(Word, parts))))
+            others = self._scan.view.longer_words(parts, inside=inside)
+            found = {part: list(dict.fromkeys([*found.get(part, ()), *others[part]])) for part in parts}
+        return found
+
+    def size(self) -> IndexSize:
+        """How much a search can find; messages that are not indexed are estimated."""
+        if self._state is None:
+            total = self._feed.count_up_to(self._head.message)
+            return IndexSize(total, max(1, total // 20), total * 100)
+        state = self._state
+        missing = 0
+        if state.message < self._head.message:
+            indexed, total = map(self._feed.count_up_to, (state.message, self._head.message))
+            missing = max(0, total - indexed)
+        average = state.tokens / state.messages if state.messages else 100
+        return IndexSize(state.messages + missing, state.sessions, state.tokens + int(missing * average))
+
+    def sessions(self, numbers: Collection[int]) -> dict[int, IndexedSession]:
+        """The sessions with these numbers; deleted ones are missing."""
+        found: dict[int, IndexedSession] = {}
+        if self._scan is not None:
+            found |= _fetch_sessions(self._scan.view.connection, numbers)
+        rest = [number for number in numbers if number not in found]
+        return found | (self._ask_file(lambda view: _fetch_sessions(view.connection, rest)) or {})
+
+    def one_view(self) -> AbstractContextManager[None]:
+        """In the block, all reads from the record see the same state, and on a server they share a transaction."""
+        return self._feed.one_view()
+
+    def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """The messages with these ids, from the record."""
+        return self._feed.messages_by_id(ids)
+
+    def texts(self, postings: Collection[Posting]) -> dict[Posting, PhraseMatcher]:
+        """The texts of postings, from the record."""
+        return read_texts(postings, self._feed.messages_by_id, self.sessions)
+
+    def messages_from(self, session_id: str, first_id: int, limit: int) -> list[FeedMessage]:
+        """The messages of a session from an id on, from the record."""
+        return self._feed.messages_from(session_id, first_id, limit)
+
+    def close(self) -> None:
+        if self._scan is not None:
+            self._scan.close()
+
+    def _begin(self, view: IndexView) -> None:
+        state = read_state(view.connection)
+        if state.change < self._head.change:
+            # Another process applies these changes; until then their sessions are read from the record.
+            changed = self._changed_since(state.change)
+            found = (_find_number(view.connection, session_id) for session_id in changed)
+            self._stale = {number for number in found if number is not None}
+            if not self._feed.lists_deletions:
+                existing = self._feed.session_ids()
+                rows = view.connection.execute("SELECT number, id FROM sessions")
+                self._stale |= {number for number, session_id in rows if session_id not in existing}
+            self._state = state
+            self._start_scan()
+            assert self._scan is not None
+            self._scan.add_sessions(changed)
+        self._state = state
+
+    def _changed_since(self, position: Position) -> set[str]:
+        found: set[str] = set()
+        while changes := self._feed.changes_after(position, _BATCH_SIZE):
+            found.update(change.session_id for change in changes)
+            position = changes[-1].position
+        return found
+
+    def _start_scan(self) -> None:
+        if self._scan is None:
+            after = START if self._state is None else self._state.message
+            self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
+
+    def _number_of(self, session_id: str) -> int | None:
+        return self._ask_file(lambda view: _find_number(view.connection, session_id))
+
+    def _select(
+        self,
+        view: IndexView,
+        weighted: Sequence[tuple[Pattern, float]],
+        filters: Filters,
+        excluded: Pattern | None,
+        wanted: Wanted,
+    ) -> Selection:
+        patterns = [pattern for pattern, _ in weighted]
+        sets = [
+            from_docs(self._matching(view, pattern, filters, _MAX_PHRASES))
+            if has_phrase(pattern)
+            else view.match(pattern)
+            for pattern in patterns
+        ]
+        allowed = view.allowed(filters)
+        if excluded is not None:
+            allowed = difference(allowed, self._dropped(view, excluded, intersection(allowed, union(sets))))
+        weights = [weight for _, weight in weighted]
+        return Selection(view, sets, weights, allowed, wanted, lambda row: self._counts_in(view, row, filters))
+
+    def _counts_in(self, view: IndexView, row: Posting, filters: Filters) -> bool:
+        """Whether a row of a view counts: not if the other view has it, or the filters exclude its message."""
+        if row[0] in filters.without:
+            return False
+        if self._scan is not None and view is self._scan.view:
+            # The index file also has the title.
+            return row[3] != TITLE or row[1] >= FIRST_NUMBER or row[1] in self._stale
+        return row[1] not in self._stale
+
+    def _dropped(self, view: IndexView, excluded: Pattern, docs: DocSet) -> DocSet:
+        """What an exclusion drops of these documents: of too many to compare, all that have the words of its phrase."""
+        dropped = intersection(view.match(excluded), docs)
+        if not has_phrase(excluded):
+            return dropped
+        compared = list(newest(dropped, _MAX_COMPARED))
+        rest = difference(dropped, from_docs(compared))
+        self.compared_all = self.compared_all and not rest
+        rows = view.rows(compared)
+        in_order = set(keep_in_order(list(rows.values()), excluded, self._feed.messages_by_id, self.sessions))
+        return union([rest, from_docs(doc for doc, row in rows.items() if row in in_order)])
+
+    def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> dict[int, Posting]:
+        """The documents of one view that match, newest first."""
+        docs = newest(intersection(view.match(pattern), view.allowed(filters)))
+        compare = has_phrase(pattern)
+        found: dict[int, Posting] = {}
+        left = _MAX_COMPARED
+        while len(found) < limit and left > 0:
+            size = _COMPARED_AT_ONCE if compare else min(limit - len(found) + len(filters.without), _MAX_AT_ONCE)
+            batch = list(islice(docs, size))
+            if not batch:
+                break
+            rows = {doc: row for doc, row in view.rows(batch).items() if self._counts_in(view, row, filters)}
+            if compare:
+                left -= len(rows)
+                kept = keep_in_order(list(rows.values()), pattern, self._feed.messages_by_id, self.sessions)
+                in_order = set(kept)
+                rows = {doc: row for doc, row in rows.items() if row in in_order}
+            found |= rows
+        self.compared_all = self.compared_all and left > 0
+        return found
+
+    def _ask_file(self, ask: Callable[[IndexView], _Answer]) -> _Answer | None:
+        """Run a query on the file; None without a file, or if it fails and all messages must be scanned."""
+        if self._view is None:
+            return None
+        try:
+            return ask(self._view.view)
+        except sqlite3.DatabaseError as error:
+            self._problem = describe_error(error)
+            self._view.on_error(error)
+        self._view, self._state, self._stale = None, None, set()
+        self.close()
+        self._scan = None
+        self._start_scan()
+        return None
+
+
+def _read_rows(
+    selection: Selection, sessions: Collection[int], _: IndexView | None = None
+) -> list[tuple[Posting, int]]:
+    """The rows of a selection, which has a view of its own."""
+    return selection.rows(sessions)
+
+
+def _count(view: IndexView, pattern: Pattern) -> int:
+    if isinstance(pattern, Word) and not is_single_character(pattern.token):
+        return view.count(pattern.token)
+    return count_docs(view.match(pattern))
+
+
+def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:
+    row = connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _fetch_sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, IndexedSession]:
+    found: dict[int, IndexedSession] = {}
+    rest = iter(numbers)
+    while batch := list(islice(rest, _BATCH_SIZE)):
+        rows = connection.execute(
+            "SELECT number, id, conversation, user, source, title, started"
+            f" FROM sessions WHERE number IN ({placeholders(batch)})",
+            batch,
+        )
+        found |= {row[0]: IndexedSession(*row[1:]) for row in rows}
+    return found

@@ -1,0 +1,80 @@
+"""The protocol of a leg, and the values that legs hand to fusion."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from memoranda.search.index.postings import Filters
+from memoranda.search.index.reader import IndexReader
+from memoranda.search.query import Query, Term
+from memoranda.search.ranking import Sort
+
+
+class Candidate(NamedTuple):
+    """One session that a leg found, with its best message."""
+
+    session_id: str
+    conversation_id: str
+    source: str
+    message_id: int | None
+    """None if only the title of the session matches."""
+    role: str
+    time: float
+    """When the best message was written, in seconds since the epoch."""
+    score: float
+    """Comparable within one leg only: fusion uses the order of a leg, not its scores."""
+    signals: Mapping[str, float]
+    """What the score is made of, by name."""
+    matches: int
+    """How many messages of the session match, as far as the leg looked."""
+    asked: int = 0
+    """If the session only repeats the question of the query: how many sessions do. One represents all of them."""
+    repeated: int = 0
+    """How many later sessions repeat one of its messages."""
+    messages: tuple[tuple[int, float], ...] = ()
+    """Its best messages, with scores that are comparable within the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The result of a leg: at most one candidate per session, best first, or by time if the search asks for that."""
+
+    found: Sequence[Candidate]
+    how: str = ""
+    """How the candidates match, in words for the user."""
+    missing: tuple[Term, ...] = ()
+    """The terms that the leg found nowhere within the filters."""
+    sessions: int = 0
+    """How many sessions match in all; more than there are candidates if the leg omits the worst."""
+    truncated: bool = False
+    """Whether the leg looked at only a part of what matches."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """How many messages have a term only because they repeat the question, by the term's text."""
+    expanded: tuple[str, ...] = ()
+    """The words that a model suggested, by which some candidates were found."""
+    more: bool = False
+    """Whether sessions match that are not counted in `sessions`, because others match better."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """What one search passes to its legs. All of them read the same view of the index."""
+
+    reader: IndexReader
+    now: float
+    sort: Sort | None = None
+    explain: bool = False
+    """Every candidate needs signals, even where the order does not depend on them."""
+
+
+class Leg(Protocol):
+    """One way of finding sessions, for the length of one search.
+
+    A leg must apply the filters itself, above all the scope: fusion does not check its candidates. `limit` is how many
+    conversations the search wants; a leg returns more candidates, because several may belong to one conversation.
+    """
+
+    def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates: ...
+
+
+MakeLeg = Callable[[SearchContext], Leg]

@@ -1,0 +1,195 @@
+"""The file with the vectors of messages: an SQLite database with a row for each block of 256 messages.
+
+A block has one column for each property of its messages, each an array of numbers. A search reads the small columns of
+all blocks (the signs of the vectors, one bit for each dimension), and then the whole vectors of the few best messages.
+A vector is stored as bytes: its largest number becomes 127. A deleted message leaves a row of zeros in its block, and
+`secure_delete` overwrites what was there.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from memoranda.storage.fork_safety import refuse_inherited
+from memoranda.storage.position import START, Position
+from memoranda.support.durable_files import PRIVATE_FILE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memoranda.search.meaning.embedder import Vectors
+
+FORMAT = "1"
+BLOCK = 256
+_WAIT = 1.0
+_SCHEMA = """
+CREATE TABLE state (store TEXT, format TEXT, model TEXT, dimensions INTEGER, message TEXT, change TEXT, mark TEXT);
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, conversation TEXT NOT NULL, user TEXT,
+    source TEXT NOT NULL, project TEXT
+);
+CREATE TABLE blocks (
+    number INTEGER PRIMARY KEY, version INTEGER NOT NULL, messages BLOB, sessions BLOB, times BLOB, roles BLOB,
+    checksums BLOB, signs BLOB, vectors BLOB
+);
+"""
+_COLUMNS = "messages, sessions, times, roles, checksums, signs"
+
+
+class VectorState(NamedTuple):
+    """How far the file has followed the record, and for which store and model."""
+
+    store: str
+    model: str
+    dimensions: int
+    message: Position = START
+    change: Position = START
+    mark: str = ""
+
+
+class Row(NamedTuple):
+    """One message: `session` is the file's number of its session."""
+
+    message: int
+    session: int
+    time: float
+    role: int
+    checksum: int
+
+
+class Block:
+    """The messages of one block, without their vectors."""
+
+    def __init__(self, np: Any, number: int, version: int, columns: Sequence[bytes], dimensions: int) -> None:
+        self.number = number
+        self.version = version
+        kinds = (np.int64, np.int32, np.float64, np.uint8, np.uint32)
+        arrays = [np.frombuffer(column, kind) for column, kind in zip(columns, kinds, strict=False)]
+        self.messages, self.sessions, self.times, self.roles, self.checksums = arrays
+        self.signs = np.frombuffer(columns[5], np.uint8).reshape(len(self.messages), sign_bytes(dimensions))
+
+
+def sign_bytes(dimensions: int) -> int:
+    return (dimensions + 7) // 8
+
+
+def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
+    """Open the file, or create it, for its owner only; `wait` is how many seconds it waits for another writer."""
+    if not path.exists():
+        _create(path)
+    refuse_inherited(path)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA secure_delete=ON")
+    return connection
+
+
+def _create(path: Path) -> None:
+    """Create the tables under a hidden name, because another thread may open the file as soon as it has its own."""
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+    try:
+        with closing(sqlite3.connect(hidden, isolation_level=None)) as connection:
+            connection.executescript(f"PRAGMA journal_mode=WAL; BEGIN; {_SCHEMA} COMMIT;")
+        with suppress(FileExistsError):
+            # Unlike a rename, it fails if another process was faster.
+            os.link(hidden, path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def read_state(connection: sqlite3.Connection) -> VectorState | None:
+    """The one row of `state`; None in a new file, or in one of another format."""
+    row = connection.execute("SELECT store, format, model, dimensions, message, change, mark FROM state").fetchone()
+    if row is None or row[1] != FORMAT:
+        return None
+    return VectorState(row[0], row[2], row[3], Position.parse(row[4]), Position.parse(row[5]), row[6])
+
+
+def write_state(connection: sqlite3.Connection, state: VectorState) -> None:
+    connection.execute("DELETE FROM state")
+    values = (state.store, FORMAT, state.model, state.dimensions, str(state.message), str(state.change), state.mark)
+    connection.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def empty(connection: sqlite3.Connection, state: VectorState) -> None:
+    """Start from nothing, for another model or another store."""
+    for table in ("sessions", "blocks"):
+        connection.execute(f"DELETE FROM {table}")
+    write_state(connection, state)
+
+
+def read_blocks(connection: sqlite3.Connection, np: Any, dimensions: int, known: dict[int, Block]) -> dict[int, Block]:
+    """All blocks; those that did not change since they were read are taken from `known`."""
+    found: dict[int, Block] = {}
+    for number, version in connection.execute("SELECT number, version FROM blocks ORDER BY number").fetchall():
+        block = known.get(number)
+        if block is None or block.version != version:
+            row = connection.execute(f"SELECT {_COLUMNS} FROM blocks WHERE number = ?", (number,)).fetchone()
+            block = Block(np, number, version, row, dimensions)
+        found[number] = block
+    return found
+
+
+def read_vectors(connection: sqlite3.Connection, np: Any, number: int, rows: Sequence[int], dimensions: int) -> Any:
+    """Some vectors of a block, as numbers of one byte."""
+    found = np.empty((len(rows), dimensions), np.int8)
+    with connection.blobopen("blocks", "vectors", number, readonly=True) as blob:
+        for place, row in enumerate(rows):
+            blob.seek(row * dimensions)
+            found[place] = np.frombuffer(blob.read(dimensions), np.int8)
+    return found
+
+
+def append_rows(connection: sqlite3.Connection, np: Any, rows: Sequence[Row], vectors: "Vectors") -> None:
+    """Add messages: to the last block until it is full, then to new ones."""
+    last = connection.execute(f"SELECT number, {_COLUMNS}, vectors FROM blocks ORDER BY number DESC LIMIT 1").fetchone()
+    number = 0 if last is None else last[0]
+    columns: list[bytes] = [b""] * 7 if last is None else list(last[1:])
+    room = BLOCK - len(columns[0]) // 8
+    start = 0
+    while start < len(rows):
+        if not room:
+            number, columns, room = number + 1, [b""] * 7, BLOCK
+        some = slice(start, start + room)
+        added = _encode(np, rows[some], vectors[some])
+        columns = [before + new for before, new in zip(columns, added, strict=True)]
+        connection.execute(
+            "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, _new_version(), *columns)
+        )
+        start, room = start + room, 0
+
+
+def _new_version() -> int:
+    """A number that no block has had before: the number of a block that was deleted is used again."""
+    return secrets.randbits(62)
+
+
+def _encode(np: Any, rows: Sequence[Row], vectors: "Vectors") -> list[bytes]:
+    kinds = (np.int64, np.int32, np.float64, np.uint8, np.uint32)
+    fields = [np.array(values, kind).tobytes() for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    scale = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), 1e-9)
+    numbers: NDArray[np.int8] = np.round(vectors / scale * 127).astype(np.int8)
+    return [*fields, np.packbits(vectors > 0, axis=1).tobytes(), numbers.tobytes()]
+
+
+def erase_rows(connection: sqlite3.Connection, np: Any, block: Block, rows: Iterable[int], dimensions: int) -> None:
+    """Overwrite messages of a block with zeros."""
+    sizes = (8, 4, 8, 1, 4, sign_bytes(dimensions), dimensions)
+    columns = connection.execute(f"SELECT {_COLUMNS}, vectors FROM blocks WHERE number = ?", (block.number,)).fetchone()
+    erased = [bytearray(column) for column in columns]
+    for row in rows:
+        for column, size in zip(erased, sizes, strict=True):
+            column[row * size : (row + 1) * size] = bytes(size)
+    if not any(erased[0]):
+        connection.execute("DELETE FROM blocks WHERE number = ?", (block.number,))
+        return
+    connection.execute(
+        "UPDATE blocks SET version = ?, messages = ?, sessions = ?, times = ?, roles = ?, checksums = ?,"
+        " signs = ?, vectors = ? WHERE number = ?",
+        (_new_version(), *map(bytes, erased), block.number),
+    )

@@ -1,0 +1,228 @@
+"""The index of vectors beside a store: a cache that follows the record and finds messages by what they mean.
+
+It may lag behind the record, be missing or be deleted at any time; searches then compare less. Its file is written in
+short transactions, so a process that is killed resumes after the last batch, and only one process writes at a time.
+"""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memoranda.errors import StorageError
+from memoranda.memory.record.feed import Feed
+from memoranda.search.index.sqlite_errors import describe_error, is_damage
+from memoranda.search.meaning import vector_file
+from memoranda.search.meaning.embedder import Embedder, EmbedderError
+from memoranda.search.meaning.vector_file import VectorState
+from memoranda.search.meaning.vector_reader import VectorReader
+from memoranda.search.meaning.vector_updater import VectorUpdater
+from memoranda.storage import fork_safety
+from memoranda.storage.position import START, Position
+from memoranda.support.vector_paths import COMPANIONS, remove_file
+
+_log = logging.getLogger(__name__)
+
+# An embedder that is fast embeds more messages in one transaction.
+_BATCH, _SLOW_BATCH = 2_000, 64
+# Another process may be embedding a batch; if it takes longer, the caller deletes all vectors.
+_WAIT_TO_FORGET = 20.0
+# After a fork, the child never uses or closes what its parent opened.
+_readers_of_parent: list[VectorReader] = []
+
+
+@dataclass(frozen=True, slots=True)
+class VectorProgress:
+    """How far the vectors have followed the record, and why they cannot continue (None: they can)."""
+
+    indexed: Position
+    head: Position
+    problem: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        return self.indexed >= self.head
+
+
+class VectorCounts(NamedTuple):
+    """What the file contains."""
+
+    messages: int
+    sessions: int
+    bytes: int
+
+
+class VectorIndex:
+    """The vectors of one embedder. Several threads and processes may use it at once."""
+
+    def __init__(self, path: Path, feed: Feed, load: Callable[[], Embedder]) -> None:
+        """`load` returns the embedder, or raises EmbedderError."""
+        self.path = path
+        self._feed = feed
+        self._load = load
+        self._writing = threading.Lock()
+        self._reading = threading.RLock()
+        self._process = os.getpid()
+        self._reader: VectorReader | None = None
+
+    def catch_up(
+        self, *, limit: int | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> VectorProgress:
+        """Embed new messages in short transactions, about `limit` of them; raises EmbedderError and StorageError."""
+        done = 0
+        while True:
+            state, more = self._step(limit)
+            head = self._feed.head().message
+            if progress is not None:
+                progress(state.message.count, max(state.message, head).count)
+            done += _BATCH
+            if not more or (limit is not None and done >= limit):
+                return VectorProgress(state.message, max(state.message, head))
+
+    def forget_deleted(self) -> None:
+        """Remove the vectors of messages that were deleted from the record; does nothing without a file."""
+        if self.path.exists():
+            more = True
+            while more:
+                with self._transaction(_WAIT_TO_FORGET) as (connection, state):
+                    updater = VectorUpdater(connection, self._feed, self._load(), _numpy())
+                    _, more = updater.follow_changes(state)
+
+    def check(self) -> None:
+        """Damage is noticed when the file is read, and costs only time."""
+
+    def needs_purge(self) -> bool:
+        """Never: vectors of deleted messages are removed with the next update."""
+        return False
+
+    def purge(self) -> None:
+        """Nothing to do; see `needs_purge`."""
+
+    @contextmanager
+    def reading(self) -> Iterator[VectorReader | None]:
+        """The vectors as they are now; None if there are none that the embedder can be compared with."""
+        self._reset_in_child()
+        with self._reading, fork_safety.gate:
+            try:
+                yield self._open_reader()
+            except (sqlite3.DatabaseError, OSError) as error:
+                self._discard_damaged(error)
+                raise EmbedderError(f"the index of vectors cannot be read: {describe_error(error)}.") from error
+
+    def progress(self) -> VectorProgress:
+        """How far the file has followed; does not embed anything."""
+        head = self._feed.head().message
+        with self.reading() as reader:
+            return VectorProgress(START if reader is None else reader.state.message, head)
+
+    def counts(self) -> VectorCounts:
+        files = (Path(f"{self.path}{companion}") for companion in COMPANIONS)
+        size = sum(file.stat().st_size for file in files if file.exists())
+        with self.reading() as reader:
+            return VectorCounts(*((0, 0) if reader is None else reader.counts()), size)
+
+    def close(self) -> None:
+        self._reset_in_child()
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def remove(self) -> None:
+        """Delete the file; it is rebuilt if the settings still ask for it."""
+        self._reset_in_child()
+        with self._writing:
+            self.close()
+            remove_file(self.path)
+
+    def _reset_in_child(self) -> None:
+        """After a fork, the child must not use the connection and the locks of its parent."""
+        if self._process != os.getpid():
+            if self._reader is not None:
+                _readers_of_parent.append(self._reader)
+            self._process, self._reader = os.getpid(), None
+            self._writing, self._reading = threading.Lock(), threading.RLock()
+
+    def _open_reader(self) -> VectorReader | None:
+        if self._reader is not None and not self._reader.is_current():
+            self.close()
+        if self._reader is None and self.path.exists():
+            self._reader = VectorReader(self.path, _numpy())
+        reader = self._reader
+        embedder = self._load()
+        if reader is None or not reader.refresh(embedder.name, self._feed.store_id()):
+            return None
+        return reader if _has_length(embedder, reader.state) else None
+
+    def _step(self, limit: int | None) -> tuple[VectorState, bool]:
+        embedder = self._load()
+        size = _BATCH if embedder.is_fast else _SLOW_BATCH
+        with self._transaction() as (connection, state):
+            updater = VectorUpdater(connection, self._feed, embedder, _numpy())
+            return updater.follow(state, size if limit is None else min(size, limit))
+
+    @contextmanager
+    def _transaction(self, wait: float = 1.0) -> Iterator[tuple[sqlite3.Connection, VectorState]]:
+        """One transaction, in which no other process writes; a file of another store or model is emptied first.
+
+        `wait` is how many seconds it waits for another process.
+        """
+        self._reset_in_child()
+        with self._writing, fork_safety.gate:
+            try:
+                connection = vector_file.connect(self.path, wait)
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    before = connection.execute("SELECT * FROM state").fetchone()
+                    yield connection, self._valid_state(connection)
+                    connection.execute("COMMIT")
+                    if before != connection.execute("SELECT * FROM state").fetchone():
+                        # What was erased must not stay in the log.
+                        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                finally:
+                    connection.close()
+            except (sqlite3.DatabaseError, OSError) as error:
+                self._discard_damaged(error)
+                raise StorageError(f"The index of vectors cannot be written: {describe_error(error)}.") from error
+
+    def _valid_state(self, connection: sqlite3.Connection) -> VectorState:
+        embedder, store = self._load(), self._feed.store_id()
+        state = vector_file.read_state(connection)
+        if (
+            state is None
+            or (state.store, state.model) != (store, embedder.name)
+            or not _has_length(embedder, state)
+            or self._is_foreign(state)
+        ):
+            state = VectorState(store, embedder.name, embedder.dimensions)
+            vector_file.empty(connection, state)
+        return state
+
+    def _is_foreign(self, state: VectorState) -> bool:
+        """Whether the store was restored from an older copy, which assigns the same ids to other messages."""
+        head = self._feed.head()
+        current = self._feed.mark_of(int(state.mark.split(" ", 1)[0])) if state.mark else ""
+        # If there are later changes, a missing message was deleted, and the changes will remove its vector.
+        return state.change > head.change or (current != state.mark and (bool(current) or state.change == head.change))
+
+    def _discard_damaged(self, error: sqlite3.DatabaseError | OSError) -> None:
+        if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+            _log.warning("The index of vectors %s is damaged (%s). It will be rebuilt.", self.path, error)
+            self.close()
+            remove_file(self.path)
+
+
+def _has_length(embedder: Embedder, state: VectorState) -> bool:
+    """Whether the vectors in the file are as long as those of the embedder; a service may have replaced its model."""
+    return not embedder.dimensions or state.dimensions in (0, embedder.dimensions)
+
+
+def _numpy() -> Any:
+    import numpy
+
+    return numpy

@@ -1,0 +1,284 @@
+"""Measures how well a hit matches a prompt or a query: for the relevance floor, and for how sure a search is.
+
+A search always returns its best matches. A prompt is not a search: most prompts have nothing to do with the past, and
+irrelevant evidence costs attention. So the best message of each conversation, with its neighbours, is compared with the
+words of the prompt, and only a hit that clears the floor is shown. A search shows every hit, and says how sure it is.
+How the measures count is in `memoranda.search.calibration`; how they were chosen and what they are worth, in
+docs/explanation/how-relevance-was-measured.md.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from math import log
+from typing import Protocol
+
+from memoranda.memory.record.conversations import Conversations, Window
+from memoranda.memory.record.feed import FeedMessage
+from memoranda.memory.record.read_ahead import ReadAhead, WindowShape
+from memoranda.search import calibration
+from memoranda.search.calibration import Confidence
+from memoranda.search.index.message_text import searchable_text
+from memoranda.search.index.postings import Filters, Prefix, Word
+from memoranda.search.index.stop_words import STOP_WORDS
+from memoranda.search.index.tokenizer import is_single_character, may_have_token, tokenize
+from memoranda.search.prompt_kind import EVERYDAY, PromptKind, find_kind
+from memoranda.search.query import Term
+from memoranda.search.ranking import LENGTH, SATURATION, term_weight
+from memoranda.search.search import Hit, SearchResult
+
+MIN_WORDS = 2
+# A question, its answer and what led to them count together.
+_NEIGHBOURS = 2
+MEASURED_WINDOW = WindowShape(_NEIGHBOURS, counted=False)
+"""The messages of a hit that are compared with the words of the prompt."""
+# Of the hits of a prompt, the first few are measured: no more are shown.
+_MAX_MEASURED = 3
+_MAX_PROMPT = 2_000
+_MEANING = "semantic"
+# Operators of a query mean nothing in a prompt.
+_OPERATORS = re.compile(r"[\"*()“”]|(?<!\S)-+")
+_CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How well the best message of a conversation and its neighbours match a prompt or a query."""
+
+    hit: Hit
+    measures: Mapping[str, float]
+    share: float
+    """How much of the weight of the words the message contains."""
+    words: int
+    """How many words that name a subject the message and its neighbours contain."""
+    points: float
+    answered: bool = True
+    """False for a hit that only repeats the prompt and got no answer."""
+
+    @property
+    def clears(self) -> bool:
+        """Whether the hit clears the relevance floor."""
+        return self.points >= 0 and self.words >= MIN_WORDS
+
+
+class RelevanceStore(Protocol):
+    """The part of a store that is read here: a search, and the messages around a hit."""
+
+    @property
+    def find(self) -> Callable[..., SearchResult]: ...
+    @property
+    def conversations(self) -> Conversations: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRelevance:
+    """The result of a search for the words of a prompt, and what its first hits measure."""
+
+    kind: PromptKind
+    measured: list[Relevance]
+    result: SearchResult
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The hits that clear the floor, best first.
+
+        A hit that only repeats the prompt is omitted if it follows others, which answer better, or got no answer.
+        """
+        found: list[Hit] = []
+        for relevance in self.measured:
+            if relevance.clears and (not relevance.hit.asked or (relevance.answered and not found)):
+                found.append(relevance.hit)
+        return found
+
+
+def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
+    """The conversations that are relevant to a prompt, best first; for most prompts there are none."""
+    return judge_prompt(db, prompt, filters, limit=limit).hits
+
+
+def judge_prompt(
+    db: RelevanceStore, prompt: str, filters: Filters, *, limit: int, is_own: Callable[[Hit], bool] = lambda hit: False
+) -> PromptRelevance:
+    """Searches for the words of a prompt and measures the first hits; those that are the caller's own come on top."""
+    found = db.find(_remove_operators(prompt), filters, limit=limit)
+    kind = find_kind(prompt)
+    measured: list[Relevance] = []
+    if found.hits:
+        with db.conversations.one_view():
+            measured = _measure_first(_Measure(_read_windows(db.conversations, found.hits), found, kind), found, is_own)
+    return PromptRelevance(kind, measured, found)
+
+
+def _measure_first(measure: "_Measure", found: SearchResult, is_own: Callable[[Hit], bool]) -> list[Relevance]:
+    measured: list[Relevance] = []
+    others = 0
+    for number, hit in enumerate(found.hits):
+        relevance = measure.of(hit, _lead(found.hits, number))
+        measured += [relevance] if relevance is not None else []
+        others += not is_own(hit)
+        if others == _MAX_MEASURED:
+            break
+    return measured
+
+
+def _read_windows(store: Conversations, hits: Sequence[Hit]) -> Conversations:
+    """The store, of which a server reads the windows of all hits at once."""
+    if not store.batches_reads:
+        return store
+    ahead = ReadAhead(store)
+    ahead.read_windows([hit.message_id for hit in hits if hit.message_id is not None], (MEASURED_WINDOW,))
+    return ahead
+
+
+class HitRater:
+    """Says how sure it is that a hit of one search contains the evidence."""
+
+    def __init__(self, store: Conversations, found: SearchResult, *, by_time: bool = False) -> None:
+        """`by_time`: the hits are not in the order of their scores, so none is ahead of the next."""
+        self._measure = _Measure(store, found, None)
+        self._leads = {
+            hit.session_id: 0.0 if by_time else _lead(found.hits, number) for number, hit in enumerate(found.hits)
+        }
+
+    def measure(self, hit: Hit) -> Relevance | None:
+        """None for a conversation of which only the title matches."""
+        return self._measure.of(hit, self._leads[hit.session_id])
+
+    def rate(self, hit: Hit) -> Confidence:
+        """A conversation of which only the title matches is unsure: nothing is known about what it says."""
+        measured = self.measure(hit)
+        if measured is None or measured.points < calibration.LIKELY:
+            return "unsure"
+        return "sure" if measured.points >= calibration.SURE else "likely"
+
+
+def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
+    """Searches for the words of a prompt and measures the first hits."""
+    return judge_prompt(db, prompt, filters, limit=limit).measured
+
+
+def _lead(hits: Sequence[Hit], number: int) -> float:
+    """How far a hit is ahead of the next one, as a share of its score."""
+    score = hits[number].score
+    following = hits[number + 1].score if number + 1 < len(hits) else 0.0
+    return max(0.0, 1 - following / score) if score > 0 else 0.0
+
+
+def _is_answered(store: Conversations, hit: Hit) -> bool:
+    """Whether the question in a hit got an answer."""
+    from memoranda.search.evidence import Evidence  # noqa: PLC0415
+
+    found = None if hit.message_id is None else Evidence(store).find_answer(hit.message_id)
+    return found is not None and found.message.id != hit.message_id
+
+
+def _remove_operators(prompt: str) -> str:
+    plain = _OPERATORS.sub(" ", prompt[:_MAX_PROMPT])
+    return _CONNECTIVES.sub(lambda match: match[0].lower(), plain)
+
+
+class _Measure:
+    """The words of one prompt or query, and their weights in one store."""
+
+    def __init__(self, store: Conversations, found: SearchResult, kind: PromptKind | None) -> None:
+        """`kind` is that of a prompt; None for a search.
+
+        Messages that have a term only because they repeat the prompt do not make it common.
+        """
+        self._store = store
+        self._kind = kind
+        size = found.size
+        self._weights = {
+            term: term_weight(max(0, count - found.asked.get(term.text, 0)), size.messages, framing=term.framing)
+            for term, count in zip(found.query.terms, found.frequencies, strict=True)
+        }
+        self._total = sum(self._weights.values()) or 1.0
+        self._average_length = max(1.0, size.tokens / max(1, size.messages))
+        # Everyday words of a prompt say what to do; in a search they are meant.
+        general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
+        self._names = frozenset[str]() if kind is None else kind.names
+        self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
+
+    def of(self, hit: Hit, lead: float) -> Relevance | None:
+        """None for a hit that only its title matches, or that was deleted."""
+        window = None if hit.message_id is None else self._window(hit.message_id)
+        if window is None:
+            return None
+        own, length = self._tokens_of_hit(window, hit.message_id)
+        nearby = own | self._tokens_around(window, hit.message_id, own)
+        share = sum(weight for term, weight in self._weights.items() if _contains(own, term)) / self._total
+        present = [term for term in self._subjects if _contains(nearby, term)]
+        by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average_length))
+        measures = {
+            "density": share * by_length,
+            "words": log(1 + len(present)),
+            "absent": log(1 + len(self._subjects) - len(present)),
+            "lead": lead,
+            **self._measure_names(present, nearby),
+        }
+        answered = not hit.asked or _is_answered(self._store, hit)
+        return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
+
+    def _tokens_of_hit(self, window: Window, message_id: int | None) -> tuple[frozenset[str], int]:
+        """The tokens of the message of a hit, and how many it has."""
+        message = next((message for message in window.messages if message.id == message_id), None)
+        tokens = [] if message is None else tokenize(_read_text(message))
+        return frozenset(tokens), len(tokens)
+
+    def _tokens_around(self, window: Window, message_id: int | None, own: Set[str]) -> set[str]:
+        """The tokens of the other messages; of those that have nothing which the hit lacks, none."""
+        lacking = [term for term in self._subjects if not _contains(own, term)]
+        names = self._names - own
+        found: set[str] = set()
+        for message in window.messages if lacking or names else ():
+            if message.id != message_id:
+                text = _read_text(message)
+                lower = text.lower()
+                if any(_may_contain(lower, term) for term in lacking) or any(may_have_token(lower, n) for n in names):
+                    found.update(tokenize(text))
+        return found
+
+    def _window(self, message_id: int) -> Window | None:
+        return self._store.window_around(message_id, _NEIGHBOURS, counted=False)
+
+    def _measure_names(self, present: Sequence[Term], nearby: Set[str]) -> dict[str, float]:
+        """Whether the prompt is about someone's past, or names something that does not occur; and its kind."""
+        kind = self._kind
+        if kind is None:
+            return {}
+        named = any(term.token in kind.names for term in present)
+        return {
+            "missing_name": float(not kind.names <= nearby),
+            "question": float(kind.question),
+            "about": float(kind.personal or kind.about_past or named),
+            "here": float(kind.here),
+            "how_to": float(kind.how_to),
+        }
+
+    def _points(self, hit: Hit, measures: dict[str, float]) -> float:
+        meaning = hit.signals.get(_MEANING)
+        if meaning is None:
+            chosen = calibration.SEARCH_BY_WORDS if self._kind is None else calibration.FLOOR_BY_WORDS
+        else:
+            measures["meaning"] = meaning
+            chosen = calibration.SEARCH_BY_MEANING if self._kind is None else calibration.FLOOR_BY_MEANING
+        return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
+
+
+def _read_text(message: FeedMessage) -> str:
+    words = searchable_text(message)
+    return f"{words.text}\n{words.tool_text}"
+
+
+def _may_contain(lower: str, term: Term) -> bool:
+    """Whether a text in lower case may contain a term, without dividing it into tokens."""
+    pattern = term.pattern
+    token = pattern.token if isinstance(pattern, Word) else term.token
+    return isinstance(pattern, Prefix) or may_have_token(lower, token)
+
+
+def _contains(tokens: Set[str], term: Term) -> bool:
+    pattern = term.pattern
+    if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single_character(pattern.token)):
+        return any(token.startswith(pattern.token) for token in tokens)
+    return (pattern.token if isinstance(pattern, Word) else term.token) in tokens

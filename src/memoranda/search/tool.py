@@ -1,0 +1,398 @@
+"""The `session_search` tool: browse, discover, scroll and read past conversations, with one schema.
+
+The arguments decide the mode. The answer is always a JSON object, and never larger than the settings allow. A model
+reads less of a conversation than a person: `definitions` returns the tool for it, whose answers still have to pass
+`memoranda.safety.tool_answers`.
+"""
+
+import copy
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from memoranda.errors import StorageError
+from memoranda.memory.record.conversations import Conversations, SessionFacts
+from memoranda.safety.tool_answers import LABEL_CHARS
+from memoranda.search import guidance
+from memoranda.search.browse import browse, read, refuse, scroll
+from memoranda.search.calibration import CONFIDENCES, Confidence
+from memoranda.search.evidence import Evidence, fit_message, show_time
+from memoranda.search.evidence_reads import read_evidence
+from memoranda.search.excerpts import excerpt
+from memoranda.search.explain_empty import explain_empty
+from memoranda.search.index.message_text import searchable_text
+from memoranda.search.index.postings import Filters
+from memoranda.search.model_view import resolve_ids, show_to_model
+from memoranda.search.query import Query
+from memoranda.search.ranking import Sort
+from memoranda.search.relevance import HitRater
+from memoranda.search.request import (
+    MAX_RESULTS,
+    MAX_WINDOW,
+    SearchRequest,
+    echo_input,
+    echo_list,
+    fit_json,
+    read_request,
+)
+from memoranda.search.search import Hit, SearchResult
+from memoranda.search.searchable_store import SearchableStore
+from memoranda.search.settings import RecallSettings
+from memoranda.search.summaries import NOTE_CHARS, Summarize, add_summaries
+from memoranda.support.projects import projects_named
+from memoranda.support.shorten import json_size
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool
+
+_log = logging.getLogger(__name__)
+
+# Room for the counts, a cursor or a note about the end, and a message about no results.
+_REST_CHARS = 250
+# How many characters of the query and of the filters an answer repeats.
+_MAX_QUERY_CHARS = 200
+_MAX_MATCHED_CHARS = 150
+_MAX_NOTE_CHARS = 300
+_MAX_TERMS_CHARS = 300
+_MAX_MISSING = 10
+_MAX_FILTER_CHARS = 150
+_MAX_NAME_CHARS = 60
+_CONTROL = {number: " " for number in range(32)}
+_OPENING_MESSAGES = 3
+_QUOTES = StoredText("earlier conversations", "memoranda sessions show SESSION")
+# The characters of a snippet; more for the answer to a question, which may lack the words of the question.
+_SNIPPET_CHARS = 240
+_ANSWER_CHARS = 400
+_REQUIRED_FIELDS = (
+    "session_id", "title", "when", "source", "matched_role", "match_message_id", "matches", "confidence",
+)  # fmt: skip
+
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": guidance.QUERY},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": guidance.LIMIT},
+        "sort": {"type": "string", "enum": ["newest", "oldest"], "description": guidance.SORT},
+        "role_filter": {"type": "string", "description": guidance.ROLES},
+        "since": {"type": "string", "description": guidance.SINCE},
+        "until": {"type": "string", "description": guidance.UNTIL},
+        "source": {"type": "string", "description": guidance.SOURCE},
+        "project": {"type": "string", "description": guidance.PROJECT},
+        "session_id": {"type": "string", "description": guidance.SESSION_ID},
+        "around_message_id": {"type": "integer", "description": guidance.AROUND},
+        "window": {"type": "integer", "minimum": 1, "maximum": MAX_WINDOW, "description": guidance.WINDOW},
+        "cursor": {"type": "string", "description": guidance.CURSOR},
+        "why": {"type": "boolean", "default": False, "description": guidance.WHY},
+    },
+}  # fmt: skip
+
+
+class SessionSearchTool:
+    """The tool for one scope of the store and, if there is one, its current session."""
+
+    def __init__(
+        self,
+        open_db: Callable[[], SearchableStore],
+        settings: RecallSettings | None = None,
+        *,
+        current_session_id: str | None = None,
+        summarize: Summarize | None = None,
+        current_project: Callable[[], str | None] = lambda: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`current_project` returns the project that "this" means if the current session has none.
+
+        `clock` is the time that "yesterday" and "two weeks ago" refer to.
+        """
+        self._open_db = open_db
+        self._settings = settings or RecallSettings()
+        self._current = current_session_id
+        self._summarize = summarize
+        self._current_project = current_project
+        self._clock = clock
+
+    def definitions(self) -> tuple[Tool, ...]:
+        """The tool for a model."""
+        for_model = copy.copy(self)
+        for_model._settings = replace(self._settings, answer_chars=self._settings.answer_chars - LABEL_CHARS)
+
+        def call(arguments: Mapping[str, Any]) -> JsonObject:
+            return show_to_model(for_model.call(resolve_ids(arguments)))
+
+        return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, call, _QUOTES),)
+
+    def call(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Answers one call with the stored text as it is, for a person or a program; never raises."""
+        try:
+            request, db = read_request(arguments, self._clock()), self._open_db()
+            answer = self._answer(request.with_names(db.stored_name), db)
+        except InvalidArgumentsError as error:
+            return refuse("invalid", str(error))
+        except StorageError as error:
+            return refuse("unavailable", str(error))
+        except Exception as error:
+            # The last resort, because a tool never raises.
+            _log.exception("session_search failed")
+            return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
+        return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
+
+    def _answer(self, request: SearchRequest, db: SearchableStore) -> JsonObject:
+        if request.around is not None:
+            return scroll(db, request, self._settings, request.around, self._in_context(db))
+        if request.session_id:
+            return read(db, request, self._settings, self._in_context(db))
+        projects = self._projects(db, request.project)
+        if request.query:
+            return self._discover(db, request, projects)
+        return browse(db, request, self._settings, self._current, projects)
+
+    def _discover(self, db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
+        in_context, settings = self._in_context(db), self._settings
+        if self._summarize is None:
+            return discover(db, request, settings, self._current, in_context, projects)
+        smaller = replace(settings, answer_chars=settings.answer_chars - NOTE_CHARS)
+        answer = discover(db, request, smaller, self._current, in_context, projects)
+        add_summaries(answer, request.query, db, self._summarize, settings)
+        return answer
+
+    def _projects(self, db: SearchableStore, project: str) -> frozenset[str] | None:
+        """The names of the requested project in the record; None for all projects."""
+        if not project:
+            return None
+        if project.lower() == "this":
+            row = (db.sessions.get_session(self._current) if self._current else None) or {}
+            project = row.get("project") or self._current_project() or ""
+            if not project:
+                raise InvalidArgumentsError(guidance.NOWHERE)
+        return projects_named(db.listing.known_projects(), project)
+
+    def _in_context(self, db: SearchableStore) -> frozenset[int]:
+        return frozenset() if self._current is None else db.messages.live_message_ids(self._current)
+
+
+def discover(
+    db: SearchableStore,
+    request: SearchRequest,
+    settings: RecallSettings,
+    current: str | None,
+    in_context: frozenset[int],
+    projects: frozenset[str] | None = None,
+) -> JsonObject:
+    """The conversations that match best, each with the messages around its best match.
+
+    Messages of the `current` session that are `in_context` do not count, nor does its title. Only conversations about
+    `projects` count, unless that is None.
+    """
+    filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
+    found = db.find(
+        request.query,
+        filters,
+        limit=request.cursor + request.limit + 1,
+        sort=request.sort,
+        now=request.now,
+        explain=request.why,
+        longer=True,
+    )
+    conversation = db.conversations.conversation_of(current) if current else None
+    if conversation is not None:
+        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != conversation.conversation_id]
+        found = replace(found, hits=tuple(others))
+    answer = _envelope(request, found, filters)
+    if not found.hits:
+        del answer["confidence"]
+        return answer | explain_empty(db, request, filters, found, current)
+    used = _add_results(db, answer, found, request, in_context, settings.answer_chars - json_size(answer))
+    answer["count"] = len(answer["results"])
+    if len(found.hits) > request.cursor + used:
+        answer["cursor"] = str(request.cursor + used)
+    elif found.unlisted:
+        answer.setdefault("note", guidance.BEST_ONLY)
+    if not answer["results"]:
+        del answer["confidence"]
+        beyond = request.cursor >= len(found.hits)
+        answer["message"] = guidance.NO_MORE.format(len(found.hits)) if beyond else guidance.NO_ROOM
+    return answer
+
+
+def _add_results(
+    db: SearchableStore,
+    answer: JsonObject,
+    found: SearchResult,
+    request: SearchRequest,
+    in_context: frozenset[int],
+    room: int,
+) -> int:
+    """Adds the results that fit; returns how many hits were used."""
+    room -= _REST_CHARS
+    hits = found.hits[request.cursor : request.cursor + request.limit]
+    used = 0
+    by_time = request.sort is not None
+    with db.conversations.one_view():
+        store = read_evidence(db.conversations, hits, found.query, in_context, by_time=by_time)
+        rater, evidence = HitRater(store, found, by_time=by_time), Evidence(store, in_context)
+        for number, hit in enumerate(hits):
+            share = room // (len(hits) - number) - 2
+            result = _result(store, hit, found.query, evidence, share, request, rater.rate(hit))
+            size = 0 if result is None else json_size(result) + 2
+            if size > room and answer["results"]:
+                break
+            used = number + 1
+            if result is not None and size > room:
+                result = _shrink_result(result, room)
+                size = 0 if result is None else json_size(result) + 2
+            room -= size
+            if result is not None:
+                answer["results"].append(result)
+    # Results may be ordered by time, so the surest need not be the first.
+    found_words = [result["confidence"] for result in answer["results"]]
+    answer["confidence"] = max(found_words, key=CONFIDENCES.index, default="unsure")
+    return used
+
+
+def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
+    """A result without the fields that a further call can return; None if it is still too large."""
+    kept = {key: value for key, value in result.items() if key in _REQUIRED_FIELDS}
+    kept["snippet"] = fit_json(result["snippet"], room - json_size(kept | {"snippet": ""}))
+    return kept if json_size(kept) <= room - 2 else None
+
+
+def _build_filters(db: SearchableStore, request: SearchRequest, settings: RecallSettings) -> Filters:
+    return Filters(
+        db.scope,
+        sources=request.sources,
+        excluded_sources=frozenset() if request.sources else frozenset(settings.hidden_sources),
+        roles=request.roles,
+        since=request.since,
+        until=request.until,
+        titles=request.roles is None,
+    )
+
+
+def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> JsonObject:
+    """The answer without results; the query is shortened, so that there is room for them."""
+    answer: JsonObject = {
+        "success": True,
+        "mode": "discover",
+        "query": echo_input(request.query, _MAX_QUERY_CHARS),
+        "matched": echo_input(found.how, _MAX_MATCHED_CHARS),
+        "results": [],
+        "count": 0,
+        "confidence": "unsure",
+        "sessions_matched": found.matched_sessions,
+    }
+    if found.missing:
+        answer["not_found"] = echo_list(found.missing[:_MAX_MISSING], _MAX_TERMS_CHARS)
+    if found.note:
+        answer["note"] = echo_input(found.note, _MAX_NOTE_CHARS)
+    if request.why:
+        order = guidance.BY_TIME[request.sort] if request.sort else guidance.BY_RELEVANCE
+        answer["why"] = {
+            "order": order,
+            "terms": echo_list(found.terms, _MAX_TERMS_CHARS),
+            "filters": _describe(filters),
+        }
+        if found.expanded:
+            answer["why"]["expanded"] = echo_list(found.expanded, _MAX_TERMS_CHARS)
+    return answer
+
+
+def _describe(filters: Filters) -> JsonObject:
+    described: JsonObject = {
+        "user": "everyone"
+        if filters.scope.all
+        else filters.scope.user and echo_input(filters.scope.user, _MAX_NAME_CHARS),
+        "sources": echo_list(sorted(filters.sources), _MAX_FILTER_CHARS) if filters.sources else None,
+        "hidden_sources": echo_list(sorted(filters.excluded_sources), _MAX_FILTER_CHARS) or None,
+        "roles": sorted(filters.roles) if filters.roles else None,
+        "projects": echo_list(sorted(filters.projects), _MAX_FILTER_CHARS) if filters.projects is not None else None,
+        "since": show_time(filters.since),
+        "until": show_time(filters.until),
+        "messages_in_context": len(filters.without) or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _result(
+    store: Conversations,
+    hit: Hit,
+    query: Query,
+    evidence: Evidence,
+    room: int,
+    request: SearchRequest,
+    confidence: Confidence,
+) -> JsonObject | None:
+    session = store.session_facts(hit.session_id)
+    if session is None:
+        # The session was deleted after the search read the index.
+        return None
+    result: JsonObject = {
+        "session_id": hit.session_id,
+        "title": session.title and echo_input(session.title),
+        "when": None,
+        "source": echo_input(session.source),
+        "model": session.model and echo_input(session.model),
+        "matched_role": hit.role,
+        "match_message_id": hit.message_id,
+        "matches": hit.matches,
+        "confidence": confidence,
+        "snippet": "",
+    }
+    if session.project:
+        result["project"] = echo_input(session.project)
+    if session.parent_session_id:
+        result["parent_session_id"] = session.parent_session_id
+    if request.why:
+        result["why"] = _explain_score(hit, request.sort)
+    if hit.message_id is None:
+        return _title_result(store, hit, session, result, room)
+    if hit.asked > 1:
+        result["asked"] = hit.asked
+    if hit.repeated:
+        result["repeated"] = hit.repeated
+    # A search limited to roles wants the matching message itself, not the answer to it.
+    fixed = request.sort is not None or bool(hit.asked)
+    chosen = evidence.choose(hit.message_id, hit.messages, query, fixed=fixed, answers=request.roles is None)
+    if chosen is None:
+        return None
+    message = chosen.anchor.message
+    words = searchable_text(message)
+    shown = excerpt(words.text, query, _ANSWER_CHARS if message.id != hit.message_id else _SNIPPET_CHARS)
+    if shown.at is None and words.tool_text:
+        # The match is in the arguments of a tool, not in the text.
+        shown = excerpt(words.tool_text, query)._replace(at=0)
+    result |= {
+        "matched_role": echo_input(message.role),
+        "match_message_id": message.id,
+        "when": show_time(message.timestamp),
+        "snippet": shown.text.translate(_CONTROL),
+    }
+    return result | evidence.show(chosen, shown.at or 0, query, room - json_size(result))
+
+
+def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
+    """The score of a result and its signals; and the order, if that is not by score."""
+    order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
+    return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
+
+
+def _title_result(
+    store: Conversations, hit: Hit, session: SessionFacts, result: JsonObject, room: int
+) -> JsonObject | None:
+    """The result for a conversation that matches only by its title: its first messages."""
+    conversation = store.conversation_of(hit.session_id)
+    if conversation is None:
+        return None
+    window = store.messages_behind(conversation, 0, _OPENING_MESSAGES)
+    share = (room - json_size(result) - 200) // _OPENING_MESSAGES
+    fitting = [fit_message(message, 500, share) for message in window.messages]
+    shown = [fitted.entry for fitted in fitting if fitted is not None]
+    return result | {
+        "when": show_time(session.started_at),
+        "snippet": f"Title: {result['title']}",
+        "match_message_id": window.messages[0].id if window.messages else None,
+        "bookend_start": [],
+        "messages": shown,
+        "bookend_end": [],
+        "messages_before": window.before,
+        "messages_after": window.after,
+    }

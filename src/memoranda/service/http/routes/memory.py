@@ -1,0 +1,269 @@
+"""The routes of curated memory: its entries, its log with undo, and the proposals that await a person."""
+
+from dataclasses import asdict
+
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated.approval_queue import Proposal
+from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.write_result import PERSON, MemoryWriteResult, Origin
+from memoranda.service.http.cursors import read_cursor, write_cursor
+from memoranda.service.http.memory_results import as_answer, entry_id, entry_json, etag_of, operations_json
+from memoranda.service.http.problems import Problem
+from memoranda.service.http.route import Answer, Call, Example, Route
+from memoranda.service.http.routes.sessions import PAGE_FIELDS
+from memoranda.service.http.shapes import Anything, Field, ListOf, Object, Text, Whole, optional
+from memoranda.support.canonical_text import digest
+
+TAG = "memory"
+_MAX_CHARS = 100_000
+_BLOCKED = "The text looks like an attack or has a secret; it is not shown."
+ENTRY = Object(
+    (
+        Field("id", Text(8, 8), "Derived from the text: a changed entry has another id.", required=True),
+        Field("text", Text(0, _MAX_CHARS), "The entry, or a placeholder if it is blocked.", required=True),
+        Field("blocked", ListOf(Text(), 0, 100), f"What the scanner found. {_BLOCKED}", required=True),
+    ),
+    name="Entry",
+)
+_ENTRIES = Object(
+    (
+        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("entries", ListOf(ENTRY, 0, 100_000), "All entries, in order.", required=True),
+        Field("used", Whole(), "How many characters they use.", required=True),
+        Field("limit", Whole(), "How many they may use.", required=True),
+    ),
+    name="Entries",
+)
+_NEW_ENTRY = Object(
+    (
+        Field("text", Text(1, _MAX_CHARS), "The entry.", required=True),
+        Field(
+            "origin", Text(choices=("person", "agent")),
+            "Who wants it: a person, or an agent whose writes may await approval (memory.write_approval). person "
+            "without it.",
+        ),
+        Field("session_id", Text(1, 200), "The session in which it was said, for the log."),
+    ),
+    name="NewEntry",
+)  # fmt: skip
+RECEIPT = Object(
+    (
+        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("message", Text(0, 2_000), "What was done.", required=True),
+        Field("change", optional(Whole(), "a number"), "The number in the log; null if nothing changed.", True),
+        Field("ids", ListOf(Text(8, 8), 0, 1_000), "The ids of the entries that were written.", required=True),
+        Field("proposal", Text(8, 8), "With status 202: the proposal that awaits a person."),
+    ),
+    name="Receipt",
+)
+_CHANGE = Object(
+    (
+        Field("number", Whole(), "The number of the change.", required=True),
+        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("action", Text(), "add, replace, remove, undo …", required=True),
+        Field("actor", Text(), "Who: person, agent, review …", required=True),
+        Field("at", Text(), "When, in UTC.", required=True),
+        Field("edits", ListOf(Anything(), 0, 100_000), "Each entry `before` and `after`; null for none.", True),
+    ),
+    extra=True,
+    name="MemoryChange",
+)
+_PROPOSAL = Object((Field("id", Text(8, 8), "The id of the proposal.", True),), extra=True, name="Proposal")
+
+
+def _target(call: Call) -> Target:
+    for target in TARGETS:
+        if target == call.path["target"]:
+            return target
+    raise Problem(404, "not_found", f"There is no memory {call.path['target'][:60]!r}; there is memory and user.")
+
+
+def _origin(call: Call) -> Origin:
+    body = call.body or {}
+    is_agent = body.get("origin") == "agent"
+    return Origin("agent" if is_agent else PERSON.actor, body.get("session_id", ""), explicit=not is_agent)
+
+
+def _find(call: Call, target: Target) -> ScannedEntry:
+    """The entry that the path names, unless If-Match asks for another state of it; raises Problem 404 or 412."""
+    wanted = call.path["entry_id"]
+    found = next((entry for entry in call.memory.curated.view(target).entries if entry_id(entry.text) == wanted), None)
+    if found is None:
+        raise Problem(404, "not_found", f"There is no entry {wanted[:60]!r}; it may have changed.")
+    condition = call.headers.get("if-match")
+    if condition not in (None, "*") and etag_of(found.text) not in [item.strip() for item in condition.split(",")]:
+        raise Problem(412, "changed", "The entry is not the one that If-Match names. Read it again.")
+    return found
+
+
+def _write(call: Call, target: Target, action: str, operation: Operation) -> Answer:
+    """Carry out one operation. Entries are found by the digest of their whole text, under the lock of the store."""
+    outcome = call.memory.curated.apply(target, [operation], _origin(call))
+    return _report(call, action, outcome)
+
+
+def _report(call: Call, action: str, outcome: MemoryWriteResult) -> Answer:
+    answer = as_answer(outcome)
+    body = answer.body
+    if body["change"] is not None:
+        call.service.metrics.add("memoranda_curated_changes_total")
+        call.audit(f"memory.{action}", f"{body['target']} change {body['change']}")
+    elif "proposal" in body:
+        call.audit(f"memory.{action}.proposed", f"{body['target']} proposal {body['proposal']}")
+    return answer
+
+
+def list_entries(call: Call) -> Answer:
+    """All entries of a target as they are now."""
+    view = call.memory.curated.view(_target(call))
+    body = {
+        "target": view.target,
+        "entries": [entry_json(entry) for entry in view.entries],
+        "used": view.used,
+        "limit": view.limit,
+    }
+    return Answer(body, headers={"ETag": f'"{view.fingerprint}"'})
+
+
+def get_entry(call: Call) -> Answer:
+    """One entry, with the ETag for If-Match."""
+    found = _find(call, _target(call))
+    return Answer(entry_json(found), headers={"ETag": etag_of(found.text)})
+
+
+def add_entry(call: Call) -> Answer:
+    """Add an entry; one that exists is not added twice."""
+    return _write(call, _target(call), "add", Add(call.body["text"]))
+
+
+def replace_entry(call: Call) -> Answer:
+    """Replace an entry."""
+    target = _target(call)
+    found = _find(call, target)
+    return _write(call, target, "replace", Replace(f"entry:{digest(found.text)}", call.body["text"]))
+
+
+def remove_entry(call: Call) -> Answer:
+    """Remove an entry; undo restores it."""
+    target = _target(call)
+    found = _find(call, target)
+    return _write(call, target, "remove", Remove(f"entry:{digest(found.text)}"))
+
+
+def log(call: Call) -> Answer:
+    """One page of the changes, the newest first."""
+    store, limit = call.memory.curated, call.query.get("limit", 20)
+    changes = change_history.log(store, call.query.get("target"))[::-1]
+    if "cursor" in call.query:
+        (before,) = read_cursor(call.query["cursor"], "log", (int,))
+        changes = [change for change in changes if change.number < before]
+    page = changes[:limit]
+    described = [
+        {key: value for key, value in asdict(change).items() if key != "heads"}
+        | {
+            "edits": [
+                {
+                    side: None if text is None else store.visible_text(change.target, text)
+                    for side, text in (("before", edit.before), ("after", edit.after))
+                }
+                for edit in change.edits
+            ]
+        }
+        for change in page
+    ]
+    more = {"next_cursor": write_cursor("log", page[-1].number)} if len(changes) > limit else {}
+    return Answer({"changes": described, **more})
+
+
+def undo(call: Call) -> Answer:
+    """Undo one change, as a new change of its own."""
+    outcome = change_history.undo(call.memory.curated, call.body["change"], PERSON)
+    return _report(call, "undo", outcome)
+
+
+def list_proposals(call: Call) -> Answer:
+    """The proposals that await a person, the oldest first."""
+    store = call.memory.curated
+    return Answer({"proposals": [operations_json(store, proposal) for proposal in store.proposals.all()]})
+
+
+def _proposal(call: Call) -> Proposal:
+    found = call.memory.curated.proposals.get(call.path["proposal_id"])
+    if found is None:
+        raise Problem(404, "not_found", f"There is no proposal {call.path['proposal_id'][:60]!r}.")
+    return found
+
+
+def approve(call: Call) -> Answer:
+    """Apply a proposal, if it still changes the entries that the person was shown."""
+    return _report(call, "approve", call.memory.curated.approve(_proposal(call)))
+
+
+def reject(call: Call) -> Answer:
+    """Reject a proposal; its text is kept until the history is purged."""
+    found = _proposal(call)
+    call.memory.curated.proposals.reject(found)
+    call.audit("memory.reject", f"{found.target} proposal {found.id}")
+    return Answer(status=204)
+
+
+_NOTE = "Bookings go through Ana."
+_ENTRY_PATH = {"target": "memory", "entry_id": entry_id(_NOTE)}
+_PATH = "/v1/memory/{target}/entries"
+_ONE = f"{_PATH}/{{entry_id}}"
+_WRITE_PROBLEMS = (403, 404, 409, 412)
+ROUTES = (
+    Route(
+        "GET", _PATH, "list_entries", "read", list_entries, "List the entries of curated memory", _ENTRIES,
+        problems=(404,), tag=TAG, example=Example({"target": "memory"}),
+    ),
+    Route(
+        "POST", _PATH, "add_entry", "curate", add_entry, "Add an entry", RECEIPT, 201, body=_NEW_ENTRY,
+        other_statuses=(200, 202), idempotent=True, problems=(403, 404, 409), tag=TAG,
+        example=Example({"target": "user"}, body={"text": "Prefers window seats."}),
+    ),
+    Route(
+        "GET", _ONE, "get_entry", "read", get_entry, "Read an entry", ENTRY,
+        problems=(404, 412), conditional=True, tag=TAG, example=Example(_ENTRY_PATH),
+    ),
+    Route(
+        "PATCH", _ONE, "replace_entry", "curate", replace_entry, "Replace an entry", RECEIPT, body=_NEW_ENTRY,
+        other_statuses=(202,), conditional=True, problems=_WRITE_PROBLEMS, tag=TAG,
+        example=Example(_ENTRY_PATH, headers={"If-Match": etag_of(_NOTE)}, body={"text": "Bookings go through Bo."}),
+    ),
+    Route(
+        "DELETE", _ONE, "remove_entry", "curate", remove_entry, "Remove an entry", RECEIPT, conditional=True,
+        problems=_WRITE_PROBLEMS, tag=TAG,
+        example=Example(_ENTRY_PATH | {"entry_id": entry_id("The office is closed on Fridays.")}),
+    ),
+    Route(
+        "GET", "/v1/memory/log", "memory_log", "read", log, "List the changes of curated memory",
+        Object((
+            Field("changes", ListOf(_CHANGE), "One page, the newest first.", required=True),
+            Field("next_cursor", Text(), "For the next page; missing on the last one."),
+        ), name="MemoryLog"),
+        query=(*PAGE_FIELDS, Field("target", Text(choices=TARGETS), "Only changes of this memory.")),
+        tag=TAG, example=Example(query={"limit": 1}),
+    ),
+    Route(
+        "POST", "/v1/memory/undo", "undo_change", "curate", undo, "Undo a change of curated memory", RECEIPT,
+        other_statuses=(201,),
+        body=Object((Field("change", Whole(1), "Its number in the log.", required=True),), name="Undo"),
+        problems=(404, 409), tag=TAG, example=Example(body={"change": 3}),
+    ),
+    Route(
+        "GET", "/v1/memory/proposals", "list_proposals", "read", list_proposals, "List what awaits approval",
+        Object((Field("proposals", ListOf(_PROPOSAL, 0, 100_000), "The oldest first.", True),), name="Proposals"),
+        tag=TAG, example=Example(),
+    ),
+    Route(
+        "POST", "/v1/memory/proposals/{proposal_id}/approve", "approve_proposal", "curate", approve,
+        "Apply a proposal", RECEIPT, other_statuses=(201,), problems=_WRITE_PROBLEMS, tag=TAG,
+    ),
+    Route(
+        "POST", "/v1/memory/proposals/{proposal_id}/reject", "reject_proposal", "curate", reject,
+        "Reject a proposal", None, 204, problems=(404,), tag=TAG,
+    ),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""Mounts MCP for remote clients on the HTTP service: `/mcp`, and OAuth 2.1 if the service's public address is known."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from memoranda.errors import MemorandaError
+from memoranda.home.access.keys import Scope as KeyScope
+from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
+from memoranda.home.access.shared_secret import load_or_create_secret
+from memoranda.integrations.mcp.json_rpc import INTERNAL_ERROR, ProtocolError, encode, failure
+from memoranda.integrations.mcp.server import McpServer
+from memoranda.integrations.mcp.streamable_http import PATH
+from memoranda.service.http.callers import Caller, read_token
+from memoranda.service.http.mount import Mount, MountContext
+from memoranda.service.http.problems import Problem, problem_of
+from memoranda.service.http.rate_limit import RateLimit
+from memoranda.service.http.request_checks import check_headers
+from memoranda.service.remote_mcp.endpoint import McpCaller, RemoteMcpEndpoint
+from memoranda.service.remote_mcp.oauth import metadata
+from memoranda.service.remote_mcp.oauth.endpoints import OAuthEndpoints
+from memoranda.service.remote_mcp.sessions import SessionOwner
+from memoranda.service.remote_mcp.tool_hosts import ToolHosts
+
+_Handler = Callable[[Request], Awaitable[Response]]
+_REGISTRATIONS_PER_SECOND, _REGISTRATIONS_AT_ONCE = 0.2, 20
+
+
+def remote_mcp_mount(public_url: str | None = None) -> Mount:
+    """MCP at `/mcp`, and OAuth for it if the address is known: `public_url`, else the setting server.public_url."""
+    return Mount("mcp", paths=(PATH, *metadata.PATHS), create_app=partial(RemoteMcpApp, public_url=public_url))
+
+
+class RemoteMcpApp:
+    """The ASGI application of the mount."""
+
+    def __init__(self, context: MountContext, *, public_url: str | None) -> None:
+        self._context = context
+        service = context.service
+        self._public_url = public_url = service.memory.config.public_url if public_url is None else public_url
+        self._tool_hosts = ToolHosts(service.memory_of)
+        self._endpoint = RemoteMcpEndpoint(frozenset({public_url} if public_url else ()))
+        self._grants = GrantStore(service.database.open)
+        self._secret: bytes | None = None
+        self._handlers: dict[str, tuple[tuple[str, ...], _Handler]] = {}
+        if public_url:
+            registrations = RateLimit(_REGISTRATIONS_PER_SECOND, _REGISTRATIONS_AT_ONCE)
+            oauth = OAuthEndpoints(
+                self._grants,
+                service.keys,
+                public_url,
+                workers=context.workers,
+                before_registration=lambda: registrations.spend("register"),
+            )
+            self._handlers = oauth.handlers()
+        service.on_stop(self._stop)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        path: str = request.scope["path"]
+        request.scope["memoranda"].route = path
+        try:
+            if path == PATH:
+                return await self._answer_mcp(request)
+            if path not in self._handlers:
+                raise Problem(404, "not_found", "There is no OAuth here: the setting server.public_url is missing.")
+            methods, handler = self._handlers[path]
+            if request.method not in methods:
+                raise Problem(
+                    405, "wrong_method", "This path does not take this method.", {"Allow": ", ".join(methods)}
+                )
+            check_headers(request.scope["headers"])
+            return await handler(request)
+        except (Problem, MemorandaError) as error:
+            problem = problem_of(error)
+            assert problem is not None
+            return self._refuse(problem)
+
+    async def _answer_mcp(self, request: Request) -> Response:
+        refusal = self._endpoint.check_origin(request)
+        if refusal is not None:
+            return refusal
+        headers = check_headers(request.scope["headers"])
+        caller = await self._identify(headers)
+        self._context.service.rate_limit.spend(caller.key_id)
+        if "read" not in caller.scopes:
+            challenge = metadata.challenge(self._public_url, error="insufficient_scope")
+            raise Problem(403, "forbidden", "This needs a key with the scope 'read'.", {"WWW-Authenticate": challenge})
+        mcp_caller = await self._context.workers.run(lambda: self._mcp_caller(request, caller))
+        return await self._endpoint.answer(request, mcp_caller)
+
+    async def _identify(self, headers: dict[str, str]) -> Caller:
+        """The caller by an access token of ours or by an API key; raises Problem 401 that says where to get access."""
+        token = read_token(headers)
+        if token is None or not token.startswith(ACCESS_PREFIX):
+            return await self._context.authenticate(headers)
+        caller = await self._context.workers.run(lambda: self._caller_with_token(token))
+        if caller is None:
+            raise Problem(401, "wrong_token", "The access token is unknown, revoked or expired.")
+        return caller
+
+    def _caller_with_token(self, token: str) -> Caller | None:
+        """The caller that an access token stands for: the key with which it was approved, with fewer scopes."""
+        service = self._context.service
+        if not service.database.exists():
+            return None
+        grant = self._grants.find_access(token)
+        if grant is None or not metadata.names_resource(self._public_url, grant.resource):
+            return None
+        key = service.keys.find_by_id(grant.key_id)
+        if key is None:
+            return None
+        allowed: frozenset[KeyScope] = frozenset(scope for scope in key.scopes if scope in grant.scopes)
+        return Caller(key.id, key.tenant, key.user, allowed)
+
+    def _mcp_caller(self, request: Request, caller: Caller) -> McpCaller:
+        service = self._context.service
+        user = caller.stored_user(request.query_params.get("user"), service.authenticator.read_tenants)
+        read_only = "curate" not in caller.scopes
+
+        def create_server(one_client: bool) -> McpServer:
+            return McpServer(self._tool_hosts.of(user), one_client=one_client, read_only=read_only)
+
+        if self._secret is None:
+            self._secret = load_or_create_secret(service.database)
+        owner = SessionOwner(f"{caller.key_id}/{'' if user is None else f'={user}'}/{read_only}", self._secret)
+        return McpCaller(owner, create_server)
+
+    def _refuse(self, problem: Problem) -> Response:
+        """A problem in the form of MCP, whose clients read errors of JSON-RPC."""
+        headers = dict(problem.headers)
+        if problem.status == 401:
+            error = "" if problem.reason == "no_key" else "invalid_token"
+            headers["WWW-Authenticate"] = metadata.challenge(self._public_url, error=error)
+        body = encode(failure(None, ProtocolError(INTERNAL_ERROR, problem.detail)))
+        return Response(body, problem.status, headers, "application/json")
+
+    def _stop(self) -> None:
+        self._endpoint.stop()
+        self._tool_hosts.close()

@@ -1,0 +1,170 @@
+"""The ASGI application of the viewer: finds the page, checks who asks, calls the page in a thread, and renders it."""
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from memoranda.errors import MemorandaError, MovedUserError
+from memoranda.service.http.endpoint import STATE, RequestState
+from memoranda.service.http.mount import MountContext
+from memoranda.service.http.problems import Problem, problem_of
+from memoranda.service.http.request_checks import check_body_type, read_body
+from memoranda.service.viewer import notices
+from memoranda.service.viewer.gate import Gate, Visitor
+from memoranda.service.viewer.login_pages import LoginPages
+from memoranda.service.viewer.logins import LoginLinks
+from memoranda.service.viewer.page import PREFIX, Download, Page, PageRequest, Redirect, Reply, View
+from memoranda.service.viewer.page_table import PageTable, read_parameters
+from memoranda.service.viewer.pages import PAGES
+from memoranda.service.viewer.preparation import prepare_in_background
+from memoranda.service.viewer.renderer import Renderer
+from memoranda.service.viewer.static_files import StaticFiles
+from memoranda.support.tool import InvalidArgumentsError
+
+_FORM = "application/x-www-form-urlencoded"
+_MAX_FORM_BYTES = 1_000_000
+_MAX_FIELDS = 200
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # Not no-referrer: with that, browsers send forms with the origin "null".
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class ViewerApp:
+    """The pages of one service."""
+
+    def __init__(
+        self, context: MountContext, *, links: LoginLinks | None, user: str | None, prepare: bool = False
+    ) -> None:
+        """`prepare` gets everything ready in the background, for the first visitor."""
+        self._service = context.service
+        self._workers = context.workers
+        self._static = StaticFiles()
+        self._table = PageTable(PAGES)
+        self._renderer = Renderer(self._table, self._static)
+        self._gate = Gate(context, links, user)
+        self._login_pages = LoginPages(self._gate, self._renderer, self._workers)
+        if prepare:
+            prepare_in_background(self._renderer, PAGES, self._service, user)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        state: RequestState = request.scope[STATE]
+        path = (request.scope.get("raw_path") or request.scope["path"].encode()).decode("ascii", "replace")
+        state.route = PREFIX
+        visitor: Visitor | None = None
+        try:
+            self._gate.check_host(state.headers)
+            if path in ("/", PREFIX):
+                return RedirectResponse(f"{PREFIX}/", 303)
+            path = path.removeprefix(PREFIX)
+            if path.startswith("/static/"):
+                return self._static.respond(path, state.headers)
+            if request.method == "POST":
+                self._gate.check_origin(state.headers)
+            form = await self._read_form(request, state)
+            if path in self._login_pages.PATHS:
+                state.route = PREFIX + path
+                return await self._login_pages.respond(path, request, form)
+            visitor = await self._gate.identify(request, state.headers)
+            if visitor is None:
+                return self._login_pages.refuse(request, path)
+            page, values = self._table.find(path)
+            state.route = PREFIX + page.path
+            reply = await self._call_page(page, visitor, request, values, form)
+            return self._respond_with(reply, page, visitor, request)
+        except (Problem, MemorandaError, InvalidArgumentsError) as error:
+            problem = problem_of(error)
+            assert problem is not None
+            detail = problem.detail.replace(str(self._service.memory.home.root), "<home>")
+            response = self._renderer.render_problem(problem.status, detail, visitor)
+            response.headers.update(problem.headers)
+            return response
+
+    async def _read_form(self, request: Request, state: RequestState) -> Mapping[str, str]:
+        if request.method in ("GET", "HEAD"):
+            return {}
+        if request.method != "POST":
+            raise Problem(405, "wrong_method", "Pages take GET and POST.", {"Allow": "GET, HEAD, POST"})
+        check_body_type(state.headers, _FORM)
+        raw = await read_body(
+            request.receive, state.headers, limit=_MAX_FORM_BYTES, seconds=self._service.settings.body_seconds
+        )
+        try:
+            pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+        except ValueError:
+            raise Problem(400, "invalid", "The form is not UTF-8, or has too many fields.") from None
+        # Browsers end lines of text areas with CR LF.
+        return {name: value.replace("\r\n", "\n") for name, value in pairs}
+
+    async def _call_page(
+        self, page: Page, visitor: Visitor, request: Request, values: Mapping[str, str], form: Mapping[str, str]
+    ) -> Reply:
+        if request.method == "POST":
+            self._gate.check_form(visitor, form)
+        handler, scope = (page.submit, page.submit_scope) if request.method == "POST" else (page.show, page.scope)
+        if handler is None:
+            raise Problem(405, "wrong_method", "This page does not take this method.")
+        visitor.caller.require(scope)
+        if page.owner_only and visitor.user is not None:
+            raise Problem(403, "forbidden", "This page is about the whole home, and only its owner may see it.")
+        checked = PageRequest(
+            self._service,
+            visitor.caller,
+            visitor.user,
+            values,
+            read_parameters(request.scope["query_string"]),
+            form,
+            request.scope[STATE].request_id,
+        )
+
+        def call() -> Reply:
+            try:
+                return handler(checked)
+            except MovedUserError:
+                self._service.memory.services.refresh_users()
+                return handler(checked)
+
+        reply = await self._workers.run(call)
+        if request.method == "POST":
+            self._service.feed.notify()
+        return reply
+
+    def _respond_with(self, reply: Reply, page: Page, visitor: Visitor, request: Request) -> Response:
+        if isinstance(reply, Redirect):
+            response: Response = RedirectResponse(reply.url, 303)
+            if reply.notice:
+                notices.put(response, reply.notice)
+            return self._with_cookie(response, visitor, request)
+        if isinstance(reply, Download):
+            return StreamingResponse(
+                self._workers.iterate(reply.parts),
+                media_type=reply.media_type,
+                headers={"Content-Disposition": f'attachment; filename="{reply.name}"'},
+            )
+        assert isinstance(reply, View)
+        notice = notices.take(request)
+        response = self._renderer.render(reply, page, visitor, notice)
+        if notice:
+            notices.clear(response)
+        return self._with_cookie(response, visitor, request)
+
+    def _with_cookie(self, response: Response, visitor: Visitor, request: Request) -> Response:
+        if visitor.new_cookie:
+            self._gate.set_cookie(response, request, visitor.new_cookie)
+        return response

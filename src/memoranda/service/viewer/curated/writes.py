@@ -1,0 +1,41 @@
+"""Writes of a person at a page: what its form showed counts as seen, and refusals are in the words of a page."""
+
+from memoranda.memory.curated.operations import Operation
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
+
+
+def apply_seen(
+    store: MemoryStore, target: Target, operation: Operation, fingerprint: str, allow: frozenset[str]
+) -> MemoryWriteResult:
+    """Carry out one operation of a form; `fingerprint` is that of the file which the form showed.
+
+    The store refuses once to write over a change of another program that the writer may not have seen. A form that was
+    made after that change has shown it, so the write is repeated.
+    """
+    was_seen = store.view(target).fingerprint == fingerprint
+    outcome = store.apply(target, [operation], PERSON, allow)
+    if was_seen and isinstance(outcome, MemoryRefusal) and outcome.reason == "drift":
+        outcome = store.apply(target, [operation], PERSON, allow)
+    return outcome
+
+
+def explain_refusal(refusal: MemoryRefusal) -> str:
+    """Why a write was refused, for a person at a page."""
+    name = FILE_NAMES[refusal.target]
+    if refusal.reason == "blocked":
+        return (
+            f"The text looks like an attack on its later readers, or contains a secret ({', '.join(refusal.findings)})."
+            " Nothing was written. Change the text, or allow it with the box below."
+        )
+    if refusal.reason == "over_budget":
+        sizes = refusal.message.partition(" Nothing was written.")[0]
+        return f"{sizes} Nothing was written. Shorten or remove an entry first, or raise the limit in the settings."
+    if refusal.reason == "no_match":
+        return "There is nothing to undo: the change was undone already, or cannot be undone."
+    if refusal.reason == "drift":
+        return f"Another program changed {name}. Nothing was written. Look at the entries, then save again."
+    if refusal.reason == "conflict":
+        return "An entry that this would change was changed or removed since. Nothing was written."
+    return refusal.message

@@ -1,0 +1,61 @@
+"""What external memories have yet to receive, why a delivery failed, and when it is tried again."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.errors import StorageError
+from memoranda.external.outbox.jobs import Backlog
+from memoranda.external.outbox.listed_jobs import ListedJob
+from memoranda.external.outbox.outbox import Outbox
+
+PAGE_SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBacklog:
+    """The undelivered jobs of one provider; `configured` says that the provider is in use."""
+
+    name: str
+    backlog: Backlog
+    configured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxPage:
+    """The backlog of each provider, and one page of the jobs in order; `later` is where the next page begins."""
+
+    providers: tuple[ProviderBacklog, ...] = ()
+    jobs: tuple[ListedJob, ...] = ()
+    later: int = 0
+    now: float = 0.0
+    problem: str = ""
+
+
+def read_outbox(
+    home: Path, user: str | None, configured: Sequence[str], *, after: int = 0, server_url: str = ""
+) -> OutboxPage:
+    """What waits for the providers of a user, None for the home's owner."""
+    scope = user or ""
+    outbox = Outbox(home, server_url=server_url)
+    try:
+        jobs = outbox.list_jobs(scope, PAGE_SIZE + 1, after=after)
+        names = dict.fromkeys([*configured, *(job.provider for job in jobs)])
+        backlogs = [ProviderBacklog(name, outbox.backlog(name, scope), name in configured) for name in names]
+    except StorageError as error:
+        return OutboxPage(problem=str(error))
+    finally:
+        outbox.close()
+    shown = tuple(jobs[:PAGE_SIZE])
+    later = shown[-1].id if len(jobs) > PAGE_SIZE else 0
+    return OutboxPage(tuple(backlogs), shown, later, time.time())
+
+
+def retry_deliveries(home: Path, user: str | None, provider: str, server_url: str = "") -> int:
+    """Let parked jobs of a provider be delivered again; the next session does so. Returns how many there were."""
+    outbox = Outbox(home, server_url=server_url)
+    try:
+        return outbox.retry_parked(provider, user or "")
+    finally:
+        outbox.close()

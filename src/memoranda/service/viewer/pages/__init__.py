@@ -1,0 +1,48 @@
+"""All pages of the viewer, in the order of the menu. A page is a module here and a template of the same name."""
+
+from memoranda.service.viewer.page import Page
+from memoranda.service.viewer.pages import (
+    approvals,
+    export,
+    facts,
+    health,
+    memory,
+    memory_entry,
+    memory_history,
+    memory_prompt,
+    message,
+    outbox,
+    recall_log,
+    search,
+    session,
+    timeline,
+    today,
+    usage,
+)
+
+PAGES: tuple[Page, ...] = (
+    today.PAGE,
+    search.PAGE,
+    timeline.PAGE,
+    session.PAGE,
+    message.PAGE,
+    export.PAGE,
+    memory.PAGE,
+    memory_history.PAGE,
+    memory_history.UNDO,
+    memory_history.REVOKE,
+    memory_prompt.PAGE,
+    memory_entry.PAGE,
+    approvals.PAGE,
+    approvals.DECIDE,
+    approvals.ALLOW,
+    approvals.RESOLVE,
+    facts.PAGE,
+    outbox.PAGE,
+    recall_log.PAGE,
+    recall_log.CALL,
+    usage.PAGE,
+    usage.DATA,
+    health.PAGE,
+    health.REPAIR,
+)

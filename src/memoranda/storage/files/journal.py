@@ -1,0 +1,205 @@
+"""A journal: numbered lines of JSON, each durable before the change that it describes is carried out.
+
+This module knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo`
+line undoes it. A line that cannot be read, or does not match its checksum, is skipped, and the other lines stay usable.
+The checksum is the last field, over everything before it; lines of earlier versions have none. Where the lines are
+stored is the part of `JournalLines`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from memoranda.storage.files.checksum import CHECKSUM_PATTERN, checksum
+
+
+class NumberedLine(Protocol):
+    """What every line of a journal has: it is a dataclass whose fields are written as JSON."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def refers_to(self) -> int | None: ...
+
+
+Line = TypeVar("Line", bound=NumberedLine)
+_Decoded = TypeVar("_Decoded")
+_SEALED = re.compile(rb',"checksum":"(%s)"\}\Z' % CHECKSUM_PATTERN.encode())
+
+
+class JournalLines(Protocol):
+    """Stores the lines of a journal, as bytes without line ends; changes need the lock of what it describes."""
+
+    def last(self, decode: Callable[[bytes], _Decoded | None]) -> _Decoded | None:
+        """The newest line that `decode` can read."""
+
+    def read(self) -> list[bytes]:
+        """Every line, oldest first, including damaged and empty ones."""
+
+    def contains(self, part: bytes) -> bool:
+        """Whether any line has these bytes."""
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Add lines durably, all of them or none."""
+
+    def replace(self, lines: Sequence[bytes]) -> None:
+        """Store these lines instead of those that exist, in one step."""
+
+    def find_loss(self) -> str:
+        """What was lost or changed since the last write, as far as the storage can know; "" if nothing was."""
+
+    def accept(self) -> None:
+        """Count the lines that exist as all lines from now on."""
+
+
+class Journal(Generic[Line]):
+    """The lines of one journal. Appending and purging need the lock of what the journal describes."""
+
+    OPTIONAL_FIELDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that a line has only if they are not empty."""
+
+    def __init__(
+        self, lines: JournalLines, from_record: Callable[[Any], Line | None], fields: Collection[str] = ()
+    ) -> None:
+        """`fields` are those that a line without a checksum may have; without them it may have any."""
+        self._lines = lines
+        self._from_record = from_record
+        self._fields = frozenset(fields)
+
+    def last(self) -> Line | None:
+        """The newest line."""
+        return self._lines.last(self._decode)
+
+    def append(self, lines: Sequence[Line]) -> None:
+        """Add lines durably, all of them or none."""
+        self._lines.append(self._encode(lines))
+
+    def changes(self) -> Iterator[Line]:
+        """Every change from the oldest to the newest, without void ones."""
+        return without_void(self.decode_lines({}).values())
+
+    def decode_lines(self, known: Mapping[bytes, Line]) -> dict[bytes, Line]:
+        """Every line that can be read by its bytes, oldest first; those in `known` are not decoded again."""
+        return {raw: line for raw in self._lines.read() if (line := known.get(raw) or self._decode(raw))}
+
+    def damaged_lines(self) -> list[int]:
+        """The numbers of lines that cannot be read or have changed on the disk, for the doctor."""
+        lines = enumerate(self._lines.read(), start=1)
+        return [number for number, line in lines if line and self._decode(line) is None]
+
+    def find_loss(self) -> str:
+        """What was lost or changed since the last write, as far as it can be known; "" if nothing was."""
+        return self._lines.find_loss()
+
+    def accept(self) -> None:
+        """Count the lines that exist as the whole history from now on."""
+        self._lines.accept()
+
+    def purge(self, through: int, base: Sequence[Line]) -> int:
+        """Drop all changes up to a number, and void ones; the lines of `base` replace them."""
+        if not self._lines.read():
+            self._lines.accept()
+            return 0
+        changes = list(self.changes())
+        kept = [change for change in changes if change.number > through]
+        self._lines.replace(self._encode([*base, *kept]))
+        self._lines.accept()
+        return len(changes) - len(kept)
+
+    def raw_lines(self) -> list[bytes]:
+        """Every line as it is stored, without its checksum."""
+        return [without_checksum(line) for line in self._lines.read() if line]
+
+    def rewrite(self, change: Callable[[bytes], bytes | None]) -> int:
+        """Replace lines, as they are stored without checksums, or drop those for which `change` returns None.
+
+        Returns how many. A line that has changed on the disk stays recognisable as such.
+        """
+        lines = self._lines.read()
+        changed = [_rewrite(line, change) if line else line for line in lines]
+        count = sum(new != old for new, old in zip(changed, lines, strict=True))
+        if count:
+            self._lines.replace([line for line in changed if line is not None])
+        return count
+
+    def _encode(self, lines: Sequence[Line]) -> list[bytes]:
+        records = [
+            {name: value for name, value in asdict(line).items() if value or name not in self.OPTIONAL_FIELDS}
+            for line in lines
+        ]
+        texts = (json.dumps(record, ensure_ascii=False, separators=(",", ":")) for record in records)
+        # A session id of another program may contain half a surrogate pair, which UTF-8 cannot encode.
+        return [with_checksum(text.encode("utf-8", "backslashreplace")) for text in texts]
+
+    def _decode(self, raw: bytes) -> Line | None:
+        try:
+            record = json.loads(raw)
+            if not self._is_intact(raw, record):
+                return None
+            record.pop("checksum", None)
+            return self._from_record(record)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def _is_intact(self, raw: bytes, record: Mapping[str, Any]) -> bool:
+        if _SEALED.search(raw) is not None:
+            return is_sealed(raw)
+        # An earlier version wrote it, or a person who removed the checksum. A damaged checksum has another name.
+        return "checksum" not in record and (not self._fields or self._fields.issuperset(record))
+
+
+def with_checksum(line: bytes) -> bytes:
+    """A JSON object with its checksum as the last field."""
+    return b'%s,"checksum":"%s"}' % (line[:-1], checksum(line).encode())
+
+
+def without_checksum(line: bytes) -> bytes:
+    """The same line without its checksum, if it has one."""
+    return _SEALED.sub(b"}", line)
+
+
+def is_sealed(line: bytes) -> bool:
+    """Whether a line has a checksum that matches."""
+    found = _SEALED.search(line)
+    return found is not None and found[1].decode() == checksum(without_checksum(line))
+
+
+def _rewrite(line: bytes, change: Callable[[bytes], bytes | None]) -> bytes | None:
+    found, body = _SEALED.search(line), without_checksum(line)
+    changed = change(body)
+    if changed is None or changed == body:
+        return None if changed is None else line
+    if found is None or is_sealed(line):
+        return with_checksum(changed) if found is not None else changed
+    return changed[:-1] + found[0]
+
+
+def without_void(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines that describe a change: without those that were cancelled, and those that cancel them."""
+    everything = list(lines)
+    void = {line.refers_to for line in everything if line.action == "void"}
+    return (line for line in everything if line.action != "void" and line.number not in void)
+
+
+def undone_numbers(changes: Iterable[NumberedLine]) -> set[int | None]:
+    """The numbers of the changes that were undone; a change whose undo was itself undone counts again."""
+    undone: set[int | None] = set()
+    for change in reversed(list(changes)):
+        if change.action == "undo" and change.number not in undone:
+            undone.add(change.refers_to)
+    return undone
+
+
+def find_undoable(changes: Sequence[Line], number: int | None, is_undoable: Callable[[Line], bool]) -> Line | None:
+    """The change with this number, or the latest that is not an undo; None when it was undone or cannot be undone."""
+    undone = undone_numbers(changes)
+    candidates = [change for change in changes if change.number not in undone and is_undoable(change)]
+    if number is not None:
+        return next((change for change in candidates if change.number == number), None)
+    return next((change for change in reversed(candidates) if change.action != "undo"), None)

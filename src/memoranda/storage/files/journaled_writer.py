@@ -1,0 +1,191 @@
+"""The write path that curated memory and skills share: every change is in the journal before it is in a file.
+
+1. Take the lock of the directory (a timeout names the process that holds it).
+2. Settle what a killed writer left behind: remove its staged file, and void its journal line.
+3. Read the file and refuse one that must not be replaced (`read_failure`, `write_failure`).
+4. Let the caller plan the change and check it, which may end in a refusal.
+5. Stage the new content next to the file, and sync it.
+6. Append the change to the journal, and sync it.
+7. Check that the file is still the one that was read, then rename the staged file over it and sync the directory.
+
+Before step 6 is durable nothing has happened; after the rename everything has. A writer that is killed in between
+leaves its staged file behind, which shows the next writer that the newest journal line is void.
+"""
+
+import os
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar
+
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.storage.files.file_lock import FileLock
+from memoranda.storage.files.journal import Journal, Line
+from memoranda.support.durable_files import make_private_directory, publish, read_file, stage, staged_path
+from memoranda.support.origin import Origin
+from memoranda.support.text_file import (
+    MissingFile,
+    TextFile,
+    UndecodableFile,
+    UnreadableFile,
+    fingerprint,
+    has_content,
+    is_unchanged,
+)
+
+MEMORANDA = Origin("memoranda")
+"""The origin of the lines that settle what a killed writer left."""
+
+Result = TypeVar("Result")
+FailureReason = Literal["locked", "storage", "unreadable", "undecodable", "symlink", "read_only", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailure:
+    """Why a file was not written; it is as it was before."""
+
+    reason: FailureReason
+    message: str
+
+
+class JournaledWriter(ABC, Generic[Line]):
+    """Changes the files of one directory under its lock. A subclass knows which journal line belongs to which file."""
+
+    def __init__(self, directory: Path, journal: Journal[Line], lock_timeout: float) -> None:
+        self.directory = directory
+        self._journal = journal
+        self._lock_timeout = lock_timeout
+
+    @abstractmethod
+    def _settle(self) -> None:
+        """Remove staged files, and void the newest journal line if its change never reached its file."""
+
+    @contextmanager
+    def exclusive(self, timeout: float | None = None) -> Iterator[None]:
+        """Hold the lock of the directory, after settling what a killed writer left."""
+        make_private_directory(self.directory)
+        with FileLock(self.directory / ".lock", self._lock_timeout if timeout is None else timeout):
+            self._settle()
+            yield
+
+    def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
+        """Call `write` under the lock; what the lock or the disk raises becomes a failure that names `path`."""
+        return run_exclusively(self.exclusive, path, write)
+
+    def _replace(
+        self,
+        found: TextFile | MissingFile,
+        content: bytes,
+        lines: Sequence[Line],
+        *,
+        staged_for: Path | None = None,
+        before_publish: Callable[[], None] = lambda: None,
+    ) -> WriteFailure | None:
+        """Steps 5 to 7: replace the file that was `found`, unless another program has changed it since.
+
+        `staged_for` names another file on the same disk next to which the content is staged. `before_publish` is called
+        when the journal has the lines and the rename is next.
+        """
+        path = found.path
+        staged_for = staged_for or path
+        try:
+            stage(staged_for, content)
+            self._journal.append(lines)
+            if not is_unchanged(found):
+                self._settle()
+                return WriteFailure(
+                    "changed",
+                    f"{path} was changed by another program during this write. Nothing was written. "
+                    "Send your change again.",
+                )
+            before_publish()
+            publish(staged_for, path)
+        except BaseException as error:
+            _recover(path, content, staged_for, self._settle, error)
+            raise
+        return None
+
+
+def run_exclusively(
+    exclusive: Callable[[], AbstractContextManager[None]], path: Path, write: Callable[[], Result]
+) -> Result | WriteFailure:
+    """Call `write` under a lock; what the lock or the storage raises becomes a failure that names `path`."""
+    try:
+        with exclusive():
+            return write()
+    except LockTimeoutError as error:
+        return WriteFailure("locked", str(error))
+    except StorageError as error:
+        return WriteFailure("storage", str(error))
+    except OSError as error:
+        return WriteFailure(
+            "storage",
+            f"{error.filename or path}: {error.strerror or error}. Nothing was written; "
+            "'memoranda doctor' names the cause.",
+        )
+
+
+def read_failure(state: UnreadableFile | UndecodableFile) -> WriteFailure:
+    """Why a file can be neither shown nor replaced; a file that cannot be read is never treated as empty."""
+    if isinstance(state, UndecodableFile):
+        problem, advice = "is not UTF-8 text", "Convert it to UTF-8 or move it away, then try again."
+    else:
+        problem, advice = "cannot be read", "'memoranda doctor' says how to repair it."
+    return WriteFailure(
+        "undecodable" if isinstance(state, UndecodableFile) else "unreadable",
+        f"{state.path} {problem} ({state.problem}). Nothing was written and the file was left as it is. {advice}",
+    )
+
+
+def write_failure(state: TextFile | MissingFile) -> WriteFailure | None:
+    """Why a file that was read must not be replaced: it is a link, or its owner has set it to read-only."""
+    if isinstance(state, MissingFile):
+        return None
+    path, mode = state.path, os.lstat(state.path).st_mode
+    if stat.S_ISLNK(mode):
+        return WriteFailure(
+            "symlink",
+            f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
+            "Put the file itself here.",
+        )
+    # A rename would not need the permission, but an owner who removed it does not want the file to change.
+    if not mode & stat.S_IWUSR:
+        return WriteFailure(
+            "read_only",
+            f"{path} is read-only (its owner may not write it). Nothing was written. "
+            "Restore the permission with chmod 600 if the file may change.",
+        )
+    return None
+
+
+def was_never_published(staged: Path, path: Path, wanted: str) -> bool:
+    """Whether a staged file has the content with the fingerprint `wanted`, and the file itself does not."""
+    if fingerprint(read_file(staged)) != wanted:
+        return False
+    try:
+        return fingerprint(read_file(path)) != wanted
+    except OSError:
+        # Missing or unreadable, so the rename has not happened.
+        return True
+
+
+def _recover(path: Path, content: bytes, staged_for: Path, settle: Callable[[], None], error: BaseException) -> None:
+    """After a failure: undo everything, unless the file is in place and only its confirmation is missing."""
+    if os.path.lexists(staged_path(staged_for)) or not _is_in_place(path, content):
+        settle()
+    elif isinstance(error, OSError):
+        raise StorageError(
+            f"{path} was written, but the disk did not confirm it ({error}). "
+            "It may be lost if the power fails now; check the disk."
+        ) from error
+
+
+def _is_in_place(path: Path, content: bytes) -> bool:
+    try:
+        return has_content(path, content)
+    except OSError:
+        # Unreadable, so not what was written.
+        return False

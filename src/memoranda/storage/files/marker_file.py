@@ -1,0 +1,46 @@
+"""A marker: a small file that says how far another file has got, so that the loss of that file is noticed.
+
+It is written after what it describes is on the disk, and not synced itself: after a crash it may lag behind, but is
+never ahead. One short write overwrites it in place, so no writer needs a lock and a killed one leaves nothing. A marker
+that is damaged is ignored, and written again.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memoranda.storage.files.checksum import checksum
+from memoranda.support.durable_files import open_without_following, read_file
+
+# Always the same length, so that one write replaces all of it.
+_BYTES = 256
+
+
+class MarkerFile:
+    """A marker at a path, with some numbers and names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, Any] | None:
+        """The values of the marker; None if there is none, or if it is damaged."""
+        try:
+            values = json.loads(read_file(self.path, _BYTES))
+            written = values.pop("checksum")
+            return dict(values) if written == _checksum(values) else None
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def write(self, values: Mapping[str, Any]) -> None:
+        content = json.dumps({**values, "checksum": _checksum(values)}).encode()
+        descriptor = open_without_following(self.path)
+        try:
+            os.write(descriptor, content.ljust(_BYTES - 1) + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    return checksum(json.dumps(values, sort_keys=True).encode())

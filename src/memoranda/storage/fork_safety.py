@@ -1,0 +1,186 @@
+"""Keeps databases usable on both sides of a fork.
+
+No transaction may be open during a fork: the child would inherit locks that nothing releases. No thread may be inside
+SQLite: a mutex that SQLite holds at that time, even that of its allocator, stays locked in the child. The child must
+not use or close the connections of its parent.
+
+And no connection may stay open. SQLite counts the locks that its process has on each file. A child inherits the counts,
+but not the locks, and its own connections would take none: another process would then delete the log while the child
+writes to it. So every idle connection is closed before a fork and opened again at its next use, and a child refuses the
+files that its parent could not close.
+"""
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from weakref import WeakMethod, WeakSet
+
+from memoranda.storage.orphaned_wal import file_identity
+
+# What is registered last prepares for a fork first. `logging` locks itself then, and a thread that we wait for may log,
+# so it must have been loaded before this module.
+_log = logging.getLogger(__name__)
+
+# Longer than indexing a batch takes: a child that is forked in the meantime could not use the store.
+_TIMEOUT = 10.0
+_PAUSE = 0.001
+# Every process lists its open files there; without it, so many numbers are tried.
+_OPEN_FILES = "/dev/fd"
+_MAX_DESCRIPTOR = 1024
+
+
+class Forkable(Protocol):
+    """A database, or an object that opens one, that prepares for a fork and works on both sides of it."""
+
+    def hold_for_fork(self) -> bool: ...
+    def resume_after_fork(self) -> None: ...
+    def reset_in_child(self) -> None: ...
+
+
+CloseIdle = Callable[[bool], None]
+"""Closes the idle connections of a file; the argument says that no other thread is inside SQLite."""
+
+
+class ForkGate:
+    """Counts the threads inside SQLite, each in a `with gate:`. A fork waits until all other threads have left."""
+
+    def __init__(self) -> None:
+        # A plain lock: an interrupt can leave any other kind half acquired.
+        self._lock = threading.Lock()
+        self._threads: dict[int, int] = {}
+        self._forking = 0
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        while True:
+            with self._lock:
+                if self._forking in (0, thread) or thread in self._threads:
+                    self._threads[thread] = self._threads.get(thread, 0) + 1
+                    return
+            time.sleep(_PAUSE)
+
+    def __exit__(self, *_: object) -> None:
+        thread = threading.get_ident()
+        with self._lock:
+            left = self._threads.pop(thread, 1) - 1
+            if left:
+                self._threads[thread] = left
+
+    def give_way(self) -> None:
+        """Let a waiting fork happen now, during long work."""
+        self.__exit__()
+        self.__enter__()
+
+    def hold_for_fork(self) -> bool:
+        """Admit no other thread, and wait for those inside; False if one is still there after the timeout."""
+        self._forking, deadline = threading.get_ident(), time.monotonic() + _TIMEOUT
+        while not self._is_free():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_PAUSE)
+        return True
+
+    def resume_after_fork(self) -> None:
+        self._forking = 0
+
+    def reset_in_child(self) -> None:
+        """Forget the other threads: only the thread that forked exists in the child."""
+        thread = threading.get_ident()
+        self._lock, self._forking = threading.Lock(), 0
+        self._threads = {thread: self._threads[thread]} if thread in self._threads else {}
+
+    def _is_free(self) -> bool:
+        with self._lock:
+            return self._threads.keys() <= {threading.get_ident()}
+
+
+gate = ForkGate()
+# Openers are held before databases: then every database is either open and registered, or not being opened.
+_openers: WeakSet[Forkable] = WeakSet()
+_databases: WeakSet[Forkable] = WeakSet()
+_close_idle: set[WeakMethod[CloseIdle]] = set()
+_held: list[Forkable] = []
+# Device and inode of the files that were open when this process was forked.
+_inherited: set[tuple[int, int]] = set()
+
+
+def watch(database: Forkable, *, opens: bool = False) -> None:
+    """Prepare a database, or an object that opens one (`opens`), for forks as long as the object exists."""
+    (_openers if opens else _databases).add(database)
+
+
+def close_before_forks(close_idle: CloseIdle) -> None:
+    """Call a method before each fork, as long as its object exists."""
+    _close_idle.add(WeakMethod(close_idle, _close_idle.discard))
+
+
+def watched_databases() -> list[Forkable]:
+    """The databases of this process, open or closed."""
+    return list(_databases)
+
+
+def is_inherited(path: Path) -> bool:
+    """Whether the parent had the file open during the fork: SQLite takes no locks on it in this process."""
+    return bool(_inherited) and file_identity(path) in _inherited
+
+
+def refuse_inherited(path: Path) -> None:
+    """Raise OSError for such a file."""
+    if is_inherited(path):
+        raise OSError(errno.EBUSY, "the parent process was using it when it forked this one", str(path))
+
+
+def _hold(group: Iterable[Forkable]) -> None:
+    _held.extend(item for item in list(group) if item not in _held and item.hold_for_fork())
+
+
+def _before() -> None:
+    _hold(_openers)
+    _hold(_databases)
+    alone = gate.hold_for_fork()
+    if not alone:
+        _log.warning("A thread still uses SQLite; a process that is forked now cannot use the same files.")
+    # Another thread may have opened one in the meantime.
+    _hold(_databases)
+    for reference in list(_close_idle):
+        if close_idle := reference():
+            close_idle(alone)
+
+
+def _after_in_parent() -> None:
+    gate.resume_after_fork()
+    while _held:
+        _held.pop().resume_after_fork()
+
+
+def _after_in_child() -> None:
+    _held.clear()
+    gate.reset_in_child()
+    _inherited.update(_open_files())
+    for item in (*_databases, *_openers):
+        item.reset_in_child()
+
+
+def _open_files() -> set[tuple[int, int]]:
+    """Device and inode of every open file of this process."""
+    try:
+        numbers: Iterable[int] = map(int, os.listdir(_OPEN_FILES))
+    except OSError:
+        numbers = range(_MAX_DESCRIPTOR)
+    found = set()
+    for number in numbers:
+        # Among the numbers is that of the list itself.
+        with suppress(OSError):
+            status = os.fstat(number)
+            found.add((status.st_dev, status.st_ino))
+    return found
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

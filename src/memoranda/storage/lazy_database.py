@@ -1,0 +1,80 @@
+"""A database that is opened, or created, at its first use; checking whether it exists creates nothing."""
+
+import threading
+from pathlib import Path
+
+from memoranda.storage import fork_safety
+from memoranda.storage.engine import Engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.schema import Schema
+from memoranda.storage.sqlite.engine import StoreGuard, open_sqlite_engine
+
+_OPEN_TIMEOUT = 10.0
+
+
+class LazyDatabase:
+    """The tables of one component, in a file or on a server; threads share it, and it can be opened after `close`."""
+
+    def __init__(
+        self,
+        path: Path,
+        schema: Schema,
+        application_id: int,
+        *,
+        server_url: str = "",
+        wait: float = 10.0,
+        guard: StoreGuard | None = None,
+    ) -> None:
+        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take.
+
+        A `guard` recognises the file.
+        """
+        self.path = path
+        self.server_url = server_url
+        self._schema = schema
+        self._application_id = application_id
+        self._wait = wait
+        self._guard = guard
+        self._opening = threading.Lock()
+        self._engine: Engine | None = None
+        fork_safety.watch(self, opens=True)
+
+    def exists(self) -> bool:
+        """Whether there is a database; a server always has one."""
+        return self._engine is not None or bool(self.server_url) or database_exists(self.path)
+
+    def open(self) -> Engine:
+        """The engine, with the tables."""
+        with self._opening:
+            if self._engine is None:
+                self._engine = self._open()
+            return self._engine
+
+    def close(self) -> None:
+        with self._opening:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+    def hold_for_fork(self) -> bool:
+        """Wait for a thread that is opening the database, and prevent others from starting."""
+        return self._opening.acquire(timeout=_OPEN_TIMEOUT)
+
+    def resume_after_fork(self) -> None:
+        self._opening.release()
+
+    def reset_in_child(self) -> None:
+        self._opening = threading.Lock()
+
+    def _open(self) -> Engine:
+        if not self.server_url:
+            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait, guard=self._guard)
+        # A command that uses files starts without the code for servers.
+        from memoranda.storage.open_server import open_server_engine  # noqa: PLC0415
+
+        return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+
+
+def server_url_of(engine: Engine) -> str:
+    """The URL of an engine's server, with the password, for other parts that have tables there; "" for a file."""
+    return str(getattr(engine, "server_url", ""))

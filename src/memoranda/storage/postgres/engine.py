@@ -1,0 +1,392 @@
+"""PostgreSQL as the engine of the record: a schema of a database, used by many processes on many machines.
+
+Writers of different sessions do not wait for each other: instead of SQLite's one writer at a time, every operation that
+reads a session and writes accordingly locks that session. A transaction is durable when the server has flushed it.
+"""
+
+import copy
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, Self, TypeVar
+
+import psycopg
+
+from memoranda.errors import StorageError
+from memoranda.storage import fork_safety
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Condition, FeedTable, last_position
+from memoranda.storage.position import Position
+from memoranda.storage.postgres import row_security
+from memoranda.storage.postgres.address import ServerAddress
+from memoranda.storage.postgres.connection import PostgresConnection, RawConnection, execute
+from memoranda.storage.postgres.diagnostics import ServerDiagnostics
+from memoranda.storage.postgres.dialect import PostgresDialect
+from memoranda.storage.postgres.errors import (
+    connection_was_lost,
+    is_transient,
+    rolled_back_error,
+    storage_error,
+    unknown_outcome_error,
+    was_rolled_back,
+)
+from memoranda.storage.postgres.horizon import Horizon
+from memoranda.storage.postgres.notifications import Watch
+from memoranda.storage.postgres.pool import release_pool, shared_pool
+from memoranda.storage.postgres.read_view import ReadView
+from memoranda.storage.postgres.schema import upgrade_schema
+from memoranda.storage.postgres.turn_locks import TurnLock, TurnLocks
+from memoranda.storage.postgres.values import restored_rows
+from memoranda.storage.schema import Schema
+
+_Answer = TypeVar("_Answer")
+
+_BEGIN = "BEGIN"
+# The number of the transaction comes with the lock: should the connection be lost during the commit, it tells whether
+# the transaction was committed. It is assigned after the lock, so that the feed has a session's messages in order.
+_LOCK = "pg_advisory_xact_lock(hashtextextended(?, {}))"
+_LOCK_SESSION, _LOCK_TITLES = _LOCK.format(1), _LOCK.format(2)
+_PAUSE = 0.05
+# How long the clocks of a node and the server are taken to run alike.
+_CLOCK_SECONDS = 300.0
+
+
+class _State:
+    """What all views of one engine share."""
+
+    def __init__(self, address: ServerAddress, wait: float) -> None:
+        self.closed = False
+        self.local = threading.local()
+        self.pool = shared_pool(address, wait)
+        self.turns = TurnLocks(self.pool)
+        self.horizon: Horizon | None = None
+        self.feeds: list[str] = []
+        self.user_tables: list[str] = []
+        self.clock_offset = 0.0
+        self.ask_time_at = 0.0
+        fork_safety.watch(self)
+
+    @property
+    def inside(self) -> PostgresConnection | ReadView | None:
+        """The transaction of this thread."""
+        return getattr(self.local, "inside", None)
+
+    def hold_for_fork(self) -> bool:
+        """Nothing to wait for: the child uses none of the connections."""
+        return False
+
+    def resume_after_fork(self) -> None: ...
+
+    def reset_in_child(self) -> None:
+        self.local = threading.local()
+        self.turns.forget()
+
+
+class PostgresEngine(ServerDiagnostics):
+    """An open database. Every thread may use it; a transaction uses one connection of the pool of this process."""
+
+    dialect = PostgresDialect()
+    journal = "wal"
+    read_only = False
+
+    def __init__(self, url: str, *, wait: float = 10.0, lock_timeout: float | None = None) -> None:
+        self.server_url = url
+        self.address = ServerAddress.parse(url)
+        self._wait = wait if lock_timeout is None else lock_timeout
+        self._setting = row_security.EVERYONE
+        # Behind a pooler in transaction mode, the session has none of its own.
+        sets_timeout = self.address.pgbouncer or self._wait != wait
+        self._lock_timeout = str(int(self._wait * 1000)) if sets_timeout else ""
+        self._session_settings = f"SET LOCAL lock_timeout = {self._lock_timeout}; " if self._lock_timeout else ""
+        self._state = _State(self.address, wait)
+
+    @property
+    def location(self) -> str:
+        return self.address.location
+
+    @property
+    def closed(self) -> bool:
+        return self._state.closed
+
+    def acting_for(self, user: str | None, *, everyone: bool = False) -> Self:
+        setting = row_security.EVERYONE if everyone else row_security.setting_of(user)
+        if setting == self._setting:
+            return self
+        view = copy.copy(self)
+        view._setting = setting
+        return view
+
+    def _user_tables(self) -> list[str]:
+        return self._state.user_tables
+
+    def _feed_tables(self) -> list[str]:
+        return self._state.feeds
+
+    def create_tables(self, schema: Schema) -> None:
+        self._inspect(lambda raw: upgrade_schema(raw, schema, self.address.schema, self.location))
+        self._state.feeds += [table for table, _ in schema.server.feeds]
+        protected = (*schema.server.user_tables, *schema.server.shared_user_tables)
+        self._state.user_tables += [table for table, _ in protected]
+        self._state.horizon = Horizon(self._state.feeds) if self._state.feeds else None
+
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+        if self._state.horizon is not None and self._state.inside is None:
+            return self._state.horizon.heads(feeds, self._ask)
+        with self.reading() as connection:
+            return [last_position(self.dialect, connection, feed) for feed in feeds]
+
+    def _ask(self, statement: str, values: Sequence[Any]) -> Any:
+        return self._execute_alone(statement, values)[0]
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        if self._state.inside is not None:
+            raise RuntimeError(f"A write to {self.location} began inside another transaction of the same thread.")
+        with self._transaction() as connection:
+            try:
+                yield connection
+            except BaseException as error:
+                self._roll_back(connection.raw)
+                if isinstance(error, psycopg.Error):
+                    raise storage_error(error, self.location, self._wait) from error
+                raise
+            self._commit(connection)
+
+    def write(self, work: Callable[[Connection], _Answer]) -> _Answer:
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                with self.writing() as connection:
+                    return work(connection)
+            except StorageError as error:
+                if not was_rolled_back(error) or time.monotonic() >= deadline:
+                    raise
+
+    def write_statement(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        return restored_rows(self._execute_alone(statement, values))
+
+    def locked_session(self, session_id: str) -> Condition:
+        # The subquery runs before the row is looked up, since its result is what the row is looked up by.
+        return Condition(
+            f"(SELECT CASE WHEN {row_security.SET_EXPRESSION} <> '' AND {_LOCK_SESSION} IS NOT NULL THEN ?::text END)",
+            (self._setting, self._lock_name(session_id), session_id),
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        outer = self._state.inside
+        if outer is None:
+            with self._read_view() as view:
+                yield view
+            return
+        if not isinstance(outer, ReadView):
+            raise RuntimeError("A read inside a write must use the connection of the write.")
+        # The same view, perhaps for another user.
+        previous, outer.setting = outer.setting, self._setting
+        try:
+            yield outer
+        finally:
+            outer.setting = previous
+
+    @contextmanager
+    def _read_view(self) -> Iterator[ReadView]:
+        state, process = self._state, os.getpid()
+        self._refuse_closed()
+        view = ReadView(lambda begin: self._with_connection(begin, keep=True), self._setting, self._lock_timeout)
+        state.local.inside = view
+        try:
+            yield view
+        except psycopg.Error as error:
+            raise storage_error(error, self.location, self._wait) from error
+        finally:
+            if process == os.getpid():
+                state.local.inside = None
+                if view.raw is not None:
+                    self._roll_back(view.raw)
+                    state.pool.release(view.raw)
+
+    @contextmanager
+    def across_users(self, connection: Connection) -> Iterator[None]:
+        if not isinstance(connection, PostgresConnection) or connection.setting == row_security.EVERYONE:
+            yield
+            return
+        previous = connection.setting
+        self._change_user(connection, row_security.EVERYONE)
+        yield
+        self._change_user(connection, previous)
+
+    def lock_session(self, connection: Connection, session_id: str) -> None:
+        self._lock(connection, _LOCK_SESSION, session_id)
+
+    def lock_titles(self, connection: Connection, user_id: str | None) -> None:
+        self._lock(connection, _LOCK_TITLES, user_id or "")
+
+    def _lock(self, connection: Connection, lock: str, name: str) -> None:
+        statement = f"SELECT {lock}, pg_current_xact_id()::text"
+        _, transaction_id = connection.execute(statement, (self._lock_name(name),)).fetchone()
+        if isinstance(connection, PostgresConnection):
+            connection.transaction_id = transaction_id
+
+    def _lock_name(self, name: str) -> str:
+        """Locks belong to the whole database, and other schemas have sessions of the same name."""
+        return f"{self.address.schema} {name}"
+
+    def lock_turn(self, conversation_id: str, timeout: float) -> TurnLock:
+        self._refuse_closed()
+        return self._state.turns.acquire(conversation_id, timeout)
+
+    def current_time(self) -> float:
+        """The clock of the server, which is asked every few minutes."""
+        now, state = time.monotonic(), self._state
+        if now >= state.ask_time_at:
+            ((asked,),) = self._execute_alone("SELECT extract(epoch FROM clock_timestamp())::double precision", ())
+            state.clock_offset = asked - time.monotonic()
+            state.ask_time_at = now + _CLOCK_SECONDS
+        return now + state.clock_offset
+
+    def watch(self, callback: Callable[[], object]) -> Watch:
+        self._refuse_closed()
+        return Watch(self._state.pool, callback)
+
+    def shrink_log(self) -> bool:
+        """Does nothing: the server removes deleted rows and recycles its log by itself."""
+        return True
+
+    def check(self, *, thorough: bool = False) -> list[str]:
+        """Nothing to say: the server checks its own pages."""
+        return []
+
+    def vacuum(self, max_seconds: float | None = None) -> bool:
+        """Let the server reuse the space of deleted rows; never rewrites a table, which would lock it."""
+        self._execute_alone("VACUUM (SKIP_LOCKED) sessions, messages, changes", ())
+        return True
+
+    def release_space(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Does nothing: the server's autovacuum makes the space of deleted rows free for new ones."""
+        return 0
+
+    def _inspect(self, ask: Callable[[RawConnection], _Answer]) -> _Answer:
+        with closing(self._state.pool.connect()) as raw:
+            try:
+                return ask(raw)
+            except psycopg.Error as error:
+                raise storage_error(error, self.location, self._wait) from error
+
+    def close(self) -> None:
+        if not self._state.closed:
+            self._state.closed = True
+            self._state.turns.close()
+            release_pool(self._state.pool)
+
+    def _refuse_closed(self) -> None:
+        if self._state.closed:
+            raise StorageError(f"{self.location} has been closed.")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[PostgresConnection]:
+        """A transaction that has begun, on a connection that returns to the pool when the block ends."""
+        connection = PostgresConnection(self._begin(), self._setting)
+        state, process = self._state, os.getpid()
+        state.local.inside = connection
+        try:
+            yield connection
+        finally:
+            if process == os.getpid():
+                state.local.inside = None
+                state.pool.release(connection.raw)
+
+    def _begin(self) -> RawConnection:
+        """A connection with a new transaction; connections that have died are replaced."""
+
+        def run(raw: RawConnection) -> RawConnection:
+            raw.execute(f"{_BEGIN}; {self._session_settings}{row_security.set_locally(self._setting)}", prepare=False)
+            return raw
+
+        return self._with_connection(run, keep=True)
+
+    def _execute_alone(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        """Execute a statement as a transaction of its own, and again if the connection was lost meanwhile.
+
+        So executing the statement twice must have the effect of once.
+        """
+        self._refuse_closed()
+
+        def run(raw: RawConnection) -> list[Any]:
+            cursor = execute(raw, statement, values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+        return self._with_connection(run)
+
+    def _with_connection(self, use: Callable[[RawConnection], _Answer], *, keep: bool = False) -> _Answer:
+        """Use a connection, or another one if it was lost; `keep` does not return it to the pool."""
+        self._refuse_closed()
+        deadline, pool = time.monotonic() + self._wait, self._state.pool
+        while True:
+            raw = pool.acquire(deadline)
+            succeeded = False
+            try:
+                answer = use(raw)
+                succeeded = True
+                return answer
+            except self.dialect.row_refused:
+                raise
+            except psycopg.Error as error:
+                lost = connection_was_lost(error, raw)
+                if lost:
+                    raw.close()
+                elif keep:
+                    self._roll_back(raw)
+                if not (lost or is_transient(error)) or time.monotonic() >= deadline:
+                    raise storage_error(error, self.location, self._wait) from error
+            finally:
+                if not (keep and succeeded):
+                    pool.release(raw)
+
+    def _change_user(self, connection: PostgresConnection, setting: str) -> None:
+        connection.raw.execute(row_security.set_locally(setting), prepare=False)
+        connection.setting = setting
+
+    def _roll_back(self, raw: RawConnection) -> None:
+        if os.getpid() != self._state.pool.process:
+            return
+        try:
+            if not raw.closed:
+                raw.execute("ROLLBACK")
+        except psycopg.Error:
+            # The pool replaces it.
+            raw.close()
+
+    def _commit(self, connection: PostgresConnection) -> None:
+        try:
+            connection.raw.execute("COMMIT")
+        except psycopg.Error as error:
+            if not connection_was_lost(error, connection.raw):
+                raise storage_error(error, self.location, self._wait) from error
+            connection.raw.close()
+            if not self._was_committed(connection.transaction_id, error):
+                raise rolled_back_error(self.location) from error
+
+    def _was_committed(self, transaction_id: str, error: psycopg.Error) -> bool:
+        """Ask the server for the outcome of a transaction whose commit got no answer."""
+        deadline = time.monotonic() + self._wait
+        while transaction_id and time.monotonic() < deadline:
+            ((status,),) = self._execute_alone("SELECT pg_xact_status(?::text::xid8)", [transaction_id])
+            if status in ("committed", "aborted"):
+                return bool(status == "committed")
+            time.sleep(_PAUSE)
+        raise unknown_outcome_error(self.location) from error
+
+
+def open_postgres_engine(
+    url: str, schema: Schema, *, wait: float = 10.0, lock_timeout: float | None = None
+) -> PostgresEngine:
+    """Open a database with the tables of `schema`; raises NewerStoreError if a newer version created them."""
+    engine = PostgresEngine(url, wait=wait, lock_timeout=lock_timeout)
+    try:
+        engine.create_tables(schema)
+    except BaseException:
+        engine.close()
+        raise
+    return engine

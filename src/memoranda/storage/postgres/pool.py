@@ -1,0 +1,211 @@
+"""The connections of one process to one server, shared by all engines for the same URL.
+
+A connection may have died while it was idle: the server was restarted, or a firewall forgot it. No query checks for
+that before each use, because it would double the round trips. Instead the first statement on a connection tells, and
+the caller asks for another one, since nothing was sent before. The pool belongs to the process that made it: after a
+fork the child makes a new one and leaves the parent's connections alone.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from memoranda.errors import StorageError
+from memoranda.storage import fork_safety
+from memoranda.storage.postgres.address import ServerAddress
+from memoranda.storage.postgres.connection import ADAPTATION, RawConnection
+from memoranda.storage.postgres.errors import first_line, storage_error, unavailable_error
+
+_CONNECT_TIMEOUT = 5
+# The pool itself stops trying after this time; the next caller starts it again.
+_RECONNECT_SECONDS = 2.0
+_PREPARE_AFTER = 2
+_PREPARED = 300
+_ATTEMPT_SECONDS = 1.0
+# A server that does not answer at all, such as one behind a cut network, is noticed after this time.
+_NETWORK: dict[str, Any] = {
+    "keepalives_idle": 10, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000,
+}  # fmt: skip
+
+# The pool logs every failed attempt; the caller gets an error that says the same.
+logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+# A pipeline that ends after an error warns of its own end too; the caller gets the first error.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+
+class _Connection(psycopg.Connection[Any]):
+    """Remembers why the last attempt to connect failed, which the pool does not tell its callers."""
+
+    last_failure = ""
+
+    @classmethod
+    def connect(cls, *arguments: Any, **options: Any) -> "_Connection":
+        try:
+            connection = super().connect(*arguments, **options)
+        except psycopg.Error as error:
+            cls.last_failure = first_line(error)
+            raise
+        connection.prepared_max = _PREPARED
+        return connection
+
+
+def connect_options(address: ServerAddress, wait: float) -> dict[str, Any]:
+    """The options of every connection; the settings of the session need no round trip of their own."""
+    settings = {
+        "search_path": address.schema,
+        "lock_timeout": int(wait * 1000),
+        "client_min_messages": "warning",
+        # A process that was stopped inside a transaction must not hold locks and followers for ever.
+        "idle_in_transaction_session_timeout": 60_000,
+    }
+    options: dict[str, Any] = {
+        "autocommit": True,
+        "cursor_factory": psycopg.RawCursor,
+        "context": ADAPTATION,
+        "prepare_threshold": None if address.pgbouncer else _PREPARE_AFTER,
+        "connect_timeout": _CONNECT_TIMEOUT,
+        "application_name": "memoranda",
+        "client_encoding": "utf8",
+        **_NETWORK,
+    }
+    known = psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    if not address.pgbouncer:
+        own = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        options["options"] = f"{known.get('options', '')} {own}".strip()
+    # What the URL says comes first.
+    return {name: value for name, value in options.items() if name == "options" or name not in known}
+
+
+class ServerPool:
+    """Hands out connections, at most `pool_size` at a time, and replaces those that have died."""
+
+    def __init__(self, address: ServerAddress, wait: float) -> None:
+        self.address = address
+        self._wait = wait
+        self._options = connect_options(address, wait)
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[_Connection] | None = None
+        # A connection of the parent must not be closed here, and dropping it may do so.
+        self._of_parent: list[Any] = []
+        self.process = os.getpid()
+        self.users = 0
+        fork_safety.watch(self)
+
+    def connect(self, conninfo: str = "") -> RawConnection:
+        """A connection outside the pool, which the caller closes; raises StorageError at once if that fails."""
+        try:
+            return _Connection.connect(conninfo or self.address.conninfo, **self._options)
+        except psycopg.Error as error:
+            raise storage_error(error, self.address.location, self._wait) from error
+
+    def acquire(self, deadline: float) -> RawConnection:
+        """A connection that the caller returns with `release`; raises StorageError after the deadline."""
+        while True:
+            try:
+                return self._open_pool().getconn(timeout=max(0.01, min(_ATTEMPT_SECONDS, deadline - time.monotonic())))
+            except PoolTimeout as error:
+                if time.monotonic() >= deadline:
+                    raise self._explain(error) from error
+
+    def release(self, connection: RawConnection) -> None:
+        """Return a connection; one that is inside a transaction or broken is closed."""
+        pool = self._pool
+        if pool is None or self.process != os.getpid():
+            return
+        pool.putconn(connection)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def statistics(self) -> dict[str, int]:
+        """How many connections there are, and how many callers waited for one."""
+        return dict(self._pool.get_stats()) if self._pool is not None else {}
+
+    def _open_pool(self) -> "ConnectionPool[_Connection]":
+        pool = self._pool
+        if pool is not None:
+            return pool
+        with self._lock:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.address.conninfo, connection_class=_Connection, kwargs=self._options, min_size=0,
+                    max_size=self.address.pool_size, open=True, num_workers=2, reconnect_timeout=_RECONNECT_SECONDS,
+                    name="memoranda",
+                )  # fmt: skip
+            return self._pool
+
+    def _explain(self, error: PoolTimeout) -> StorageError:
+        """Whether the server cannot be reached, or all connections are in use."""
+        try:
+            self.connect().close()
+        except StorageError as reason:
+            return reason
+        return unavailable_error(
+            self.address.location,
+            f"all {self.address.pool_size} connections of this process have been in use for {self._wait:g} s. "
+            "A larger pool= in store.url permits more",
+        )
+
+    def hold_for_fork(self) -> bool:
+        return self._lock.acquire(timeout=_ATTEMPT_SECONDS)
+
+    def resume_after_fork(self) -> None:
+        self._lock.release()
+
+    def reset_in_child(self) -> None:
+        """Leave the parent's connections alone, and make new ones with the first use."""
+        self._of_parent.append(self._pool)
+        self._pool, self._lock, self.process = None, threading.Lock(), os.getpid()
+
+
+_pools: dict[tuple[ServerAddress, float], ServerPool] = {}
+_registry = threading.Lock()
+
+
+def shared_pool(address: ServerAddress, wait: float) -> ServerPool:
+    """The pool of this process for an address; every caller calls `release_pool` once."""
+    with _registry:
+        pool = _pools.get((address, wait))
+        if pool is None:
+            pool = _pools[address, wait] = ServerPool(address, wait)
+        pool.users += 1
+        return pool
+
+
+def release_pool(pool: ServerPool) -> None:
+    """Close a pool when its last user has released it."""
+    with _registry:
+        pool.users -= 1
+        last = pool.users == 0
+        if last:
+            _pools.pop((pool.address, pool._wait), None)
+    if last:
+        pool.close()
+
+
+def sum_statistics() -> Counter[str]:
+    """What the pools of this process count, summed: connections, and how often and how long callers waited for one."""
+    with _registry:
+        pools = list(_pools.values())
+    total: Counter[str] = Counter()
+    for pool in pools:
+        total.update(pool.statistics())
+    return total
+
+
+def _reset_registry() -> None:
+    global _registry  # noqa: PLW0603
+    _registry = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_registry)

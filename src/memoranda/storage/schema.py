@@ -1,0 +1,133 @@
+"""Tables, columns and migrations as data, from which an engine creates them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.storage.connection import Connection
+
+_NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`kind` is text, real, integer or numbered (an id that the database assigns); `rules` are its SQL constraints."""
+
+    name: str
+    kind: str
+    rules: str = ""
+    meaning: str = ""
+
+    def declaration(self) -> str:
+        kind = _NUMBERED if self.kind == "numbered" else self.kind.upper()
+        return f"{self.name} {kind} {self.rules}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def create(self) -> str:
+        return f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(c.declaration() for c in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A change of stored data, applied once; the store records its name in the same transaction.
+
+    A server has never had older tables than those of its first version, so it skips what only an older file needs.
+    """
+
+    name: str
+    apply: Callable[[Connection], Any]
+    on_server: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTrigger:
+    """Adds a row to the table `into` after every UPDATE or DELETE of a row that meets a condition.
+
+    So a change that another program makes with SQL is noted like a change through the store. `values` are the columns
+    of the added row; they and the condition name the row as OLD and NEW.
+    """
+
+    name: str
+    event: str
+    table: str
+    condition: str
+    into: str
+    values: tuple[tuple[str, str], ...]
+
+    def create(self) -> str:
+        columns, values = (", ".join(part) for part in zip(*self.values, strict=True))
+        return (
+            f"CREATE TRIGGER IF NOT EXISTS {self.name} AFTER {self.event} ON {self.table} WHEN {self.condition}"
+            f" BEGIN INSERT INTO {self.into} ({columns}) VALUES ({values}); END"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowTrigger:
+    """Executes statements after another program inserted or updated a row, to fill the columns that only we know."""
+
+    name: str
+    event: str
+    table: str
+    condition: str
+    statements: tuple[str, ...]
+
+    def create(self) -> str:
+        return (
+            f"CREATE TRIGGER IF NOT EXISTS {self.name} AFTER {self.event} ON {self.table} WHEN {self.condition}"
+            f" BEGIN {'; '.join(self.statements)}; END"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTables:
+    """What the tables have in addition on a server, which many users and nodes share; a SQLite file has none of it.
+
+    `columns` and `indexes` are added, and the indexes named in `omitted_indexes` are not created. `feeds` are the
+    tables that followers read in the order of commits, each with the column of its row number. `user_tables` have rows
+    of several users, each with an expression for the user of a row ('' is the owner): row-level security protects them.
+    `shared_user_tables` are protected, too, and stay in the first store of a fleet when a user moves to another one.
+    `triggers` are statements that create functions and triggers.
+    """
+
+    columns: tuple[tuple[str, Column], ...] = ()
+    indexes: tuple[str, ...] = ()
+    omitted_indexes: frozenset[str] = frozenset()
+    feeds: tuple[tuple[str, str], ...] = ()
+    user_tables: tuple[tuple[str, str], ...] = ()
+    shared_user_tables: tuple[tuple[str, str], ...] = ()
+    triggers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of one component. `name` tells the versions of components apart that share a server."""
+
+    version: int
+    tables: tuple[Table, ...]
+    indexes: tuple[str, ...]
+    migrations: tuple[Migration, ...] = ()
+    triggers: tuple[ChangeTrigger | RowTrigger, ...] = ()
+    name: str = "record"
+    server: ServerTables = ServerTables()
+
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """The tables of the schema and those that every store has."""
+        return (*self.tables, STATE_META, SCHEMA_VERSION)
+
+
+STATE_META = Table(
+    "state_meta",
+    "Facts about the store itself.",
+    (Column("key", "text", "PRIMARY KEY", "The name of the fact."), Column("value", "text", "", "Its value.")),
+)
+SCHEMA_VERSION = Table(
+    "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)
+)

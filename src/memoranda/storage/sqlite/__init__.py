@@ -1,0 +1,1 @@
+"""SQLite: connections, the write-ahead log, writers that take turns, and upgrades of a schema."""

@@ -1,0 +1,145 @@
+"""Creates the tables of a schema in a SQLite file, and brings an older file up to date.
+
+A table that lacks a column gets it without a migration. Other changes are named migrations, each applied once, in one
+transaction with the record of its name. Opening a file at the current version does not look at its tables, so it costs
+the same at any size.
+"""
+
+from pathlib import Path
+
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.storage.connection import Connection as AnyConnection
+from memoranda.storage.schema import Migration, Schema
+from memoranda.storage.sqlite.database import Connection, Database
+
+_VERSION_KEY = "memoranda_schema_version"
+
+
+def open_database(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> Database:
+    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it."""
+    database = Database(
+        path,
+        application_id=application_id,
+        inspect=lambda connection: refuse_newer(connection, schema, path),
+        wait=wait,
+    )
+    try:
+        upgrade_schema(database, schema)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def upgrade_schema(database: Database, schema: Schema) -> None:
+    """Create the tables of `schema`, or their missing parts."""
+    found = _version(database)
+    if found == schema.version:
+        return
+    if database.read_only:
+        _refuse_outdated(database, schema)
+        return
+    with database.writing() as connection:
+        for table in schema.all_tables:
+            connection.execute(table.create())
+            existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            for column in table.columns:
+                if column.name not in existing:
+                    connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
+        for index in schema.indexes:
+            connection.execute(index)
+        for trigger in schema.triggers:
+            connection.execute(trigger.create())
+        if found == 0:
+            for migration in schema.migrations:
+                migration.apply(connection)
+                _record(connection, migration)
+    for migration in schema.migrations:
+        _apply(database, migration)
+    with database.writing() as connection:
+        if _stored_version(connection) < schema.version:
+            _store_version(connection, schema.version)
+
+
+def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
+    """Raise NewerStoreError if a newer version of Memoranda wrote the store."""
+    found = _stored_version(connection)
+    if found > schema.version:
+        raise NewerStoreError(
+            f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
+            "A newer Memoranda wrote it, and it was not changed; upgrade this one to use it."
+        )
+
+
+def _refuse_outdated(database: Database, schema: Schema) -> None:
+    """Raise StorageError if a read-only store lacks a column, because statements that name the column would fail."""
+    with database.reading() as connection:
+        for table in schema.all_tables:
+            existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            if existing and any(column.name not in existing for column in table.columns):
+                raise StorageError(
+                    f"{database.path} was written by an older Memoranda and must be upgraded, but it cannot be "
+                    "written. Make the file and its directory writable once, or copy the file to a writable directory."
+                )
+
+
+def _version(database: Database) -> int:
+    with database.reading() as connection:
+        return _stored_version(connection)
+
+
+def _store_version(connection: Connection, version: int) -> None:
+    """Record the version twice: Hermes, which reads and writes the same tables, puts its own into `schema_version`."""
+    if not was_opened_by_hermes(connection):
+        connection.execute("DELETE FROM schema_version")
+        connection.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (_VERSION_KEY, str(version)),
+    )
+
+
+def was_opened_by_hermes(connection: AnyConnection) -> bool:
+    """Whether Hermes has added its tables, so that the number in `schema_version` is the version of Hermes's tables."""
+    tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('compression_locks', 'state_meta')"
+    return bool(connection.execute(tables).fetchone()[0] == 2)
+
+
+def _version_beside_hermes(connection: Connection) -> int:
+    """Our version in a file that Hermes has opened; 1 if we recorded none, because every upgrade can be repeated."""
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
+    return int(row[0]) if row and str(row[0]).isdecimal() else 1
+
+
+def _stored_version(connection: Connection) -> int:
+    if was_opened_by_hermes(connection):
+        return _version_beside_hermes(connection)
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+        return 0
+    (found,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    if found is None:
+        return 0
+    if not isinstance(found, int) or found < 0:
+        (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+        raise CorruptStoreError(
+            f"{file} is damaged: its schema_version is {repr(found)[:40]}, which is not a version. It was not changed. "
+            "'memoranda doctor' says how to save its content."
+        )
+    return found
+
+
+def _record(connection: Connection, migration: Migration) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, 'done') ON CONFLICT (key) DO NOTHING", (_key(migration),)
+    )
+
+
+def _key(migration: Migration) -> str:
+    return f"migration:{migration.name}"
+
+
+def _apply(database: Database, migration: Migration) -> None:
+    with database.writing() as connection:
+        if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_key(migration),)).fetchone():
+            migration.apply(connection)
+            _record(connection, migration)

@@ -1,0 +1,350 @@
+"""The doctor: checks the files of a home without opening the home, so it works on a damaged one."""
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+from zlib import error as zlib_error
+
+from memoranda.agent.review import schema as reviews
+from memoranda.agent.review.server_health import check_server_reviews
+from memoranda.errors import ConfigError, HomeError, StorageError
+from memoranda.external.loading.discovery import discover, find_by_name
+from memoranda.external.outbox_checks import check_outbox, check_server_outbox, check_settings
+from memoranda.external.provider_checks import check_provider_tables, check_providers
+from memoranda.external.vendors import sent_record
+from memoranda.home import config
+from memoranda.home.access import schema as access
+from memoranda.home.memory_store import CuratedMemories
+from memoranda.home.session_db import SessionDB
+from memoranda.importers import import_schema as imports
+from memoranda.importers.server_health import check_server_imports
+from memoranda.memory.checkpoints.database import open_checkpoints
+from memoranda.memory.checkpoints.health import check_server_checkpoints, checked_checkpoints
+from memoranda.memory.curated import health_checks
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record import health as session_health
+from memoranda.memory.record.record import accept_store as accept_record
+from memoranda.memory.skills import health_checks as skill_health
+from memoranda.models.spending import schema as usage
+from memoranda.safety.redaction import Redactor
+from memoranda.search.index import health as index_health
+from memoranda.search.index.generations import generations
+from memoranda.storage.health import check_store, plain_store
+from memoranda.storage.orphaned_wal import database_exists, file_size
+from memoranda.support.health_issues import (
+    HealthIssue,
+    Progress,
+    check_permissions,
+    check_writable,
+    issues_until_error,
+)
+from memoranda.support.home import Home, decode_user_id, had_store, index_path, items_index_path, server_index_path
+from memoranda.support.vector_paths import remove_file, vector_files
+from memoranda.upkeep.forgetting.names import find_names, replace_names
+
+# How many users the doctor looks at without --deep: each takes some round trips.
+_MAX_USERS = 100
+
+
+def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
+    """Yield every health issue of a home: owner, configuration, permissions, memory, sessions, index, providers.
+
+    With `deep`, which is notified of the progress, everything is compared with everything: the whole record, every
+    message with the index, the history of curated memory, and the backups.
+    """
+    if not home.root.exists():
+        return
+    try:
+        home.refuse_if_foreign()
+    except HomeError as error:
+        yield HealthIssue("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
+        return
+    yield from issues_until_error(home.root, lambda: _check_root(home))
+    loaded = config.Config()
+    try:
+        loaded = config.load(home)
+        yield from _check_config(home, loaded)
+        config.read_secrets(home)
+    except ConfigError as error:
+        # The name of the file is shown before the text already.
+        text = str(error).replace(f" in {home.config_file}", "").removeprefix(f"{home.config_file} ")
+        yield HealthIssue("error", home.config_file, text, "correct the file")
+    yield from _check_links(home)
+    memories = home.root / "memories"
+    if not memories.is_symlink():
+        yield from health_checks.check(memories, loaded.curated)
+    yield from skill_health.check(home.skills(), loaded.skills)
+    if loaded.store.url:
+        yield from issues_until_error(home.config_file, lambda: _check_server(home, loaded, deep))
+        yield from issues_until_error(home.config_file, lambda: _check_server_parts(home, loaded, deep))
+    else:
+        yield from issues_until_error(home.state_db, lambda: _check_sessions(home, loaded, deep))
+        yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
+    yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
+    yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
+    yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
+    yield from issues_until_error(memories, lambda: _check_users(home, loaded))
+    if deep is not None:
+        for directory in () if memories.is_symlink() else (memories, *home.user_memories()):
+            deep("history of curated memory", 0, 1)
+            if directory.is_dir():
+                store = MemoryStore(directory, loaded.curated)
+                yield from issues_until_error(directory, partial(health_checks.check_history, store))
+        yield from issues_until_error(home.root, lambda: _check_backups(home.root / "backups", deep))
+
+
+def accept_store(home: Home) -> str:
+    """Use the session store that is in a home from now on, whatever the home knew about it; says which one that is.
+
+    For a person who restored a backup, moved a store here, or wants to start with an empty one.
+    """
+    path = home.state_db
+    if not had_store(path) and not database_exists(path):
+        return f"{home.root} has no session store yet; there is nothing to accept."
+    existed = bool(file_size(path))
+    marker = accept_record(path)
+    if not existed:
+        return f"{path} is a new, empty store."
+    return f"{path} is the store of this home from now on; it has {marker.messages:,} messages."
+
+
+def _check_backups(directory: Path, progress: Progress) -> Iterator[HealthIssue]:
+    """Read every backup that an import made before it changed a home."""
+    files = sorted(directory.glob("*.zip"))
+    for number, file in enumerate(files):
+        progress("backups", number, len(files))
+        try:
+            with ZipFile(file) as archive:
+                damaged = archive.testzip()
+        except (BadZipFile, ValueError, EOFError, zlib_error) as error:
+            damaged = str(error) or "the archive"
+        if damaged is not None:
+            yield HealthIssue(
+                "error", file, f"is damaged: {damaged} cannot be restored from it", "delete it, and make a new backup"
+            )
+
+
+def _check_sessions(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    path, usable = home.state_db, True
+    if not database_exists(path) or not file_size(path):
+        yield from _list_remains(path)
+    for issue in session_health.check(path, deep):
+        repair, usable = issue.repair, usable and issue.severity != "error"
+        if issue.severity == "error" and repair is not None:
+            # A repair of an error replaces the store, or changes what its messages contain.
+            def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
+                report = repair_store()
+                # The rows of a salvaged store have other ids than those in the index.
+                _rebuild_index(path)
+                return report
+
+            repair = repair_store_and_index
+        yield replace(issue, repair=repair)
+    if usable and loaded.redact_secrets:
+        yield from _check_names(home, deep)
+
+
+def _check_server(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Check the record on a server, and this node's index of it."""
+    from memoranda.memory.record.server_health import check_server  # noqa: PLC0415
+
+    url = str(config.record_location(home, loaded))
+    yield from check_server(home.config_file, url, deep)
+    try:
+        with SessionDB(url, wait=2.0, index_directory=home.root) as db:
+            index = server_index_path(home.root, url)
+            # The indexes of single users are checked when they are used.
+            is_used = not loaded.recall.user_index_mb or bool(generations(index))
+            issues = list(index_health.check(index, db.feed, deep)) if is_used else []
+    except StorageError:
+        # The check of the server reports why.
+        return
+    for issue in issues:
+        yield replace(issue, repair=lambda: _rebuild_server_index(home, url), harmless=True)
+
+
+def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Yield the issues of all parts in every store of a fleet; the check of the record says why one cannot be used."""
+    urls = config.store_urls(home, loaded) or [config.server_url(home, loaded)]
+    for url in urls:
+        checks: list[Callable[[str], Iterator[HealthIssue]]] = [
+            lambda url: _check_curated(home, loaded, url, deep),
+            lambda url: check_server_outbox(home.root, home.config_file, url, loaded.providers),
+            lambda url: check_provider_tables(home.config_file, url),
+            lambda url: _check_checkpoints(home.root, home.config_file, url),
+            lambda url: check_server_reviews(home.root, home.config_file, url),
+            lambda url: check_server_imports(home.root, home.config_file, url),
+        ]
+        for check in checks:
+            try:
+                yield from check(url)
+            except StorageError as error:
+                yield HealthIssue(
+                    "error", home.config_file, f"names a server that cannot be examined: {error}",
+                    "start the server, or correct store.url and store.servers",
+                )  # fmt: skip
+                break
+
+
+def _check_curated(home: Home, loaded: config.Config, url: str, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Compare entries with journal and limit, for every user."""
+    store = replace(loaded.store, url=url, servers=())
+    with closing(CuratedMemories(home, replace(loaded, store=store))) as memories:
+        users = memories.users()
+        checked = users if deep is not None else users[:_MAX_USERS]
+        for number, user in enumerate([None, *checked]):
+            if deep is not None:
+                deep("curated memory on the server", number, len(checked) + 1)
+            memory = memories.open(user)
+            if memory.storage.exists():
+                yield from health_checks.check_memory(memory, f" --user {shlex.quote(user)}" if user else "")
+                yield from health_checks.check_history(memory) if deep is not None else ()
+    if len(checked) < len(users):
+        yield HealthIssue(
+            "note", home.config_file, f"names a server with curated memory of {len(users):,} users, of which "
+            f"{len(checked):,} were checked", "'memoranda doctor --deep' checks all of them",
+        )  # fmt: skip
+
+
+def _check_checkpoints(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
+    with closing(open_checkpoints(home, url)) as database:
+        yield from check_server_checkpoints(setting, database.open().acting_for(None, everyone=True))
+
+
+def _rebuild_server_index(home: Home, url: str) -> None:
+    with SessionDB(url, index_directory=home.root) as db:
+        db.index.compact()
+
+
+def _list_remains(path: Path) -> Iterator[HealthIssue]:
+    """List what is left of a store whose file is missing or empty: what the index knows, and copies of the file."""
+    for file in generations(index_path(path)):
+        known = index_health.describe_content(file)
+        if known is not None:
+            yield HealthIssue("note", file, known, "keep it until the store is back; nothing deletes it before that")
+    for copy in sorted([*path.parent.glob(f"{path.name}.damaged-*"), *path.parent.glob("backups/*.zip")]):
+        yield HealthIssue("note", copy, "may contain an earlier state of the store", "see whether it helps")
+
+
+def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
+    if not path.exists():
+        return
+    try:
+        with SessionDB(path, wait=2.0) as db:
+            issues = list(index_health.check(index_path(path), db.feed, deep))
+            item_issues = list(index_health.check(items_index_path(index_path(path)), db.item_feed, deep))
+    except StorageError:
+        # The check of the store reports why, and the index cannot be compared without it.
+        return
+    for issue in issues:
+        yield replace(issue, repair=lambda: _rebuild_index(path), harmless=True)
+    # Without items there is no such file, and the next search of items creates it.
+    for issue in item_issues:
+        yield replace(issue, repair=lambda: _rebuild_item_index(path), harmless=True)
+
+
+def _check_names(home: Home, deep: Progress | None) -> Iterator[HealthIssue]:
+    """Look for credentials in ids, sources and projects, which earlier versions stored as callers passed them."""
+    redactor = Redactor(config.known_secrets(home))
+    names = find_names(home, redactor, in_messages=deep is not None)
+    if names:
+        yield HealthIssue(
+            "warning", home.state_db, f"has {len(names):,} ids, sources or projects that contain a credential, such as "
+            f"{next(iter(names.values()))}; programs that use them no longer find their sessions",
+            "replace the credentials, in all files of the home", lambda: replace_names(home, redactor),
+        )  # fmt: skip
+
+
+def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
+    """Check that the embedders and the reranker in the settings are installed; calls no service."""
+    settings = loaded.recall
+    if settings.semantic or settings.rerank:
+        from memoranda.search.meaning.health import check  # noqa: PLC0415
+
+        yield from check(home.config_file, settings)
+    keeps_vectors = settings.semantic and settings.semantic_index
+    for path in () if keeps_vectors else vector_files(config.vectors_base(home, loaded)):
+        yield HealthIssue(
+            "warning", path, "has vectors that nothing keeps up to date", "delete it", partial(remove_file, path), True
+        )
+
+
+def _rebuild_index(path: Path) -> None:
+    with SessionDB(path) as db:
+        db.index.compact()
+        if db.item_index.files:
+            db.item_index.compact()
+
+
+def _rebuild_item_index(path: Path) -> None:
+    with SessionDB(path) as db:
+        db.item_index.compact()
+
+
+def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
+    yield from check_settings(home.root)
+    yield from check_outbox(home.root, in_use)
+    for path in sorted((home.root / "providers").glob("*.db")):
+        yield from check_store(plain_store(path, sent_record.APPLICATION_ID, sent_record.SCHEMA, "deliveries"))
+    yield from check_providers(home.root, in_use)
+
+
+def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
+    """Check the databases of model usage, due reviews, the HTTP service, checkpoints and imports."""
+    yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
+    yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
+    yield from check_store(plain_store(home / access.FILE_NAME, access.APPLICATION_ID, access.SCHEMA, "API keys"))
+    yield from check_store(checked_checkpoints(home))
+    yield from check_store(
+        plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")
+    )
+
+
+def _check_links(home: Home) -> Iterator[HealthIssue]:
+    for path in home.linked_memories():
+        yield HealthIssue(
+            "error",
+            path,
+            f"is a link to {path.resolve()}, and links to memories are not followed",
+            "put the directory itself there; to keep a home elsewhere, link the whole home or set MEMORANDA_HOME",
+        )
+
+
+def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
+    for directory in home.user_memories():
+        user = decode_user_id(directory.name)
+        user_option = f" --user {shlex.quote(user or 'ID')}"
+        yield from health_checks.check(directory, loaded.curated, user_option)
+        if user is not None:
+            yield from skill_health.check(home.skills(user), loaded.skills, user_option)
+
+
+def _check_root(home: Home) -> Iterator[HealthIssue]:
+    yield from check_writable(home.root)
+    for path in (home.root, home.config_file, home.secrets_file):
+        if path.exists():
+            yield from check_permissions(path)
+    for path in sorted(home.root.glob(".*.tmp")):
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", path.unlink, True)
+
+
+def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
+    for name in loaded.unknown_keys:
+        yield HealthIssue(
+            "note",
+            home.config_file,
+            f"has an unknown name: {config.describe_unknown_key(name)}",
+            "check its spelling against 'memoranda config list'",
+        )
+    for name in loaded.providers:
+        if find_by_name(home.root, name) is None:
+            yield HealthIssue(
+                "warning",
+                home.config_file,
+                f"names the provider {name}, which is not installed",
+                f"one of {', '.join(discover(home.root))}, or 'memoranda provider off'",
+            )

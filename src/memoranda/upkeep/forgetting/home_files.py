@@ -1,0 +1,186 @@
+"""The files of a home that no store owns: logs, reports, histories, skills, turns that wait to be recorded.
+
+A file that other processes append to is changed in place and keeps its length: the text is overwritten with asterisks.
+Any other file is replaced, with a mark where the text was. Settings are never changed.
+"""
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from memoranda.memory.skills.journal import SkillJournal
+from memoranda.memory.skills.store import SkillStore
+from memoranda.support.byte_pattern import byte_pattern
+from memoranda.support.durable_files import read_file, sync, write_private
+from memoranda.support.text_matcher import TextMatcher
+from memoranda.upkeep.forgetting.report import Action, ForgetPlace
+from memoranda.upkeep.forgetting.scope import ForgetScope
+
+DATABASE_HEADER = b"SQLite format 3\0"
+COMPANIONS = ("-wal", "-shm", "-journal")
+WORK_DIRECTORY = ".forgetting"
+# A person wrote them, and a mark could make them invalid.
+_SETTINGS = ("config.yaml", ".env", "prices.yaml", "plugins/*", "providers/*.json", "host-backups/*")
+_STATUS = "providers/*.status.json"
+# Copies of databases that are only kept: nothing opens them, so their bytes are overwritten.
+_DAMAGED = ".damaged-"
+# Other processes may have these open, or append to them at any time.
+_APPENDED = ("logs/*", "chat_history", f"*{_DAMAGED}*", "*.unreadable*", "*.lock", ".lock")
+# The stores that find and change their own files.
+_OWNED = re.compile(
+    r"(?:state|outbox|checkpoints|holographic(?:-[^/]*)?)\.db(?:-wal|-shm|-journal)?|state\.(?:index|vectors)\..*|outbox\.spool/.*"
+    r"|(?:state|outbox|.*journal)\.marker\.json"
+    r"|memories/(?:users/[^/]+/)?(?:MEMORY\.md|USER\.md|journal\.jsonl|forgotten\.json|(?:MEMORY|USER)\.md\.bak\..*|pending/.*)"
+    rf"|profiles/.*|{re.escape(WORK_DIRECTORY)}/.*"
+)
+_AREAS = {
+    "logs": "logs",
+    "chat_history": "logs",
+    "imports": "reports",
+    "migration": "reports",
+    "skills": "skills",
+    "host-turns": "turns",
+}
+_SKILL_JOURNAL = re.compile(r"skills/(?:\.users/[^/]+/)?\.journal\.jsonl")
+_MAX_TEXT_BYTES = 256_000_000
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Every regular file below a directory; links are not followed."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(folder, name)))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def is_database(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(DATABASE_HEADER)) == DATABASE_HEADER
+
+
+class HomeFiles:
+    """The plain files of one scope, or only those of some areas."""
+
+    def __init__(self, scope: ForgetScope, areas: Collection[str] | None = None) -> None:
+        self._scope = scope
+        self._areas = areas
+        self._root = scope.home.root
+
+    def find(self, matcher: TextMatcher) -> list[ForgetPlace]:
+        found = []
+        for path, name in self._files():
+            if count := _count(path, matcher):
+                action, note = _treatment(name)
+                found.append(ForgetPlace(_area(name), name, count, action, note))
+        return found
+
+    def forget(self, matcher: TextMatcher) -> list[str]:
+        """Remove the text from the files; returns why a file could not be changed."""
+        problems = []
+        for path, name in self._files():
+            if _treatment(name)[0] == "keep" or not _count(path, matcher):
+                continue
+            try:
+                with self._lock_for(name):
+                    _rewrite(path, name, matcher)
+            except OSError as error:
+                problems.append(f"{path}: {error.strerror or error}")
+        return problems
+
+    def _files(self) -> Iterator[tuple[Path, str]]:
+        for path in walk(self._root):
+            name = path.relative_to(self._root).as_posix()
+            if _OWNED.fullmatch(name) or not self._scope.owns(path) or _is_companion(name):
+                continue
+            if self._areas is not None and _area(name) not in self._areas:
+                continue
+            if path.stat().st_size and (_DAMAGED in name or not is_database(path)):
+                yield path, name
+
+    def _lock_for(self, name: str) -> AbstractContextManager[None]:
+        parts = name.split("/")
+        if parts[0] != "skills":
+            return nullcontext()
+        return SkillStore(self._root.joinpath(*parts[: 3 if parts[1] == ".users" else 1])).exclusive()
+
+
+def _is_companion(name: str) -> bool:
+    return name.endswith((*COMPANIONS, ".zip")) and _DAMAGED not in name
+
+
+def _treatment(name: str) -> tuple[Action, str]:
+    if any(fnmatch(name, pattern) for pattern in _SETTINGS) and not fnmatch(name, _STATUS):
+        return "keep", "settings are not changed; edit the file"
+    return "redact", ""
+
+
+def _area(name: str) -> str:
+    first = name.split("/", maxsplit=1)[0]
+    return _AREAS.get(first, "files")
+
+
+def _count(path: Path, matcher: TextMatcher) -> int:
+    raw = read_file(path, _MAX_TEXT_BYTES)
+    value = _parse(raw) if path.suffix == ".json" else None
+    if value is not None:
+        return matcher.replace_value(value).count
+    pattern = byte_pattern(matcher.texts, whole_words=matcher.whole_words)
+    return max(len(pattern.findall(raw.lower())), matcher.count(raw.decode("utf-8", "replace")))
+
+
+def _rewrite(path: Path, name: str, matcher: TextMatcher) -> None:
+    if any(fnmatch(name, pattern) for pattern in _APPENDED):
+        overwrite(path, matcher)
+        return
+    if _SKILL_JOURNAL.fullmatch(name):
+        SkillJournal(path).rewrite(lambda line: _line_without(line, matcher))
+        return
+    raw = read_file(path)
+    value = _parse(raw) if path.suffix == ".json" else None
+    if value is not None:
+        written = json.dumps(matcher.replace_value(value).value, ensure_ascii=False, indent=1)
+        write_private(path, written.encode("utf-8", "backslashreplace"))
+        return
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        overwrite(path, matcher)
+        return
+    if path.suffix == ".jsonl":
+        write_private(path, b"\n".join(_line_without(line, matcher) for line in raw.split(b"\n")))
+    else:
+        write_private(path, str(matcher.replace(text).value).encode())
+
+
+def _line_without(line: bytes, matcher: TextMatcher) -> bytes:
+    text = line.decode("utf-8", "surrogateescape")
+    return str(matcher.replace_value(text).value).encode("utf-8", "surrogateescape")
+
+
+def _parse(raw: bytes) -> Any:
+    """The value of a JSON file; None for anything else."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def overwrite(path: Path, matcher: TextMatcher) -> int:
+    """Overwrite the text in the bytes of a file, which keeps its length; returns how many times."""
+    pattern = byte_pattern(matcher.texts, whole_words=matcher.whole_words)
+    count = 0
+    with open(path, "r+b") as stream:
+        for match in pattern.finditer(stream.read().lower()):
+            stream.seek(match.start())
+            stream.write(b"*" * (match.end() - match.start()))
+            count += 1
+        stream.flush()
+        sync(stream.fileno())
+    return count

@@ -1,0 +1,184 @@
+"""Copies record, checkpoints and curated memories of a home to a PostgreSQL server, or back, and verifies the copy.
+
+The source is only read. The target must be empty, or the target of the same migration that was interrupted. Nothing
+may use either of the two meanwhile; the comparison at the end finds out if something did.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.errors import HomeError, StorageError
+from memoranda.memory.checkpoints.database import open_checkpoints
+from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
+from memoranda.memory.curated.schema import SCHEMA as CURATED
+from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
+from memoranda.memory.record.item_tables import ITEM_CHANGES, ITEMS
+from memoranda.memory.record.prompt_tables import SYSTEM_PROMPTS
+from memoranda.memory.record.record import open_record
+from memoranda.memory.record.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
+from memoranda.storage.engine import Engine
+from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.support.home import Home, decode_user_id, encode_user_id
+from memoranda.upkeep.migration import curated
+from memoranda.upkeep.migration.tables import (
+    CopiedTable,
+    Progress,
+    compare_table,
+    continue_numbers,
+    copy_table,
+    count_rows,
+)
+
+TABLES = (
+    CopiedTable(SYSTEM_PROMPTS, "id"),
+    CopiedTable(SESSIONS, "id", at_once=True),
+    CopiedTable(DELETED_SESSIONS, "id"),
+    CopiedTable(MESSAGES, "id"),
+    CopiedTable(CHANGES, "seq"),
+    CopiedTable(ITEMS, "id"),
+    CopiedTable(ITEM_CHANGES, "seq"),
+)
+CHECKPOINTS = tuple(CopiedTable(table, "id") for table in CHECKPOINT_TABLES)
+_MARK = "memoranda_migration_from"
+CopyParts = Callable[[], dict[str, int]]
+"""Copies the parts of a home that this package does not know; returns how many rows each table has."""
+# What belongs to a store itself, and not to its content.
+_OWN_KEYS = ("memoranda_schema_version", _MARK)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """How many rows each table has, and whose memories were copied."""
+
+    tables: dict[str, int]
+    memories: int
+
+
+def migrate_to_server(home: Home, url: str, progress: Progress, copy_parts: CopyParts = lambda: {}) -> MigrationReport:
+    """Copy a home to a server; raises StorageError if the target has another content, or if the copy differs."""
+    with _record(home.state_db) as source, _record(url) as target, closing(open_server_engine(url, CURATED)) as tables:
+        _claim(source, target, tables)
+        counts = _copy_record(source, target, progress)
+        continue_numbers(target, TABLES)
+        counts |= _copy_checkpoints(home, url, progress, to_server=True)
+        directories = _memory_directories(home, source)
+        for number, (user, directory) in enumerate(directories.items()):
+            progress("curated memory", number, len(directories))
+            storage = TableStorage(lambda: tables, user)
+            curated.copy_to_tables(directory, storage)
+            curated.compare(directory, storage)
+        counts |= copy_parts()
+        _release(target)
+    return MigrationReport(counts, len(directories))
+
+
+def migrate_to_files(url: str, home: Home, progress: Progress, copy_parts: CopyParts = lambda: {}) -> MigrationReport:
+    """Copy what a server has into a home without conversations and memories; raises as `migrate_to_server` does."""
+    is_new = not database_exists(home.state_db)
+    if is_new and (home.root / "memories").exists():
+        raise HomeError(f"{home.root} has memories already. Name a new home.")
+    with _record(url) as source, _record(home.state_db) as target, closing(open_server_engine(url, CURATED)) as tables:
+        _claim(source, target, None)
+        counts = _copy_record(source, target, progress)
+        counts |= _copy_checkpoints(home, url, progress, to_server=False)
+        users: list[str | None] = [None, *users_with_memory(tables)]
+        copied = 0
+        for user in users:
+            storage = TableStorage(lambda: tables, user)
+            if storage.exists():
+                progress("curated memory", copied, len(users))
+                directory = home.memories(user)
+                curated.copy_to_files(storage, directory)
+                curated.compare(directory, storage)
+                copied += 1
+        counts |= copy_parts()
+        _release(target)
+    return MigrationReport(counts, copied)
+
+
+@contextmanager
+def _record(location: Path | str) -> Iterator[Engine]:
+    engine = open_record(location)
+    try:
+        yield engine.acting_for(None, everyone=True)
+    finally:
+        engine.close()
+
+
+def _claim(source: Engine, target: Engine, tables: Engine | None) -> None:
+    """Note in the target whose copy it is; refuse one that has a content of its own."""
+    name = _meta(source).get("store_id", "")
+    found = _meta(target).get(_MARK)
+    if found is None:
+        occupied = any(count_rows(target, copied.table.name) for copied in TABLES)
+        everyone = tables.acting_for(None, everyone=True) if tables is not None else None
+        if occupied or (everyone is not None and any(count_rows(everyone, each.name) for each in CURATED.tables)):
+            raise StorageError(f"{target.location} is not empty. Nothing was copied; name an empty target.")
+    elif found != name:
+        raise StorageError(f"{target.location} has a part of another store. Nothing was copied; name an empty target.")
+    _set_meta(target, {_MARK: name})
+
+
+def _copy_record(source: Engine, target: Engine, progress: Progress) -> dict[str, int]:
+    counts = {copied.table.name: copy_table(source, target, copied, progress) for copied in TABLES}
+    for copied in TABLES:
+        compare_table(source, target, copied, progress)
+    meta = {key: value for key, value in _meta(source).items() if not _is_own(key)}
+    _set_meta(target, meta)
+    return counts
+
+
+def _copy_checkpoints(home: Home, url: str, progress: Progress, *, to_server: bool) -> dict[str, int]:
+    """Copy the checkpoints of agent frameworks; nothing happens if the source has none."""
+    with closing(open_checkpoints(home.root)) as file, closing(open_checkpoints(home.root, url)) as server:
+        if to_server and not file.exists():
+            return {}
+        there = server.open().acting_for(None, everyone=True)
+        if not to_server and not any(count_rows(there, copied.table.name) for copied in CHECKPOINTS):
+            return {}
+        source, target = (file.open(), there) if to_server else (there, file.open())
+        counts = {copied.table.name: copy_table(source, target, copied, progress) for copied in CHECKPOINTS}
+        for copied in CHECKPOINTS:
+            compare_table(source, target, copied, progress)
+        if to_server:
+            continue_numbers(target, CHECKPOINTS)
+    return counts
+
+
+def _release(target: Engine) -> None:
+    with target.writing() as connection:
+        connection.execute("DELETE FROM state_meta WHERE key = ?", (_MARK,))
+
+
+def _meta(engine: Engine) -> dict[str, str]:
+    with engine.reading() as connection:
+        return dict(connection.execute("SELECT key, value FROM state_meta").fetchall())
+
+
+def _set_meta(engine: Engine, values: dict[str, str]) -> None:
+    with engine.writing() as connection:
+        connection.executemany(
+            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            list(values.items()),
+        )
+
+
+def _is_own(key: str) -> bool:
+    return key in _OWN_KEYS or key.startswith(("migration:", "outbox:", "imports:"))
+
+
+def _memory_directories(home: Home, source: Engine) -> dict[str | None, Path]:
+    """The memory directories of a home by user; the id of a long name is found in the record."""
+    with source.reading() as connection:
+        rows = connection.execute("SELECT DISTINCT user_id FROM sessions WHERE user_id IS NOT NULL").fetchall()
+    known = {encode_user_id(user): user for (user,) in rows if user}
+    found: dict[str | None, Path] = {None: home.memories()} if home.memories().is_dir() else {}
+    for directory in home.user_memories():
+        user = known.get(directory.name) or decode_user_id(directory.name)
+        if user is None:
+            raise HomeError(f"The user of {directory} is unknown, because their id is too long for a name of a file.")
+        found[user] = directory
+    return found

@@ -1,0 +1,185 @@
+"""The files in a shared folder: a directory for each machine, and in it bundles that never change.
+
+The name of a bundle has its number, how far it goes, and the SHA-256 checksum of its bytes. So a program that copies
+folders may copy in any order and stop at any time: a file whose bytes do not have the checksum is not there yet.
+A bundle is lines of JSON, compressed; with a passphrase the compressed file is encrypted.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import platform
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import SyncError
+from memoranda.support.durable_files import make_private_directory, read_file, sync_directory, write_private
+from memoranda.upkeep.sync.folder_key import ENCRYPTED, FolderKey
+
+FORMAT = 2
+_OLDEST_FORMAT = 1
+MAX_PART_BYTES = 16_000_000
+"""How much text a bundle has at most, unless a single record is longer."""
+_MAX_FILE_BYTES = 256_000_000
+_MAX_TEXT_BYTES = 512_000_000
+_MACHINE = re.compile(r"[0-9a-f]{12}")
+_NAME = re.compile(r"([0-9]{6})-([0-9]{6,12})-([0-9]{6})-([0-9a-f]{64})\.jsonl\.gz(\.age)?")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """A bundle by its name: the number, the run up to which it and those before it go, and what it replaces."""
+
+    machine: str
+    number: int
+    through: int
+    replaces: int
+    """All bundles of the machine up to this number are contained in it; 0 for none."""
+    checksum: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.machine}/{self.path.name}"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.path.name.endswith(ENCRYPTED)
+
+
+class SharedFolder:
+    """The bundles of all machines in one directory."""
+
+    def __init__(self, root: Path, key: FolderKey) -> None:
+        self.root = root
+        self._key = key
+
+    def machines(self) -> list[str]:
+        """The machines that have a directory; a link to a directory is not followed."""
+        return sorted(
+            entry.name
+            for entry in os.scandir(self.root)
+            if _MACHINE.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+        )
+
+    def bundles(self, machine: str) -> list[BundleFile]:
+        """The bundles of a machine in their order, without those that a later one replaces."""
+        directory = self.root / machine
+        if not directory.is_dir():
+            return []
+        found = []
+        for entry in os.scandir(directory):
+            match = _NAME.fullmatch(entry.name)
+            if match:
+                number, through, replaces = int(match[1]), int(match[2]), int(match[3])
+                found.append(BundleFile(machine, number, through, replaces, match[4], directory / entry.name))
+        found.sort(key=lambda bundle: (bundle.number, bundle.checksum))
+        replaced = max((bundle.replaces for bundle in found), default=0)
+        return [bundle for bundle in found if bundle.number > replaced]
+
+    def prepare(
+        self, machine: str, numbers: tuple[int, int, int], records: Iterable[dict[str, Any]], at: int
+    ) -> tuple[BundleFile, bytes]:
+        """A bundle and its bytes; `numbers` are its number, how far it goes, and what it replaces."""
+        number, through, replaces = numbers
+        head = {"memoranda_sync": FORMAT, "machine": machine, "number": number, "at": at, "name": platform.node()}
+        content = self._key.encrypt(machine, _compress([head, *records]))
+        checksum = hashlib.sha256(content).hexdigest()
+        name = f"{number:06d}-{through:06d}-{replaces:06d}-{checksum}.jsonl.gz{ENCRYPTED if self._key.is_set else ''}"
+        return BundleFile(machine, number, through, replaces, checksum, self.root / machine / name), content
+
+    def store(self, bundle: BundleFile, content: bytes) -> None:
+        """Write a bundle durably under its name."""
+        make_private_directory(bundle.path.parent)
+        write_private(bundle.path, content)
+
+    def remove_replaced(self, machine: str, through: int) -> int:
+        """Delete the bundles of a machine up to a number, which another one replaces; returns how many."""
+        directory, count = self.root / machine, 0
+        for entry in list(os.scandir(directory)):
+            match = _NAME.fullmatch(entry.name)
+            if match and int(match[1]) <= through:
+                os.unlink(entry.path)
+                count += 1
+        sync_directory(directory)
+        return count
+
+    def is_complete(self, bundle: BundleFile) -> bool:
+        """Whether all bytes of a bundle have arrived. Raises SyncError for what is no file of ours."""
+        if bundle.path.is_symlink():
+            raise SyncError(f"{bundle.path} is a link; links are not followed.")
+        try:
+            if bundle.path.stat().st_size > _MAX_FILE_BYTES:
+                raise SyncError(f"{bundle.path} is larger than any bundle.")
+            digest = hashlib.sha256()
+            digest.update(read_file(bundle.path))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise SyncError(f"{bundle.path} cannot be read: {error.strerror}.") from error
+        return digest.hexdigest() == bundle.checksum
+
+    def read(self, bundle: BundleFile) -> Iterator[dict[str, Any]]:
+        """The records of a complete bundle; raises SyncError when it is not a bundle of its machine."""
+        if bundle.is_encrypted != self._key.is_set:
+            problem = (
+                "encrypted: name the passphrase" if bundle.is_encrypted else "not encrypted, but there is a passphrase"
+            )
+            raise SyncError(f"{bundle.path} is {problem}.")
+        content = self._key.decrypt(bundle.machine, read_file(bundle.path), bundle.path)
+        lines = _lines(content, bundle.path)
+        head = _parse(next(lines, b"null"), bundle.path)
+        expected = {"machine": bundle.machine, "number": bundle.number}
+        version = head.get("memoranda_sync")
+        if not isinstance(version, int) or {name: head.get(name) for name in expected} != expected:
+            raise SyncError(f"{bundle.path} is not a bundle of its machine.")
+        if version > FORMAT:
+            raise SyncError(f"{bundle.path} was written by a later version of Memoranda; update this one.")
+        if version < _OLDEST_FORMAT:
+            raise SyncError(f"{bundle.path} is not a bundle of its machine.")
+        yield head
+        for line in lines:
+            yield _parse(line, bundle.path)
+
+
+def _compress(records: Iterable[dict[str, Any]]) -> bytes:
+    target = BytesIO()
+    # Without a time, so that the same records give the same bytes.
+    with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6, mtime=0, filename="") as stream:
+        for record in records:
+            stream.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+    return target.getvalue()
+
+
+def _lines(content: bytes, path: Path) -> Iterator[bytes]:
+    """The lines of compressed content; raises SyncError before a small file becomes too much text."""
+    total, rest = 0, b""
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
+            while part := stream.read(_CHUNK):
+                total += len(part)
+                if total > _MAX_TEXT_BYTES:
+                    raise SyncError(f"{path} contains more text than any bundle.")
+                *complete, rest = (rest + part).split(b"\n")
+                yield from complete
+    except (OSError, EOFError, zlib.error) as error:
+        raise SyncError(f"{path} is damaged: {error}.") from error
+    if rest:
+        raise SyncError(f"{path} is damaged: its last line is not complete.")
+
+
+def _parse(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SyncError(f"{path} is damaged: a line is not JSON.") from error
+    if not isinstance(record, dict):
+        raise SyncError(f"{path} is damaged: a record is not an object.")
+    return record

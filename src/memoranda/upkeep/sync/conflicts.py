@@ -1,0 +1,115 @@
+"""Conflicts in curated memory: what two machines changed differently, and what a person decides."""
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from memoranda.errors import SyncError
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal
+from memoranda.storage.files.file_lock import FileLock
+from memoranda.upkeep.sync.memory_merge import apply_text, collect_entries, current_entries, drop_conflict, entry_digest
+from memoranda.upkeep.sync.run import Run
+from memoranda.upkeep.sync.state import SyncState
+from memoranda.upkeep.sync.synced_entries import entries_of, set_entry
+from memoranda.upkeep.sync.synchroniser import LOCK_NAME
+from memoranda.upkeep.sync.versions import Version, first_version
+
+Choice = Literal["mine", "theirs", "both"]
+_LOCK_TIMEOUT = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An entry with its text here and on another machine; None where it was removed, or could not be added."""
+
+    number: int
+    target: Target
+    mine: str | None
+    theirs: str | None
+    machine: str
+
+
+def list_conflicts(root: Path, db: SessionDB, memory: MemoryStore) -> list[Conflict]:
+    """What waits for a person."""
+    if not SyncState(root).exists():
+        return []
+    with closing(SyncState(root)) as state:
+        run = Run(root, db, memory, state, lambda _: None)
+        try:
+            return [conflict for conflict, _, _ in _read(run)]
+        finally:
+            run.roll_back()
+
+
+def resolve_conflict(
+    root: Path, db: SessionDB, memory: MemoryStore, number: int, choice: Choice
+) -> MemoryReceipt | MemoryRefusal | None:
+    """Decide a conflict; the other machines get the decision at their next runs. None if no file changed.
+
+    Raises SyncError if there is no such conflict. If the write is refused, the conflict stays.
+    """
+    with FileLock(root / LOCK_NAME, _LOCK_TIMEOUT), closing(SyncState(root)) as state:
+        run = Run(root, db, memory, state, lambda _: None)
+        try:
+            outcome = _resolve(run, number, choice)
+        except BaseException:
+            run.roll_back()
+            raise
+        run.end()
+    return outcome
+
+
+def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
+    run.tables.set_value("run", str(run.number))
+    # The entry may have changed since the last run.
+    collect_entries(run)
+    found = next((each for each in _read(run) if each[0].number == number), None)
+    if found is None:
+        raise SyncError(f"There is no conflict {number}. 'memoranda sync conflicts' lists them.")
+    conflict, uid, theirs = found
+    known = entries_of(run.tables, conflict.target).get(uid)
+    ours = known[0] if known is not None else first_version("")
+    wanted = (
+        conflict.mine
+        if choice == "mine"
+        else conflict.theirs
+        if choice == "theirs"
+        else conflict.mine or conflict.theirs
+    )
+    outcome: MemoryReceipt | MemoryRefusal | None = None
+    if wanted != conflict.mine:
+        done = f"Took over the entry of {conflict.machine} in {FILE_NAMES[conflict.target]}."
+        outcome = apply_text(run.memory, conflict.target, conflict.mine, wanted, PERSON, done)
+    elif choice == "both" and conflict.theirs is not None and conflict.theirs != conflict.mine:
+        done = f"Added the entry of {conflict.machine} to {FILE_NAMES[conflict.target]}."
+        outcome = apply_text(run.memory, conflict.target, None, conflict.theirs, PERSON, done)
+    if isinstance(outcome, MemoryRefusal):
+        return outcome
+    digest = "" if wanted is None else entry_digest(wanted)
+    replaced = ours.replaced | theirs.replaced | {ours.name, theirs.name}
+    version = Version(run.clock.name(), digest, replaced)
+    set_entry(run.tables, conflict.target, uid, version, False, run.number, "")
+    drop_conflict(run, conflict.target, uid)
+    # An entry that was added beside it is a new one, and must not take the place of another.
+    collect_entries(run)
+    return outcome
+
+
+def _read(run: Run) -> list[tuple[Conflict, str, Version]]:
+    rows = run.tables.connection.execute(
+        "SELECT number, target, uid, theirs, version, replaced, machine FROM conflicts ORDER BY number"
+    ).fetchall()
+    found = []
+    for number, target, uid, theirs, version, replaced, machine in rows:
+        known = entries_of(run.tables, target).get(uid)
+        texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
+        mine = texts.get(known[0].digest) if known is not None else None
+        digest = "" if theirs is None else entry_digest(theirs)
+        conflict = Conflict(number, target, mine, theirs, machine)
+        found.append((conflict, uid, Version(version, digest, frozenset(json.loads(replaced)))))
+    return found

@@ -1,0 +1,113 @@
+"""What another machine has forgotten is forgotten here by the path of `memoranda forget`: in every part of the home.
+
+The text itself never travels. This machine finds it by comparing its own message with the one that has marks in place
+of the text, and forgets only what explains the marks exactly. Until that is done, `sync.db` has the text, encoded.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from memoranda.support.home import Home
+from memoranda.support.text_matcher import MARK, TextMatcher
+from memoranda.upkeep.forgetting.eraser import SYNC_NOTE, Eraser
+from memoranda.upkeep.sync.run import Run
+
+_MIN_CHARS = 3
+
+
+def removed_matcher(old: str, new: str) -> TextMatcher | None:
+    """What was replaced with marks in a text; None if that is not certain, or too short to look for elsewhere."""
+    pieces = new.split(MARK)
+    count, chars = len(pieces) - 1, len(old) - sum(map(len, pieces))
+    if not count or MARK in old or chars <= 0 or chars % count:
+        return None
+    start = len(pieces[0])
+    text = old[start : start + chars // count]
+    for whole_words in (True, False):
+        matcher = TextMatcher([text], whole_words=whole_words)
+        if matcher and matcher.shortest >= _MIN_CHARS and matcher.replace(old).value == new:
+            return matcher
+    return None
+
+
+def note_removed_texts(run: Run, pairs: Iterable[tuple[Any, Any]]) -> None:
+    """Make durable what is to be forgotten here, from values before and after; called before they are replaced."""
+    found = [matcher for old, new in pairs for matcher in map(_matcher_of, _texts(old, new)) if matcher is not None]
+    for matcher in found:
+        _note(run, matcher.texts[0], matcher.whole_words)
+    if found:
+        run.commit()
+
+
+def note_removed_entry(run: Run, text: str) -> None:
+    """Make durable that an entry is to be forgotten here."""
+    if TextMatcher([text]).shortest >= _MIN_CHARS:
+        _note(run, text, whole_words=False)
+        run.commit()
+
+
+def forget_here(run: Run) -> bool:
+    """Forget the texts that were noted, in all parts of this home; whether there were any."""
+    rows = run.tables.connection.execute("SELECT text, whole_words FROM pending_forgets").fetchall()
+    if not rows:
+        return False
+    run.progress("Forgetting what another machine has forgotten")
+    with run.paused():
+        for whole_words in (0, 1):
+            texts = [b64decode(text).decode() for text, whole in rows if whole == whole_words]
+            if texts:
+                report = Eraser(Home(run.root)).forget_text(TextMatcher(texts, whole_words=bool(whole_words)))
+                run.report.notes += [f"Not forgotten here yet: {problem}" for problem in report.problems]
+                run.report.notes += [f"Not forgotten here: {place.area}, {place.where}" for place in report.left]
+    run.tables.connection.execute("DELETE FROM pending_forgets")
+    run.report.count(run.report.received, "forgotten texts", len(rows))
+    run.must_rewrite = run.has_forgotten = True
+    return True
+
+
+def take_note(run: Run) -> None:
+    """Write the bundles again if something was forgotten here since the last run, whatever it was."""
+    note: Path = run.root / SYNC_NOTE
+    if note.exists():
+        run.must_rewrite = True
+        run.commit()
+        note.unlink(missing_ok=True)
+
+
+def _note(run: Run, text: str, whole_words: bool) -> None:
+    # Encoded, so that forgetting does not find it here before it is done everywhere else.
+    run.tables.connection.execute("PRAGMA secure_delete=1")
+    run.tables.connection.execute(
+        "INSERT INTO pending_forgets (text, whole_words) VALUES (?, ?) ON CONFLICT (text) DO NOTHING",
+        (b64encode(text.encode("utf-8", "surrogatepass")).decode(), int(whole_words)),
+    )
+
+
+def _matcher_of(pair: tuple[str, str]) -> TextMatcher | None:
+    return removed_matcher(*pair)
+
+
+def _texts(old: Any, new: Any) -> Iterator[tuple[str, str]]:
+    """The texts at the same places of two JSON values, also in texts that are JSON."""
+    if isinstance(old, str) and isinstance(new, str):
+        if MARK in new and old != new:
+            inner = _parsed(old), _parsed(new)
+            yield from _texts(*inner) if None not in inner else iter([(old, new)])
+    elif isinstance(old, dict) and isinstance(new, dict):
+        for name in old.keys() & new.keys():
+            yield from _texts(old[name], new[name])
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for one, other in zip(old, new, strict=True):
+            yield from _texts(one, other)
+
+
+def _parsed(text: str) -> Any:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,190 @@
+"""Curated memory: which entries changed, merging those of another machine, and conflicts for a person to resolve.
+
+An entry keeps its identity when its text changes. Changes to different entries merge by themselves, each as a change of
+the journal that can be undone. If two machines have changed the same entry differently, both keep their own text, and
+the text of the other one waits in the table of conflicts.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from memoranda.memory.curated.forgotten_entries import forgotten_hashes
+from memoranda.memory.curated.operations import EntryPlan, apply_edit
+from memoranda.memory.curated.passages import forget_passages
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_request import WriteRequest
+from memoranda.memory.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.support.canonical_text import canonical, digest
+from memoranda.support.text_matcher import TextMatcher
+from memoranda.upkeep.sync.forgotten_texts import note_removed_entry
+from memoranda.upkeep.sync.run import Run
+from memoranda.upkeep.sync.synced_entries import entries_of, set_entry
+from memoranda.upkeep.sync.versions import Version, first_version
+
+Record = dict[str, Any]
+# The first attempt may be refused once, because another program has changed the file.
+_ATTEMPTS = 2
+
+
+def entry_digest(text: str) -> str:
+    return digest(canonical(text))
+
+
+def collect_entries(run: Run) -> None:
+    """Give a version to every entry that was added, changed or removed since the last run."""
+    store, tables = run.memory, run.tables
+    last = store.journal.last()
+    for target in TARGETS:
+        texts = {entry_digest(text): text for text in current_entries(store, target)}
+        known = entries_of(tables, target)
+        gone = {
+            version.digest: uid for uid, (version, _) in known.items() if version.digest and version.digest not in texts
+        }
+        live = {version.digest for version, _ in known.values() if version.digest}
+        origins = _origins(store, target, int(tables.value("journal", "0")))
+        forgotten = forgotten_hashes(store.storage.forgotten)
+        for name, text in texts.items():
+            if name in live:
+                continue
+            uid = gone.pop(entry_digest(origins[text]), None) if text in origins else None
+            uid = uid or _new_uid(run, known, name)
+            before = known.get(uid)
+            version = first_version(name) if before is None else run.clock.next_version(before[0], name)
+            set_entry(tables, target, uid, version, False, run.number, "")
+        for name, uid in gone.items():
+            was_forgotten = name in forgotten
+            run.must_rewrite |= was_forgotten
+            later = run.clock.next_version(known[uid][0], "")
+            set_entry(tables, target, uid, later, was_forgotten, run.number, "")
+    tables.set_value("journal", str(last.number if last else 0))
+
+
+def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
+    """The records of entries that changed after a run."""
+    changed = run.tables.changed("synced_entries", "target, uid", after, bundles)
+    for target in TARGETS:
+        texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
+        known = entries_of(run.tables, target)
+        for uid in (uid for other, uid in changed if other == target):
+            version, was_forgotten = known[uid]
+            record = {"t": "entry", "target": target, "uid": uid, "v": version.name, "was": sorted(version.replaced)}
+            if not version.digest:
+                yield record | {"text": None, "forgotten": was_forgotten}
+            elif version.digest in texts:
+                yield record | {"text": texts[version.digest]}
+
+
+def merge_entries(run: Run, records: Iterable[Record]) -> None:
+    """Apply the entries of one bundle; what contradicts a change of this home becomes a conflict."""
+    for record in records:
+        if record["t"] == "entry":
+            run.clock.see(record["v"])
+            _merge_entry(run, record)
+
+
+def apply_text(
+    store: MemoryStore, target: Target, old: str | None, new: str | None, origin: Origin, done: str
+) -> MemoryReceipt | MemoryRefusal:
+    """Replace, add or remove an entry as one change of the journal."""
+
+    def plan(current: Sequence[str]) -> EntryPlan:
+        entries = list(current)
+        position = entries.index(old) if old in entries else None
+        edits = []
+        if old == new:
+            return EntryPlan(tuple(entries), ())
+        if position is not None and new not in entries:
+            edits = [EntryEdit(position, old, new)]
+        elif position is not None:
+            edits = [EntryEdit(position, old, None)]
+        elif new is not None and new not in entries:
+            edits = [EntryEdit(len(entries), None, new)]
+        for edit in edits:
+            apply_edit(entries, edit)
+        return EntryPlan(tuple(entries), tuple(edits))
+
+    request = WriteRequest(target, "batch", origin, plan, done)
+    for _ in range(_ATTEMPTS):
+        outcome = store.commit(request)
+        if isinstance(outcome, MemoryReceipt) or outcome.reason != "drift":
+            break
+    return outcome
+
+
+def current_entries(store: MemoryStore, target: Target) -> list[str]:
+    return list(dict.fromkeys(entry.text for entry in store.view(target).entries))
+
+
+def _merge_entry(run: Run, record: Record) -> None:
+    target: Target = record["target"]
+    text = None if record["text"] is None else canonical(record["text"])
+    theirs = Version(record["v"], "" if text is None else entry_digest(text), frozenset(record["was"]))
+    known = entries_of(run.tables, target).get(record["uid"])
+    if known is not None and known[0].follows(theirs):
+        return
+    if known is not None and not theirs.follows(known[0]):
+        ours = known[0]
+        if ours.digest == theirs.digest:
+            merged = ours.merged(theirs, ours.digest)
+            set_entry(
+                run.tables, target, record["uid"], merged, known[1] or bool(record.get("forgotten")), run.number, ""
+            )
+            drop_conflict(run, target, record["uid"])
+        else:
+            _add_conflict(run, record, text)
+        return
+    texts = {entry_digest(each): each for each in current_entries(run.memory, target)}
+    old = texts.get(known[0].digest) if known is not None else None
+    origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+    if text is None and old is not None and record.get("forgotten"):
+        note_removed_entry(run, old)
+        forget_passages(run.memory, TextMatcher([old]))
+        run.must_rewrite = True
+    else:
+        outcome = apply_text(run.memory, target, old, text, origin, f"Merged into {FILE_NAMES[target]}.")
+        if isinstance(outcome, MemoryRefusal):
+            # It is full, or the text looks like an attack: a person decides.
+            run.report.refused.append(f"{FILE_NAMES[target]}: {outcome.message}")
+            _add_conflict(run, record, text)
+            return
+        run.report.count(run.report.received, "entries", len(outcome.edits))
+    set_entry(run.tables, target, record["uid"], theirs, bool(record.get("forgotten")), run.number, run.bundle)
+    drop_conflict(run, target, record["uid"])
+
+
+def drop_conflict(run: Run, target: str, uid: str) -> None:
+    run.tables.connection.execute("DELETE FROM conflicts WHERE target = ? AND uid = ?", (target, uid))
+
+
+def _add_conflict(run: Run, record: Record, text: str | None) -> None:
+    run.tables.connection.execute(
+        "INSERT INTO conflicts (target, uid, theirs, version, replaced, machine) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (target, uid) DO UPDATE SET theirs = excluded.theirs, version = excluded.version,"
+        " replaced = excluded.replaced, machine = excluded.machine WHERE excluded.version > conflicts.version",
+        (record["target"], record["uid"], text, record["v"], json.dumps(record["was"]), run.sender),
+    )
+
+
+def _origins(store: MemoryStore, target: Target, after: int) -> dict[str, str]:
+    """The text that each entry had at the last run, by its text now, as the journal tells it."""
+    origins: dict[str, str] = {}
+    for change in store.journal.changes():
+        if change.number <= after or change.target != target or change.action == "found":
+            continue
+        for edit in change.edits:
+            if edit.before is not None and edit.after is not None:
+                origins[edit.after] = origins.pop(edit.before, edit.before)
+            elif edit.before is not None:
+                origins.pop(edit.before, None)
+    return origins
+
+
+def _new_uid(run: Run, known: dict[str, tuple[Version, bool]], name: str) -> str:
+    """The id of a new entry: by its text, so that the same entry on two machines is one."""
+    uid = name[:32]
+    if uid in known and known[uid][0].digest:
+        # The entry that began with this text has another one now.
+        return f"{uid[:16]}{run.clock.name()}"
+    return uid

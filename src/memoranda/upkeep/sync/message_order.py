@@ -1,0 +1,142 @@
+"""The order of messages that two machines added to one session at the same time: the same on all of them.
+
+Each message says after which one it was added, and when. From that all machines derive the same order: of several
+messages that were added after the same one, the oldest comes first, with all that follows it. The record is ordered by
+ids, so a machine whose own messages come later gives them new ids.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.errors import SessionBusyError
+from memoranda.external.outbox.outbox_schema import outbox_database
+from memoranda.external.outbox.outbox_state import read_positions
+from memoranda.memory.record.message_rows import DONE
+from memoranda.upkeep.sync.run import Run
+from memoranda.upkeep.sync.versions import Version
+
+_UNORDERED = "unordered"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMessage:
+    """A message of a session as `sync.db` knows it; `place` is the gid before it and its time, None if unknown."""
+
+    gid: str
+    number: int
+    version: Version
+    bundle: str
+    place: tuple[str, float] | None
+
+    def as_expected(self) -> list[Any]:
+        """What `pending_messages` notes of it."""
+        place = "" if self.place is None else encode_place(*self.place)
+        version = self.version
+        return [self.gid, version.name, version.digest, sorted(version.replaced), self.bundle, place]
+
+
+def encode_place(after: str, at: float) -> str:
+    return json.dumps([after, at])
+
+
+def _decode_place(place: str) -> tuple[str, float] | None:
+    if not place:
+        return None
+    after, at = json.loads(place)
+    return after, at
+
+
+def note_unordered(run: Run) -> None:
+    """Make durable which sessions have received messages, until `order_sessions` has ordered them."""
+    run.tables.set_value(_UNORDERED, json.dumps(sorted({*run.unordered, *json.loads(_read(run))})))
+
+
+def order_sessions(run: Run) -> None:
+    """Bring the messages of sessions that have received some into the common order; busy sessions wait for a run."""
+    waiting = []
+    for session_id in json.loads(_read(run)):
+        if not _order_session(run, session_id):
+            waiting.append(session_id)
+    run.unordered.clear()
+    run.tables.set_value(_UNORDERED, json.dumps(waiting))
+
+
+def common_order(messages: Mapping[str, tuple[str, float] | None], local: Mapping[str, int]) -> list[str]:
+    """The gids in the order that all machines derive; `local` are the ids here, by which old ones stay as they are."""
+    following: dict[str, list[tuple[float, str]]] = {}
+    before = ""
+    for gid in sorted(messages, key=lambda gid: local[gid]):
+        place = messages[gid]
+        if place is None:
+            # From a version that did not note this.
+            place, before = (before, 0.0), gid
+        following.setdefault(place[0] if place[0] in messages else "", []).append((place[1], gid))
+    found: dict[str, None] = {}
+    waiting = [gid for _, gid in sorted(following.get("", ()), reverse=True)]
+    while waiting:
+        gid = waiting.pop()
+        if gid not in found:
+            found[gid] = None
+            waiting += [later for _, later in sorted(following.get(gid, ()), reverse=True)]
+    # A bundle that names messages in a circle must not lose them.
+    return [*found, *sorted(gid for gid in messages if gid not in found)]
+
+
+def _read(run: Run) -> str:
+    return run.tables.value(_UNORDERED, "[]")
+
+
+def _order_session(run: Run, session_id: str) -> bool:
+    """Order one session; False if that has to wait."""
+    placed = {
+        gid: PlacedMessage(gid, number, version, bundle, _decode_place(place))
+        for gid, number, version, bundle, place in run.tables.places_of(session_id)
+    }
+    by_id = {message.number: message for message in placed.values() if message.version.digest}
+    rows = {number: fields for number, fields, _, _ in run.db.synced_rows.read_messages(session_id)}
+    if len(by_id) < sum(bool(each.version.digest) for each in placed.values()) or by_id.keys() - rows.keys():
+        # A message with two names: after a machine has lost its state, both orders stay.
+        return True
+    order = common_order(
+        {gid: each.place for gid, each in placed.items()}, {gid: each.number for gid, each in placed.items()}
+    )
+    wanted = [placed[gid].number for gid in order if placed[gid].version.digest]
+    first = next((at for at, (one, other) in enumerate(zip(wanted, sorted(by_id), strict=True)) if one != other), None)
+    if first is None:
+        return True
+    moved = wanted[first:]
+    if rows.keys() - by_id.keys() or not _can_move(run, [number for number in moved if DONE in rows[number]]):
+        return False
+    expected = [
+        [rows[number].get("role"), rows[number].get("timestamp"), *by_id[number].as_expected()] for number in moved
+    ]
+    return _move(run, session_id, moved, expected)
+
+
+def _move(run: Run, session_id: str, moved: list[int], expected: list[list[Any]]) -> bool:
+    """Give messages new ids, unless a turn is being recorded; `recover_pending` continues a run that is killed."""
+    try:
+        lock = run.db.lock_turn(session_id, 0.0)
+    except SessionBusyError:
+        return False
+    try:
+        run.save_pending(session_id, run.db.last_message_id(), expected)
+        ids = run.db.synced_rows.move_messages(session_id, moved)
+    finally:
+        lock.release()
+    run.tables.renumber_messages(session_id, ids)
+    run.tables.connection.execute("DELETE FROM pending_messages WHERE session_id = ?", (session_id,))
+    run.commit()
+    return True
+
+
+def _can_move(run: Run, completed: list[int]) -> bool:
+    """Whether all providers have turns that end with these messages in their queues; they would get them twice."""
+    outbox = outbox_database(run.root)
+    if not completed or not outbox.exists():
+        return True
+    with closing(outbox), outbox.open().reading() as connection:
+        return all(position.row >= max(completed) for _, _, position in read_positions(connection))

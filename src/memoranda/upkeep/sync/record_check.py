@@ -1,0 +1,153 @@
+"""Checks the records of a bundle before any of them is used: a bundle is a file that anyone may have written."""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memoranda.errors import SessionError, SyncError
+from memoranda.memory.curated.settings import TARGETS
+from memoranda.memory.record.lifecycle import check_new
+from memoranda.memory.record.message_rows import encode
+from memoranda.memory.record.synced_rows import FIELDS
+from memoranda.memory.record.usage import COSTS
+from memoranda.support.canonical_text import unstorable_character
+from memoranda.upkeep.sync.counters import COUNTED
+from memoranda.upkeep.sync.kinds import CHECKS
+from memoranda.upkeep.sync.versions import is_ahead
+
+Record = dict[str, Any]
+_MAX_NAME_CHARS = 1_000
+_MAX_VERSIONS = 10_000
+
+
+def check_records(records: Iterable[Record], path: object) -> list[Record]:
+    """The records, if all of them can be used; raises SyncError that names the first that cannot."""
+    found = []
+    for number, record in enumerate(records, start=2):
+        try:
+            _CHECKS[record["t"]](record)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, SessionError) as error:
+            raise SyncError(f"{path} cannot be used: record {number} is not valid ({_reason(error)}).") from error
+        found.append(record)
+    return found
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _check_session(record: Record) -> None:
+    keys, head, fields = record["keys"], record["head"], record["fields"]
+    _require(isinstance(keys, list) and 0 < len(keys) < 100 and all(map(_is_name, keys)), "keys")
+    check_new(head["id"], head["source"], None)
+    _require(_is_name(head["id"]) and _is_name(head["source"]), "id or source")
+    _require(_is_time(head["started_at"]), "started_at")
+    _require(head["parent"] is None or _is_name(head["parent"]), "parent")
+    _require(head["relation"] is None or _is_name(head["relation"]), "relation")
+    for name, (version, value) in fields.items():
+        _require(name in FIELDS, f"field {str(name)[:60]!r}")
+        _check_versions([version] if version else [])
+        _require(_is_field(name, value), f"value of {name}")
+    if "counters" in record:
+        _check_counters(record["counters"])
+
+
+def _check_counters(parts: Any) -> None:
+    _require(set(parts) == {"base", "by"} and len(parts["by"]) < _MAX_VERSIONS, "counters")
+    _require(
+        all(map(_is_name, parts["by"])) and all(isinstance(number, int) for number, _ in parts["by"].values()), "by"
+    )
+    for values in (parts["base"], *(values for _, values in parts["by"].values())):
+        for name, value in values.items():
+            _require(name in COUNTED and value is not None and _is_field(name, value), "counters")
+            _require(not isinstance(value, str) and (name in COSTS or isinstance(value, int)), "counters")
+
+
+def _is_field(name: str, value: Any) -> bool:
+    if value is None:
+        return True
+    if name in ("extra", "model_config"):
+        return isinstance(value, dict)
+    if name == "todos":
+        return isinstance(value, list)
+    if isinstance(value, str):
+        return unstorable_character(value.replace("\0", "")) is None
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**62
+    )
+
+
+def _check_message(record: Record) -> None:
+    _require(_is_name(record["key"]) and _is_name(record["gid"]), "key or gid")
+    _check_versions([record["v"], *record["was"]])
+    place = record.get("place")
+    if place is not None:
+        _require(len(place) == 2 and (place[0] == "" or _is_name(place[0])) and _is_time(place[1]), "place")
+    if record.get("gone"):
+        return
+    _require(isinstance(record["m"], dict) and isinstance(record["n"], int), "message")
+    encode(record["m"], 0.0)
+    _require(_is_time(record["m"]["timestamp"]), "timestamp")
+    copied = record["copy"]
+    _require(copied is None or (len(copied) == 2 and all(map(_is_name, copied))), "copy")
+    flags = record["flags"]
+    _require(len(flags) == 3 and flags[0] in (0, 1) and flags[1] in (0, 1), "flags")
+    _require(flags[2] is None or (isinstance(flags[2], int) and abs(flags[2]) < 2**31), "flags")
+
+
+def _check_deleted(record: Record) -> None:
+    _require(_is_name(record["key"]), "key")
+
+
+def _check_item(record: Record) -> None:
+    _require(_is_name(record["id"]), "id")
+    if record.get("gone"):
+        _require(_is_time(record["at"]), "time")
+        return
+    item = record["item"]
+    _require(isinstance(item, dict) and item.get("user_id") is None and _is_name(item["key"]), "item")
+    _require(isinstance(item["namespace"], list) and all(map(_is_name, item["namespace"])), "namespace")
+    _require(isinstance(item["versions"], list) and bool(item["versions"]), "versions")
+    _require(all(_is_time(version["updated_at"]) for version in item["versions"]), "versions")
+
+
+def _check_entry(record: Record) -> None:
+    _require(record["target"] in TARGETS and _is_name(record["uid"]), "target or uid")
+    _check_versions([record["v"], *record["was"]])
+    text = record["text"]
+    _require(text is None or (isinstance(text, str) and bool(text) and unstorable_character(text) is None), "text")
+
+
+def _check_thing(record: Record) -> None:
+    _require(_is_name(record["name"]), "name")
+    _check_versions([record["v"], *record["was"]])
+    CHECKS[record["kind"]](record["name"], record["state"])
+
+
+def _check_versions(names: list[Any]) -> None:
+    _require(len(names) < _MAX_VERSIONS and all(map(_is_name, names)), "versions")
+    _require(not is_ahead(names, time.time()), "a version from the future; is the clock of a machine wrong?")
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_CHARS and unstorable_character(value) is None
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(what)
+
+
+_CHECKS: Mapping[str, Any] = {
+    "session": _check_session,
+    "message": _check_message,
+    "deleted": _check_deleted,
+    "item": _check_item,
+    "entry": _check_entry,
+    "thing": _check_thing,
+}

@@ -1,0 +1,90 @@
+"""Spending, reviews, keys, deliveries, facts and what vendors received move to a server and back unchanged."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from memoranda.agent.review.schedule import ReviewSchedule
+from memoranda.agent.review.settings import ReviewSettings
+from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.vendors.sent_record import SentRecord
+from memoranda.external.vendors.vendor_scope import VendorScope
+from memoranda.home.access.audit_log import AuditLog
+from memoranda.home.access.keys import ApiKeys
+from memoranda.home.access.service_database import ServiceDatabase
+from memoranda.home.session_db import SessionDB
+from memoranda.models.spending.ledger import Ledger
+from memoranda.storage.position import Position
+from memoranda.support.home import Home
+from tests.models.spending.models import QUESTION, Fixed
+
+_TABLES = {
+    "usage.db": ["calls"], "reviews.db": ["counters", "reviews"], "outbox.db": ["jobs"],
+    "service.db": ["api_keys", "audit_log"], "providers/mem0.db": ["sent"],
+}  # fmt: skip
+_FACT_COLUMNS = "fact_id, content, category, tags, trust_score, helpful_count, created_at, updated_at, mirror_of"
+
+
+def _fill(home: Path) -> None:
+    home.mkdir()
+    with closing(SessionDB(home / "state.db")) as record:
+        record.create_session("s1", "cli")
+        for number in range(3):
+            record.append_message("s1", "user", f"message {number}")
+    with closing(Ledger(home)) as ledger:
+        ledger.metered(Fixed(), "chat", user_id="ben").reply("", QUESTION)
+    with closing(ReviewSchedule(home, ReviewSettings(nudge_interval=1))) as schedule:
+        schedule.record_turn("ben", "s1", used=(), offered=("memory",))
+    with closing(ServiceDatabase(home)) as database:
+        key, _ = ApiKeys(database).create({"read"}, user="ben")
+        AuditLog(database).add(key_id=key.id, tenant="default", user="ben", action="x", subject="", request_id="r")
+    with closing(Outbox(home)) as outbox:
+        outbox.put("p", "turn", "s1", {"text": "é\ud800\x00"}, {}, scope="ben", key="k")
+        outbox.catch_up("p", "ben", Position(0, 2), lambda position: (position, []))
+    with closing(SentRecord(home, "mem0", VendorScope(home, user_id="ben"))) as sent:
+        sent.add("turn", "k0", "remote", "s1")
+    with closing(FactStore(home / database_name("ben"))) as facts:
+        facts.add("Ben has a boat.", entities=["Boat"], tags=["sea"])
+        facts.add("Ben lives in Oslo.")
+        facts.remove(1)
+
+
+def _rows(home: Path) -> dict[str, list[Any]]:
+    found = {}
+    for name, tables in _TABLES.items():
+        with closing(sqlite3.connect(home / name)) as connection:
+            for table in tables:
+                found[table] = connection.execute(f"SELECT * FROM {table}").fetchall()
+    with closing(sqlite3.connect(home / database_name("ben"))) as connection:
+        found["facts"] = connection.execute(f"SELECT {_FACT_COLUMNS} FROM facts").fetchall()
+    return found
+
+
+def test_the_parts_are_the_same_after_moving_there_and_back(tmp_path: Path, postgres_url: str) -> None:
+    """Row by row; repeating an interrupted copy changes nothing, and the outbox continues where it was."""
+    home, back = Home.at(tmp_path / "home"), Home.at(tmp_path / "back")
+    _fill(home.root)
+    before = _rows(home.root)
+    with closing(SessionDB(postgres_url, index_directory=tmp_path)) as record:
+        record.create_session("s1", "cli")
+        for number in range(3):
+            record.append_message("s1", "user", f"message {number}")
+    for _ in range(2):
+        counts = copy_parts_to_server(home, postgres_url, lambda *_: None)
+    assert counts == {name: len(rows) for name, rows in before.items()} | {
+        "oauth_clients": 0, "oauth_grants": 0, "oauth_tokens": 0
+    }  # fmt: skip
+    with closing(Outbox(tmp_path, server_url=postgres_url)) as outbox:
+        position = outbox.position("p", "ben")
+        assert position is not None and position.row == 2 and position.transaction > 0
+        assert outbox.put("p", "turn", "s1", {}, {}, scope="eve", key="other") == "other"
+        outbox.drop("p", "eve")
+    back.root.mkdir()
+    copy_parts_to_files(postgres_url, back, lambda *_: None)
+    assert _rows(back.root) == before
+    with closing(Outbox(back.root)) as outbox:
+        assert outbox.position("p", "ben") == Position(0, 2)

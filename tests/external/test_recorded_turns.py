@@ -1,0 +1,126 @@
+"""Completed turns are found in the record by their marks; those that were left, taken back or imported are not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.external.outbox.recorded_turns import RecordedTurns, completed_messages
+from memoranda.memory.record.message_rows import DONE, TURN
+from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.position import START, Position
+from tests.cases import cases
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    with open_store(tmp_path / "state.db") as made:
+        made.sessions.create_session("s", "test")
+        made.sessions.create_session("t", "test")
+        yield made
+
+
+def _say(store: SessionStore, turns: RecordedTurns, session: str, turn: int, text: str, *, done: bool = False) -> int:
+    role = "assistant" if turn else "user"
+    return store.messages.append_message(session, role, text, **turns.mark(turn, done=done))
+
+
+def _complete(store: SessionStore, turns: RecordedTurns, session: str, text: str) -> int:
+    begin = _say(store, turns, session, 0, text)
+    _say(store, turns, session, begin, f"answer to {text}", done=True)
+    return begin
+
+
+def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: SessionStore) -> None:
+    """Even when they overlap, with every step of their own and of no other turn."""
+    turns = RecordedTurns(lambda: store, "p")
+    _complete(store, turns, "s", "old")
+    place = turns.head()
+    first = _say(store, turns, "s", 0, "first")
+    second = _say(store, turns, "t", 0, "second")
+    store.messages.append_message("s", "user", "beside")
+    _say(store, turns, "s", first, "step")
+    _say(store, turns, "t", second, "answer 2", done=True)
+    _say(store, turns, "s", first, "answer 1", done=True)
+    _say(store, turns, "s", 0, "left")
+    head, found = turns.after(place)
+    assert head == turns.head() == Position(0, place.count + 7)
+    assert [(turn.session_id, turn.key, turn.question, turn.answer) for turn in found] == [
+        ("t", f"turn:t:{second}", "second", "answer 2"),
+        ("s", f"turn:s:{first}", "first", "answer 1"),
+    ]
+    assert found[1].messages == [
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "step"},
+        {"role": "assistant", "content": "answer 1"},
+    ]
+    assert turns.after(head) == (head, [])
+
+
+def test_a_turn_across_the_place_is_found_whole(store: SessionStore) -> None:
+    """It began before the record was read, and was done after."""
+    turns = RecordedTurns(lambda: store, "p")
+    begin = _say(store, turns, "s", 0, "q")
+    place = turns.head()
+    _say(store, turns, "s", begin, "a", done=True)
+    (turn,) = turns.after(place)[1]
+    assert [message["content"] for message in turn.messages] == ["q", "a"]
+
+
+def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> None:
+    """Of another provider, of another record, and those that were taken back."""
+    turns = RecordedTurns(lambda: store, "p")
+    _complete(store, RecordedTurns(lambda: store, "q"), "s", "for another")
+    _complete(store, turns, "t", "ours")
+    exported = store.transfer.export_session("t")
+    assert exported is not None
+    with open_store(tmp_path / "other.db") as other:
+        other.sessions.create_session("x", "test")
+        other.messages.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
+        other.transfer.import_sessions([exported])
+        assert RecordedTurns(lambda: other, "p").after(START)[1] == []
+    assert [turn.question for turn in turns.after(START)[1]] == ["ours"]
+    store.edits.rewind_to_message("t", store.messages.get_messages("t")[0]["id"])
+    assert turns.after(START)[1] == []
+
+
+def test_a_record_that_is_missing_or_new_has_nothing(store: SessionStore) -> None:
+    """The place follows it."""
+    assert RecordedTurns(lambda: None, "p").after(Position(0, 5)) == (Position(0, 5), [])
+    assert RecordedTurns(lambda: store, "p").after(Position(0, 5)) == (START, [])
+
+
+def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any]:
+    message = {"id": number, "role": "user", "content": str(number)}
+    return message | ({} if turn is None else {TURN: turn}) | ({DONE: "p x"} if done else {})
+
+
+@cases(
+    ("messages", "expected"),
+    [
+        ([_message(1), _message(2)], [1, 2]),
+        ([_message(1, 0), _message(2, 1), _message(3, 1, done=True)], [1, 2, 3]),
+        ([_message(1, 0), _message(2, 1), _message(3)], [3]),
+        ([_message(1, 0), _message(2, 0), _message(3, 2, done=True)], [2, 3]),
+        ([_message(1, 0), _message(2, 0), _message(3, 1, done=True)], [1, 3]),
+        # Imported or repeated: the numbers are others now.
+        ([_message(11, 0), _message(12, 1, done=True), _message(13, 0), _message(14, 3)], [11, 12]),
+        ([_message(1, "odd"), _message(2, True)], [1, 2]),
+    ],
+)
+def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], expected: list[int]) -> None:
+    """What is in no turn stays, and no mark is shown."""
+    assert completed_messages(messages) == [{"role": "user", "content": str(number)} for number in expected]
+
+
+def test_a_turn_has_the_context_of_the_session_that_completed_it(store: SessionStore) -> None:
+    """Whichever session finds it; a mark without a context is that of a primary session."""
+    for name, context in (("person", "primary"), ("schedule", "cron"), ("strange", "a context of a host")):
+        _complete(store, RecordedTurns(lambda: store, "p", context=context), "s", name)
+    found = RecordedTurns(lambda: store, "p", ["p", "q"], "cron").after(START)[1]
+    assert [(turn.question, turn.context) for turn in found] == [
+        ("person", "primary"),
+        ("schedule", "cron"),
+        ("strange", "a_context_of_a_host"),
+    ]

@@ -1,0 +1,25 @@
+"""Honcho fulfils the contract of all providers and that of all vendors."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memoranda.external.vendors.honcho import HonchoProvider
+from memoranda.external.vendors.vendor_provider import VendorProvider
+from tests.external.vendors.honcho.double import KEY, HonchoDouble
+from tests.external.vendors.vendor_contract import VendorContract
+
+
+class TestHoncho(VendorContract):
+    """The contract, against the double."""
+
+    tool_that_searches = ("honcho_search", {"query": "zebra"})
+
+    @pytest.fixture
+    def double(self) -> Iterator[HonchoDouble]:
+        with HonchoDouble.start() as double:
+            yield double
+
+    def make_provider(self, double: HonchoDouble, home: Path) -> VendorProvider:
+        return HonchoProvider(home, {"baseUrl": double.url, "api_key": KEY, "timeout": 1})

@@ -1,0 +1,123 @@
+"""LangGraph's store and LangChain's chat history over a home: durable, searchable, per user."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import memoranda
+
+pytest.importorskip("langgraph.store.base", reason="the package langgraph-checkpoint is not installed")
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+
+from memoranda.integrations.frameworks.langchain_history import MemorandaChatHistory
+from memoranda.integrations.frameworks.langgraph_store import MemorandaStore
+
+
+def _fill(store: Any) -> None:
+    for number, (namespace, value) in enumerate(
+        [
+            (("users", "ana", "notes"), {"text": "likes oolong tea", "year": 2024}),
+            (("users", "ana", "facts"), {"text": "lives in Lisbon", "year": 2025}),
+            (("users", "bob", "notes"), {"text": "drinks coffee", "year": 2026}),
+            (("teams", "bakery"), {"text": "the oven shows E17", "year": 2026}),
+        ]
+    ):
+        store.put(namespace, f"k{number}", value)
+
+
+def test_the_store_answers_as_the_vendors_own_does(memory: memoranda.Memory) -> None:
+    """The same calls give the same items, namespaces and errors as its store in memory."""
+    ours, theirs = MemorandaStore(memory), InMemoryStore()
+    for store in (ours, theirs):
+        _fill(store)
+        store.put(("users", "ana", "notes"), "k0", {"text": "likes green tea", "year": 2024})
+        # Theirs lists a namespace after its last item is gone, so one stays.
+        store.put(("users", "bob", "notes"), "k5", {"text": "drinks water", "year": 2020})
+        store.delete(("users", "bob", "notes"), "k2")
+        store.delete(("users", "bob", "notes"), "never")
+    calls: list[Any] = [
+        lambda store: store.get(("users", "ana", "notes"), "k0").value,
+        lambda store: store.get(("users", "bob", "notes"), "k2"),
+        lambda store: sorted(item.key for item in store.search(("users",))),
+        lambda store: [item.value for item in store.search(("users",), filter={"year": {"$gte": 2025}})],
+        lambda store: [item.value for item in store.search(("teams", "bakery"), filter={"year": 2026})],
+        lambda store: len(store.search((), limit=1, offset=1)),
+        lambda store: sorted(store.list_namespaces()),
+        lambda store: sorted(store.list_namespaces(prefix=("users",), max_depth=2)),
+        lambda store: sorted(store.list_namespaces(suffix=("notes",))),
+        lambda store: sorted(store.list_namespaces(prefix=("*", "ana"), suffix=("facts",))),
+        lambda store: sorted(store.list_namespaces(prefix=("nowhere",))),
+    ]
+    for call in calls:
+        assert call(ours) == call(theirs)
+    for store in (ours, theirs):
+        with pytest.raises(InvalidNamespaceError):
+            store.put((), "k", {"a": 1})
+
+
+def test_the_store_finds_by_words_and_keeps_a_history(memory: memoranda.Memory) -> None:
+    """Without embeddings; what is not indexed is not found."""
+    store = MemorandaStore(memory)
+    _fill(store)
+    hits = store.search(("users",), query="oolong tea")
+    assert [hit.key for hit in hits] == ["k0"] and hits[0].score
+    store.put(("users", "ana", "notes"), "k9", {"text": "secret oolong"}, index=False)
+    assert [hit.key for hit in store.search(("users",), query="oolong")] == ["k0"]
+    store.put(("users", "ana", "notes"), "k0", {"text": "likes coffee"}, index=["$"])
+    assert store.search(("users", "ana"), query="oolong") == []
+    assert [version.event for version in memory.items.history(("users", "ana", "notes"), "k0")] == ["add", "update"]
+
+
+def test_a_batch_reads_before_it_writes_and_answers_in_order(memory: memoranda.Memory) -> None:
+    """All of its writes are one transaction, and a time to live is in minutes."""
+    store, namespace = MemorandaStore(memory), ("n",)
+    store.put(namespace, "old", {"v": 1})
+    ops: Any = [
+        PutOp(namespace, "new", {"v": 2}, ttl=2),
+        GetOp(namespace, "new"),
+        SearchOp(namespace),
+        PutOp(namespace, "old", None),
+        ListNamespacesOp((MatchCondition("prefix", ("n",)), MatchCondition("suffix", ("*",)))),
+    ]
+    results: Any = asyncio.run(store.abatch(ops))
+    assert results[:2] == [None, None] and results[3] is None and results[4] == [namespace]
+    assert [item.key for item in results[2]] == ["old"]
+    assert [item.key for item in store.search(namespace)] == ["new"]
+    item = memory.items.get(namespace, "new")
+    assert item is not None and item.expires_at is not None and 60 < item.expires_at - item.updated_at <= 120
+
+
+def test_stores_and_histories_of_two_users_are_separate(memory: memoranda.Memory) -> None:
+    """Under the same namespace, key and session id."""
+    ana = memory.for_user("ana")
+    MemorandaStore(memory).put(("n",), "k", {"v": "owner"})
+    MemorandaStore(ana).put(("n",), "k", {"v": "ana"})
+    found = MemorandaStore(memory).get(("n",), "k")
+    assert found is not None and found.value == {"v": "owner"}
+    MemorandaChatHistory("s", memory).add_user_message("Hello")
+    assert MemorandaChatHistory("s", ana).messages == []
+
+
+def test_messages_of_langchain_come_back_as_they_were_and_are_found(memory: memoranda.Memory) -> None:
+    """Tool calls, results and parts included; clearing can be undone."""
+    history = MemorandaChatHistory("s", memory)
+    calls: Any = [{"name": "weather", "args": {"place": "Kyoto"}, "id": "c1", "type": "tool_call"}]
+    messages = [
+        SystemMessage("Be brief."),
+        HumanMessage([{"type": "text", "text": "What is the weather in Kyoto?"}], id="h1"),
+        AIMessage("", tool_calls=calls, additional_kwargs={"x": 1}),
+        ToolMessage("Drizzle until noon.", tool_call_id="c1"),
+        AIMessage("It drizzles.", response_metadata={"model": "m"}),
+    ]
+    assert history.messages == []
+    history.clear()
+    asyncio.run(history.aadd_messages(messages))
+    assert asyncio.run(MemorandaChatHistory("s", memory).aget_messages()) == messages
+    assert memory.search("drizzle Kyoto")["results"][0]["source"] == "langchain"
+    asyncio.run(history.aclear())
+    assert history.messages == []
+    memory.sessions.restore_replaced(history.record_id)
+    assert history.messages == messages

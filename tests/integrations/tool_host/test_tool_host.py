@@ -1,0 +1,65 @@
+"""The tool host lists and calls the tools of a home, without any protocol."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.api.memory import Memory
+from memoranda.home import config
+from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.support.home import Home
+from tests.damaged_homes import fill_home
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with memoranda.open(tmp_path / "home") as opened:
+        yield opened
+
+
+def test_tools_are_called_as_a_model_would_call_them(memory: Memory) -> None:
+    """What one tool saves is in the memory text that is read afterwards, and a note in the one read before."""
+    tool_host = ToolHost(memory, source="test")
+    before = tool_host.memory_text()
+    assert [tool.name for tool in tool_host.tools()] == ["memory", "session_search", "remember"]
+    answer = tool_host.call("remember", {"text": "The staging database is called heron."})
+    assert answer is not None and answer["success"]
+    after = tool_host.memory_text()
+    assert before is not None and after is not None
+    assert "heron" not in before.text and "heron" in before.changes()
+    assert "heron" in after.text and after.changes() == ""
+    assert tool_host.call("no_such_tool", {}) is None
+
+
+def test_without_curated_memory_only_search_remains(tmp_path: Path) -> None:
+    """There is no file that `remember` could write to, and no memory text."""
+    for key in ("memory.memory_enabled", "memory.user_profile_enabled"):
+        config.set_value(Home.at(tmp_path), key, "false")
+    with memoranda.open(tmp_path) as memory:
+        tool_host = ToolHost(memory, source="test")
+        assert [tool.name for tool in tool_host.tools()] == ["session_search"]
+        assert tool_host.memory_text() is None
+
+
+def test_search_keeps_within_what_hosts_accept(tmp_path: Path) -> None:
+    """Also where a home allows more; smaller settings stay."""
+    for chars, expected in (("50000", 9_500), ("5000", 5_000)):
+        config.set_value(Home.at(tmp_path), "search.answer_chars", chars)
+        with open_for_hosts(str(tmp_path)) as memory:
+            assert memory.config.recall.answer_chars == expected
+
+
+def test_a_lost_store_is_an_answer_and_memory_works(tmp_path: Path) -> None:
+    """A model gets the reason as the answer of the search tool."""
+    path = fill_home(tmp_path / "home", 1, 3)
+    path.unlink()
+    with memoranda.open(path.parent) as memory:
+        tool_host = ToolHost(memory, source="test")
+        answer = tool_host.call("session_search", {"query": "zebra"})
+        assert answer is not None and not answer["success"]
+        assert "is missing, but this home had a store with 3 messages" in answer["error"]
+        saved = tool_host.call("remember", {"text": "Still works."})
+        assert saved is not None and saved["success"]
+    assert not path.exists()

@@ -1,0 +1,111 @@
+"""A search that finds nothing looks for longer words that contain what was typed, and says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.search import guidance
+from memoranda.search.index import view
+from memoranda.search.index.postings import Filters
+from tests.cases import cases
+
+TEXTS = {
+    "german": "Der Datenbankserver wurde neu gestartet",
+    "russian": "Летом мы были в Новосибирске",
+    "finnish": "Virhe oli tietokannassa",
+    "hebrew": "הלכתי לבית הספר אתמול",
+    "library": "The loader reports that libheronmath.so.6 is missing",
+    "port": "The heron cluster listens on port 5433",
+}
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with memoranda.open(tmp_path_factory.mktemp("longer")) as opened:
+        for text in TEXTS.values():
+            with opened.session(source="cli") as session:
+                session.record("user", text)
+        yield opened
+
+
+@cases(
+    "typed, name",
+    [
+        ("Datenbank", "german"),
+        ("server", "german"),
+        ("Datenbank Wartung", "german"),
+        ("Новосибирск", "russian"),
+        ("tietokanna", "finnish"),
+        ("בית", "hebrew"),
+        ("heronmath", "library"),
+    ],
+)
+def test_a_part_of_a_word_is_found(memory: memoranda.Memory, typed: str, name: str) -> None:
+    """Words that are joined, have another ending, or are names in code."""
+    found = memory.search(typed)
+    assert [hit["snippet"].replace(">>>", "").replace("<<<", "") for hit in found["results"]] == [TEXTS[name]]
+    assert found["matched"] == guidance.LONGER_WORDS
+    assert found["confidence"] == found["results"][0]["confidence"] == "unsure"
+
+
+def test_the_whole_word_is_marked(memory: memoranda.Memory) -> None:
+    """A reader sees which word it was."""
+    assert ">>>Datenbankserver<<<" in memory.search("bankserv")["results"][0]["snippet"]
+    assert memory.search("bankserv")["not_found"] == ["bankserv"]
+
+
+@cases("typed", ["heron", '"Datenbank"', "Datenbank NOT neu", "(Datenbank OR Bank)", "dat", "dbx", "5433", "ztenban"])
+def test_nothing_longer_is_searched_otherwise(memory: memoranda.Memory, typed: str) -> None:
+    """If the words occur, if they are meant literally, if they are short or no words, and if no word contains them."""
+    assert memory.search(typed).get("matched") != guidance.LONGER_WORDS
+
+
+def test_words_of_other_users_find_nothing(tmp_path: Path) -> None:
+    """Users share an index, and what it knows of one does not show in the answer to another."""
+    with memoranda.open(tmp_path, user="ana") as ana, ana.session(source="cli") as session:
+        session.record("user", TEXTS["german"])
+    with memoranda.open(tmp_path, user="bo") as bo:
+        found = bo.search("Datenbank")
+    assert found["results"] == []
+    assert "server" not in str(found).lower()
+
+
+def test_words_of_other_users_hide_nothing(tmp_path: Path) -> None:
+    """Another user's word begins with what was typed, and the user's own only contains it."""
+    with memoranda.open(tmp_path, user="ana") as ana, ana.session(source="cli") as session:
+        session.record("user", "We went bankserverless")
+    with memoranda.open(tmp_path, user="bo") as bo:
+        with bo.session(source="cli") as session:
+            session.record("user", TEXTS["german"])
+        assert [hit["confidence"] for hit in bo.search("bankserver")["results"]] == ["unsure"]
+
+
+def test_messages_that_are_not_indexed_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is searched directly until the index has followed."""
+    with memoranda.open(tmp_path) as memory:
+        with memory.session(source="cli") as session:
+            session.record("user", TEXTS["german"])
+        monkeypatch.setattr("memoranda.search.index.search_index.open_newest", lambda *_: _fail())
+        found = memory.search("bankserver")
+    assert [hit["confidence"] for hit in found["results"]] == ["unsure"]
+    assert "searched directly" in found["note"]
+
+
+def _fail() -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_looking_inside_words_ends_after_a_while(monkeypatch: pytest.MonkeyPatch, memory: memoranda.Memory) -> None:
+    """In a very large index a search without a match still answers soon, and the connection can be used again."""
+    monkeypatch.setattr(view, "_LONGER_SECONDS", -1.0)
+    monkeypatch.setattr(view, "_STEPS_BETWEEN_CHECKS", 1)
+    assert memory.search("bankserver")["results"] == []
+    monkeypatch.undo()
+    assert len(memory.search("bankserver")["results"]) == 1
+
+
+def test_a_hook_stays_silent(memory: memoranda.Memory) -> None:
+    """It was not asked to search, so it does not guess."""
+    assert memory.sessions.find("Datenbank", Filters(memory.sessions.scope), limit=3).hits == ()

@@ -1,0 +1,41 @@
+"""The words of a prompt tell what kind of prompt it is, in several languages."""
+
+from memoranda.search.prompt_kind import asks_about_the_past, find_kind
+from tests.cases import cases
+
+
+def test_questions_about_the_past_are_known_by_their_words() -> None:
+    """A long prompt is work, whatever tense it is in."""
+    assert asks_about_the_past("What did we decide about the lock?")
+    assert asks_about_the_past("上次的端口是多少？")
+    assert not asks_about_the_past("Fix the failing tests")
+    assert not asks_about_the_past("We have to be careful: " + "did it work? " * 60)
+
+
+@cases("prompt", ["Where is the key?", "and how is Ana", "remind me of the port", "¿Dónde está?"])
+def test_a_question_needs_no_question_mark(prompt: str) -> None:
+    """A question word, a question mark, or a request to remember."""
+    assert find_kind(prompt).question
+
+
+def test_a_task_is_no_question() -> None:
+    """Nor is a long text with a question mark in it."""
+    assert not find_kind("rename the parser module").question
+    assert not find_kind("Here is the report. Is it fine? " + "More of the report. " * 30).question
+
+
+@cases("prompt", ["my dentist", "what did you recommend?", "mein Zahnarzt", "où est notre clé"])
+def test_a_personal_prompt_speaks_of_its_author(prompt: str) -> None:
+    """Or of what the assistant said."""
+    assert find_kind(prompt).personal
+
+
+def test_general_prompts_are_not_personal() -> None:
+    """Though they may point at something, or ask how something is done."""
+    assert not find_kind("what is a closure?").personal
+    assert find_kind("explain this error").here and find_kind("explain this error").how_to
+
+
+def test_names_are_capitalised_words_within_a_sentence() -> None:
+    """The first word of a prompt is capitalised anyway."""
+    assert find_kind("Where does Ana live, in Porto?").names == {"ana", "porto"}

@@ -1,0 +1,148 @@
+"""Evidence without a search must clear a floor: it has the words of a prompt; more of them if nothing is asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.home.session_db import SessionDB
+from memoranda.search.calibration import FLOOR_BY_MEANING, FLOOR_BY_WORDS, SEARCH_BY_MEANING, SEARCH_BY_WORDS
+from memoranda.search.index.postings import Filters
+from memoranda.search.relevance import HitRater, judge_prompt, measure_relevance, relevant_hits
+from tests.cases import cases
+
+_SAID = [
+    "The staging database is the heron cluster, on port 5433.",
+    "Rename the parser module and fix the imports.",
+    "The build failed because the lock file was stale.",
+    "Added a spinner that shows while the list loads.",
+    "数据库的备份在每天凌晨三点运行。",
+    *(f"Ordinary note {number} about the list, the page and the test." for number in range(40)),
+]
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path_factory.mktemp("recall") / "state.db") as made:
+        for number, text in enumerate(_SAID):
+            made.append_message(made.create_session(f"s{number}", "cli"), "user", text)
+        made.index.catch_up()
+        yield made
+
+
+def _worth(db: SessionDB, prompt: str) -> list[str]:
+    return [hit.session_id for hit in relevant_hits(db, prompt, Filters(db.scope), limit=3)]
+
+
+@cases(
+    "prompt",
+    [
+        "Which port did the heron cluster have?",
+        "Remind me of the port of the heron cluster",
+        "connect to the heron cluster on port 5433 of staging",
+    ],
+)
+def test_relevant_evidence_is_shown(db: SessionDB, prompt: str) -> None:
+    """The prompt asks about the past, or has so many of its words that it must mean it."""
+    assert _worth(db, prompt) == ["s0"]
+
+
+@cases(
+    "prompt",
+    [
+        "continue", "fix the failing tests", "Add a page that shows the list", "connect to the database",
+        "What was the capital of Portugal?", "the port", "", "   ", "???", "write a cluster of poems about a heron",
+    ],
+)  # fmt: skip
+def test_what_does_not_bear_on_a_prompt_is_not_said(db: SessionDB, prompt: str) -> None:
+    """Though a search would answer with something."""
+    assert _worth(db, prompt) == []
+
+
+def test_signs_of_a_search_mean_nothing_in_a_prompt(db: SessionDB) -> None:
+    """A flag excludes nothing, and a quotation need not be there."""
+    assert _worth(db, 'Did the heron cluster (staging) use port "5433" -heron NOT cluster OR "x y"?') == ["s0"]
+
+
+def test_scripts_without_spaces_are_measured_alike(db: SessionDB) -> None:
+    """By pairs of characters."""
+    assert _worth(db, "数据库的备份每天何时运行？") == ["s4"]
+    assert _worth(db, "请写一首关于春天的诗") == []
+
+
+def test_one_users_past_is_not_shown_to_another(tmp_path: Path) -> None:
+    """The scope of the filters applies here, too."""
+    from memoranda.memory.record.scope import Scope
+
+    with SessionDB(tmp_path / "state.db") as everyone:
+        ana, ben = everyone.scoped(Scope.of("ana")), everyone.scoped(Scope.of("ben"))
+        ana.append_message(ana.create_session("s", "cli"), "user", _SAID[0])
+        everyone.index.catch_up()
+        prompt = "Which port did the heron cluster of staging have?"
+        assert [hit.session_id for hit in relevant_hits(ana, prompt, Filters(ana.scope), limit=3)] == ["s"]
+        assert relevant_hits(ben, prompt, Filters(ben.scope), limit=3) == []
+
+
+def test_a_question_has_to_match_less_than_a_task(db: SessionDB) -> None:
+    """With the same words, in the same place."""
+    question, task = ("which heron cluster had the port?", "print the port of heron cluster")
+    by_kind = [measure_relevance(db, prompt, Filters(db.scope), limit=3)[0] for prompt in (question, task)]
+    assert by_kind[0].words == by_kind[1].words and by_kind[0].points > by_kind[1].points
+
+
+def test_everyday_words_name_no_subject(db: SessionDB) -> None:
+    """All words of the prompt are there, and none counts."""
+    (first, *_) = measure_relevance(db, "what does the page list test?", Filters(db.scope), limit=3)
+    assert first.share > 0.9 and first.words == 0 and not first.clears
+
+
+def test_a_name_that_does_not_occur_counts_against_a_hit(db: SessionDB) -> None:
+    """The words match, but the question is about another one."""
+    own, other = (
+        measure_relevance(db, f"which port did the heron cluster of {name} have?", Filters(db.scope), limit=3)[0]
+        for name in ("staging", "Konstanz")
+    )
+    assert own.measures["missing_name"] == 0 and other.measures["missing_name"] == 1 and other.points < own.points
+
+
+def test_only_the_first_hits_are_measured_besides_the_callers_own(db: SessionDB) -> None:
+    """Reading the messages around a hit costs time, and no more hits are shown."""
+    prompt = "ordinary note about the list, the page and the test"
+    assert len(judge_prompt(db, prompt, Filters(db.scope), limit=6).measured) == 3
+    assert len(judge_prompt(db, prompt, Filters(db.scope), limit=6, is_own=lambda hit: True).measured) == 6
+
+
+def test_every_weight_has_a_measure(db: SessionDB) -> None:
+    """A misspelt name would fail on the first prompt of a user."""
+    found = db.find("heron cluster port", Filters(db.scope), limit=3)
+    searched = HitRater(db.conversations, found).measure(found.hits[0])
+    (prompted, *_) = measure_relevance(db, "heron cluster port", Filters(db.scope), limit=3)
+    assert searched is not None
+    for by_words, by_meaning, measured in (
+        (SEARCH_BY_WORDS, SEARCH_BY_MEANING, searched), (FLOOR_BY_WORDS, FLOOR_BY_MEANING, prompted)
+    ):  # fmt: skip
+        assert by_words.weights.keys() == measured.measures.keys()
+        assert by_meaning.weights.keys() == {*measured.measures, "meaning"}
+
+
+def test_meaning_counts_where_a_search_considers_it(db: SessionDB) -> None:
+    """A hit with a likeness is judged by the constants for meaning; the more alike, the more points."""
+    from dataclasses import replace
+
+    found = db.find("heron cluster port", Filters(db.scope), limit=3)
+    points = []
+    for likeness in (0.1, 0.6):
+        hit = replace(found.hits[0], signals={**found.hits[0].signals, "semantic": likeness})
+        measured = HitRater(db.conversations, replace(found, hits=(hit, *found.hits[1:]))).measure(hit)
+        assert measured is not None and measured.measures["meaning"] == likeness
+        points.append(measured.points)
+    assert points[0] < points[1]
+
+
+@given(st.text(max_size=60))
+def test_any_prompt_is_measured_without_an_error(db: SessionDB, prompt: str) -> None:
+    """And no share is over the whole."""
+    for each in measure_relevance(db, prompt, Filters(db.scope), limit=3):
+        assert 0 <= each.share <= 1.0001

@@ -1,0 +1,136 @@
+"""Two users' keys against every route of the compatible APIs: nothing of one is seen or changed by the other."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from memoranda.service.compatible.mem0 import routes as mem0
+from memoranda.service.http.route import Route
+from memoranda.service.mounts import COMPATIBLE
+from tests.cases import cases
+from tests.service.http.running_service import RunningService
+
+_ROUTES = {route.name: route for mount in COMPATIBLE.values() for route in mount.routes}
+_SECRET = "the wombat of ana"
+_UNSUPPORTED = 501
+# Their answer is the same for everyone.
+_WITHOUT_USER = {"mem0_ping", *(name for name, route in _ROUTES.items() if route.handler is mem0.refuse)}
+_ITEM = {"namespace": ["private"], "key": "k"}
+# For each route: the body of a request that tries to reach what belongs to the other user.
+_BODIES: dict[str, Any] = {
+    "mem0_add": {"messages": [{"role": "user", "content": "hello"}], "user_id": "ana"},
+    "mem0_list": {"filters": {"user_id": "*"}},
+    "mem0_search": {"query": "wombat", "filters": {"user_id": "ana"}},
+    "mem0_update": {"text": "changed"},
+    "mem0_update_batch": {"memories": [{"memory_id": "{memory_id}", "text": "changed"}]},
+    "mem0_delete_batch": {"memories": [{"memory_id": "{memory_id}"}]},
+    "mem0_feedback": {"memory_id": "{memory_id}", "feedback": "NEGATIVE"},
+    "langgraph_put": {**_ITEM, "value": {"text": "of bo"}},
+    "langgraph_delete": _ITEM,
+    "langgraph_search": {"namespace_prefix": [], "query": "wombat"},
+    "langgraph_namespaces": {},
+    "openai_create": {"items": []},
+    "openai_update": {"metadata": {"changed": "yes"}},
+    "openai_add_items": {"items": [{"role": "user", "content": "changed"}]},
+}
+_QUERIES = {"langgraph_get": {"namespace": "private", "key": "k"}, "mem0_delete_all": {"user_id": "*"}}
+# These name no foreign id; their answers must have nothing of the other user.
+_LISTS = ("mem0_ping", "mem0_add", "mem0_list", "mem0_search", "mem0_delete_all", "mem0_entities", "langgraph_put",
+          "langgraph_get", "langgraph_delete", "langgraph_search", "langgraph_namespaces", "openai_create")  # fmt: skip
+
+
+class _Belongings:
+    """What one user has in every API, and a picture of it to compare."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+        body = {"messages": [{"role": "user", "content": _SECRET}], "user_id": "ana"}
+        (event,) = client.post("/v3/memories/add/", json=body).json()["results"]
+        client.put("/store/items", json={**_ITEM, "value": {"text": _SECRET}}).raise_for_status()
+        items = [{"type": "message", "role": "user", "content": _SECRET}]
+        conversation = client.post("/v1/conversations", json={"items": items}).json()["id"]
+        (item,) = client.get(f"/v1/conversations/{conversation}/items").json()["data"]
+        self.ids = {
+            "memory_id": event["id"], "conversation_id": conversation, "item_id": item["id"], "type": "user",
+            "name": "ana", "org_id": "default", "project_id": "default",
+        }  # fmt: skip
+
+    def picture(self) -> list[Any]:
+        conversation = self.ids["conversation_id"]
+        return [
+            self.client.get(f"/v1/memories/{self.ids['memory_id']}/").json(),
+            self.client.get("/store/items", params=_QUERIES["langgraph_get"] | {"refresh_ttl": "false"}).json(),
+            self.client.get(f"/v1/conversations/{conversation}").json(),
+            self.client.get(f"/v1/conversations/{conversation}/items").json(),
+        ]
+
+
+def _request(client: httpx.Client, route: Route, ids: dict[str, str], **headers: str) -> httpx.Response:
+    body = _BODIES.get(route.name, {}) if route.body is not None else None
+    if body is not None:
+        body = _fill(body, ids)
+    path = route.path.format(**ids)
+    return client.request(route.method, path, json=body, params=_QUERIES.get(route.name), headers=headers)
+
+
+def _fill(value: Any, ids: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _fill(each, ids) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_fill(each, ids) for each in value]
+    return value.format(**ids) if isinstance(value, str) else value
+
+
+@pytest.fixture(scope="module")
+def ana(compatible: RunningService) -> _Belongings:
+    return _Belongings(compatible.client(compatible.key(user="isolated-ana")))
+
+
+@cases("name", sorted(_ROUTES))
+def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings, name: str) -> None:
+    """Every route answers another user's key as if the id did not exist, and changes nothing."""
+    before = ana.picture()
+    bo = compatible.client(compatible.key(user=f"isolated-bo-{name}"))
+    answer = _request(bo, _ROUTES[name], ana.ids)
+    if name in _LISTS:
+        assert answer.status_code in (200, 204), answer.text
+    else:
+        assert answer.status_code in (403, 404, _UNSUPPORTED), answer.text
+    assert _SECRET not in answer.text
+    assert ana.picture() == before
+
+
+@cases("name", sorted(set(_ROUTES) - _WITHOUT_USER))
+def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: _Belongings, name: str) -> None:
+    """Not even by the header: the request is refused before anything is done."""
+    bo = compatible.client(compatible.key(user="isolated-bo"))
+    assert _request(bo, _ROUTES[name], ana.ids, **{"X-Memoranda-User": "isolated-ana"}).status_code == 403
+
+
+@cases("name", sorted(_ROUTES))
+def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name: str) -> None:
+    """Without a key 401, with a key that lacks the scope 403, in the form of the API."""
+    route, ids = _ROUTES[name], dict.fromkeys(_IDS, "x")
+    anonymous = _request(compatible.client(), route, ids)
+    assert anonymous.status_code == 401
+    assert anonymous.headers["content-type"] == "application/json"
+    other = "append" if route.scope == "read" else "read"
+    assert _request(compatible.client(compatible.key(other, user="scoped")), route, ids).status_code == 403
+
+
+_IDS = ("memory_id", "conversation_id", "item_id", "type", "name", "org_id", "project_id")
+
+
+def test_a_key_of_a_tenant_names_its_user_in_a_header(compatible: RunningService) -> None:
+    """A key that is bound to no user works for each of its tenant's users, and for no other tenant's."""
+    client = compatible.client(compatible.key(tenant="acme"))
+    assert client.post("/store/namespaces", json={}).status_code == 422
+    for user in ("u1", "u2"):
+        headers = {"X-Memoranda-User": user}
+        client.put("/store/items", json={**_ITEM, "value": {"of": user}}, headers=headers).raise_for_status()
+    answer = client.get("/store/items", params=_QUERIES["langgraph_get"], headers={"X-Memoranda-User": "u1"})
+    assert answer.json()["value"] == {"of": "u1"}
+    other = compatible.client(compatible.key(tenant="other"))
+    answer = other.get("/store/items", params=_QUERIES["langgraph_get"], headers={"X-Memoranda-User": "u1"})
+    assert answer.json() is None

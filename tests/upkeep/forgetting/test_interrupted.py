@@ -1,0 +1,99 @@
+"""A run that is killed at any time is completed by the next one, and other processes do not bring the text back."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.memory.record.scope import Scope
+from tests.timing import GIVE_UP
+from tests.upkeep.forgetting.filled_home import fill, import_transcripts, occurrences
+
+WORD = "zorblaxquint"
+_FORGET = """
+import sys, memoranda
+with memoranda.open(sys.argv[1]) as memory:
+    print("begun", flush=True)
+    memory.forget(sys.argv[2])
+"""
+# Records while the text is forgotten, with store, index and a provider open, and searches all the time.
+_AGENT = """
+import sys, memoranda
+with memoranda.open(sys.argv[1]) as memory, memory.session(source="busy") as session:
+    memory.search(sys.argv[2])
+    print("ready", flush=True)
+    for number, line in enumerate(sys.stdin):
+        with session.turn(f"turn {number} about apples") as turn:
+            turn.done(f"answer {number}")
+        memory.search("apples")
+        memory.search(sys.argv[2])
+        print(session.id, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_after_many_kills_the_next_run_completes(tmp_path: Path) -> None:
+    """kill -9 at many moments: nothing of the text is left in the end, and nothing else is lost."""
+    root, source, dice = tmp_path / "home", tmp_path / "source", random.Random(7)
+    fill(root, source, WORD)
+    with memoranda.open(root) as memory:
+        before = memory.sessions.scoped(Scope.everyone()).statistics()
+    killed = 0
+    for _ in range(25):
+        process = subprocess.Popen([sys.executable, "-c", _FORGET, str(root), WORD], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        try:
+            process.wait(timeout=dice.uniform(0.0, 0.6))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            killed += 1
+        process.wait()
+        process.stdout.close()
+    assert killed > 5
+    with memoranda.open(root) as memory:
+        report = memory.forget(WORD)
+        after = memory.sessions.scoped(Scope.everyone()).statistics()
+        assert memory.entries() == ("Likes pears.",)
+        assert memory.curated.journal.entries_after("memory") == ["Likes pears."]
+        assert memory.sessions.scoped(Scope.everyone()).checksums.damaged_messages() == []
+    assert {place.area for place in report.left} <= {"provider"}
+    assert occurrences(root, WORD) == {}
+    assert {name: after[name] for name in ("sessions", "messages")} == {
+        name: before[name] for name in ("sessions", "messages")
+    }
+    assert import_transcripts(root, source) == 0
+
+
+@pytest.mark.slow
+def test_a_running_agent_does_not_bring_it_back(tmp_path: Path) -> None:
+    """A process that has the store, the index and providers open continues, and what it writes has no trace of it."""
+    root, source = tmp_path / "home", tmp_path / "source"
+    fill(root, source, WORD)
+    agent = subprocess.Popen(
+        [sys.executable, "-c", _AGENT, str(root), WORD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert agent.stdin is not None
+    assert agent.stdout is not None
+    try:
+        assert agent.stdout.readline() == "ready\n"
+        agent.stdin.write("go\n")
+        agent.stdin.flush()
+        session_id = agent.stdout.readline().strip()
+        with memoranda.open(root) as memory:
+            report = memory.forget(WORD)
+        assert any(session_id in note for note in report.notes), "its prompt has the entry"
+        agent.stdin.write("go\n" * 3)
+        agent.stdin.close()
+        assert len(agent.stdout.read().split()) == 3
+        assert agent.wait(timeout=GIVE_UP) == 0
+    finally:
+        agent.kill()
+        agent.wait()
+        agent.stdout.close()
+    assert occurrences(root, WORD) == {}
+    with memoranda.open(root) as memory:
+        assert len(memory.sessions.get_messages(session_id)) == 8

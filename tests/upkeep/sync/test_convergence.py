@@ -1,0 +1,95 @@
+"""Whatever two or three machines do, in whatever order they synchronise, they end with the same contents."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memoranda.upkeep.sync.conflicts import Choice
+from tests.upkeep.sync.machines import Machine, sync_all
+from tests.upkeep.sync.operations import ENTRY_OPERATIONS, OPERATIONS, Operation
+
+_CHOICES = ("mine", "theirs", "both")
+_SHARED = ("Entry 0.", "Entry 1.", "Entry 2.")
+
+
+def _steps(operations: Sequence[Operation], longest: int) -> st.SearchStrategy[list[tuple[Operation, int, int]]]:
+    step = st.tuples(st.sampled_from(operations), st.integers(0, 2), st.integers(0, 999))
+    return st.lists(step, min_size=3, max_size=longest)
+
+
+@contextmanager
+def _homes(count: int) -> Iterator[list[Machine]]:
+    root = Path(tempfile.mkdtemp())
+    (root / "shared").mkdir()
+    homes = [Machine(root / str(number), root / "shared") for number in range(count)]
+    try:
+        yield homes
+    finally:
+        for home in homes:
+            home.close()
+        shutil.rmtree(root)
+
+
+def _decide_all(homes: list[Machine], choices: Sequence[Choice]) -> int:
+    """Decide the conflicts of one home after the other, until there are none; returns how many there were."""
+    count = 0
+    for _ in range(4):
+        if not any(home.conflicts() for home in homes):
+            break
+        for home in homes:
+            for conflict in home.conflicts():
+                home.resolve(conflict.number, choices[count % len(choices)])
+                count += 1
+            sync_all(homes, 2)
+    return count
+
+
+def _assert_same(homes: list[Machine]) -> None:
+    contents = [home.contents() for home in homes]
+    assert all(other == contents[0] for other in contents)
+    assert [home.sync().sent for home in homes] == [{}] * len(homes)
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(machines=st.integers(2, 3), steps=_steps(OPERATIONS, 30), choice=st.sampled_from(_CHOICES))
+def test_machines_end_with_the_same_contents(
+    machines: int, steps: list[tuple[Operation, int, int]], choice: Choice
+) -> None:
+    """After enough rounds, and after a person has decided the conflicts; then nothing is sent any more."""
+    with _homes(machines) as homes:
+        for operation, number, pick in steps:
+            operation(homes[number % machines], pick)
+        sync_all(homes, 3)
+        _decide_all(homes, [choice])
+        _assert_same(homes)
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=_steps(ENTRY_OPERATIONS, 12),
+    choices=st.lists(st.sampled_from(_CHOICES), min_size=1, max_size=4),
+)
+def test_conflicts_of_entries_end_with_the_same_contents(
+    steps: list[tuple[Operation, int, int]], choices: list[Choice]
+) -> None:
+    """Two machines start with the same entries and change, remove and add them without knowing of each other."""
+    with _homes(2) as homes:
+        for text in _SHARED:
+            homes[0].memory.remember(text)
+        sync_all(homes, 1)
+        for home in homes:
+            # At least one conflict in each example.
+            home.memory.curated.replace("memory", _SHARED[0], f"Changed on {home.home.name}.")
+        for operation, number, pick in steps:
+            operation(homes[number % 2], pick)
+        sync_all(homes, 3)
+        _decide_all(homes, choices)
+        _assert_same(homes)

@@ -1,0 +1,263 @@
+"""A shared folder may be half copied, damaged or hostile: what cannot be used is reported and has no effect."""
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.errors import SyncError
+from memoranda.upkeep.sync.state import FILE_NAME
+from tests.search.past import BEGIN, tell
+from tests.upkeep.sync.machines import Machine, sync_all
+
+FOREIGN = "0123456789ab"
+
+
+def _bundles(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.jsonl.gz*"))
+
+
+def _plant(folder: Path, records: list[Any], *, number: int = 1, claimed: int = 1, **head: Any) -> Path:
+    """Write a bundle with the right name; `claimed` is the number that it says it has."""
+    first = {"memoranda_sync": 1, "machine": FOREIGN, "number": claimed, "at": 1, "name": "foreign"} | head
+    content = gzip.compress(b"".join(json.dumps(record).encode() + b"\n" for record in (first, *records)))
+    return _plant_bytes(folder, content, number)
+
+
+def _plant_bytes(folder: Path, content: bytes, number: int = 1) -> Path:
+    directory = folder / FOREIGN
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{number:06d}-{number:06d}-000000-{hashlib.sha256(content).hexdigest()}.jsonl.gz"
+    path.write_bytes(content)
+    return path
+
+
+def _session(**changes: Any) -> dict[str, Any]:
+    head = {"id": "evil", "source": "cli", "started_at": 1.0, "relation": None, "parent": None}
+    return {"t": "session", "keys": ["evil@1.0"], "head": head | changes, "fields": {}}
+
+
+def _message(**changes: Any) -> dict[str, Any]:
+    fields = {"role": "user", "content": "x", "timestamp": 2.0}
+    record = {"t": "message", "key": "evil@1.0", "gid": "m:1", "v": "1", "was": [], "n": 1, "m": fields, "copy": None}
+    return record | {"flags": [1, 0, None]} | changes
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "another machine": lambda folder: _plant(folder, [_session()], machine="ffffffffffff"),
+    "another number": lambda folder: _plant(folder, [_session()], claimed=7),
+    "a later format": lambda folder: _plant(folder, [_session()], memoranda_sync=99),
+    "not JSON": lambda folder: _plant_bytes(folder, gzip.compress(b"{not json\n")),
+    "not compressed": lambda folder: _plant_bytes(folder, b"plain"),
+    "truncated": lambda folder: _plant_bytes(folder, gzip.compress(b'{"a":1}\n' * 1000)[:-20]),
+    "no time": lambda folder: _plant(folder, [_session()], at=None),
+    "unknown record": lambda folder: _plant(folder, [_session(), {"t": "exec", "command": "rm"}]),
+    "a field that is no column": lambda folder: _plant(
+        folder, [_session() | {"fields": {"id = 'x'; DROP TABLE sessions; --": ["1", 1]}}]
+    ),
+    "no start": lambda folder: _plant(folder, [_session(started_at="now")]),
+    "NaN": lambda folder: _plant(folder, [_session(started_at=float("nan"))]),
+    "a long id": lambda folder: _plant(folder, [_session(id="x" * 5000)]),
+    "a message without a role": lambda folder: _plant(folder, [_session(), _message(m={"timestamp": 1.0})]),
+    "flags": lambda folder: _plant(folder, [_session(), _message(flags=[7, 0, None])]),
+    "the future": lambda folder: _plant(folder, [_session(), _message(v="9999999999999999.m")]),
+    "another user": lambda folder: _plant(
+        folder,
+        [_session(), {"t": "item", "id": "i", "item": {"user_id": "ana", "namespace": ["n"], "key": "k",
+         "versions": [{"version": 1, "event": "add", "updated_at": 1.0, "created_at": 1.0, "value": 1}]}}],
+    ),
+    "a NUL in an entry": lambda folder: _plant(
+        folder, [_session(), {"t": "entry", "target": "memory", "uid": "u", "v": "1", "was": [], "text": "a\0b"}]
+    ),
+    "an unknown target": lambda folder: _plant(
+        folder, [_session(), {"t": "entry", "target": "../x", "uid": "u", "v": "1", "was": [], "text": "a"}]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", HOSTILE.values(), ids=HOSTILE)
+def test_a_bundle_that_is_not_valid_is_refused_as_a_whole(
+    pair: list[Machine], folder: Path, plant: Callable[[Path], object]
+) -> None:
+    """Its valid records have no effect either, the error names the file, and other machines' bundles are read."""
+    a, b = pair
+    tell(a.db, "s1", ["one"])
+    a.sync()
+    plant(folder)
+    report = b.sync()
+    assert len(report.refused) == 1
+    assert FOREIGN in report.refused[0]
+    assert set(b.contents()["sessions"]) == {"s1"}
+    assert b.entries() == set()
+
+
+def test_a_small_file_with_endless_text_is_refused(
+    pair: list[Machine], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it fills the memory."""
+    monkeypatch.setattr("memoranda.upkeep.sync.bundle_files._MAX_TEXT_BYTES", 5_000_000)
+    _plant_bytes(folder, gzip.compress(b" " * 20_000_000))
+    assert "more text than any bundle" in pair[0].sync().refused[0]
+
+
+def test_links_are_not_followed(pair: list[Machine], folder: Path, tmp_path: Path) -> None:
+    """Neither to a bundle nor to the directory of a machine."""
+    planted = _plant(folder, [_session()])
+    outside = tmp_path / "outside"
+    planted.rename(outside)
+    planted.symlink_to(outside)
+    assert "is a link" in pair[0].sync().refused[0]
+    planted.unlink()
+    (folder / FOREIGN).rename(tmp_path / "elsewhere")
+    (folder / FOREIGN).symlink_to(tmp_path / "elsewhere")
+    assert pair[0].sync().refused == []
+
+
+def test_a_bundle_that_has_not_arrived_is_waited_for(pair: list[Machine], folder: Path) -> None:
+    """And so are those after it; when it is complete, everything arrives."""
+    a, b = pair
+    for number in range(3):
+        tell(a.db, f"s{number}", ["one"], at=BEGIN + number)
+        a.sync()
+    first, second, _ = _bundles(folder)
+    content = second.read_bytes()
+    second.write_bytes(content[: len(content) // 2])
+    assert "has not arrived completely" in b.sync().waiting[0]
+    assert set(b.contents()["sessions"]) == {"s0"}
+    second.unlink()
+    assert "bundle 2 has not arrived" in b.sync().waiting[0]
+    second.write_bytes(content)
+    assert b.sync().waiting == []
+    assert a.contents() == b.contents()
+    assert first.exists()
+
+
+def test_much_is_written_in_several_bundles(pair: list[Machine], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when everything is written again; without its first part, the rest is waited for."""
+    monkeypatch.setattr("memoranda.upkeep.sync.synchroniser.MAX_PART_BYTES", 1_000)
+    a, b = pair
+    tell(a.db, "s1", [f"said {number} " + "x" * 200 for number in range(20)])
+    tell(a.db, "s2", ["gone"], at=BEGIN + 1)
+    assert a.sync().bundles_written > 3
+    a.db.delete_session("s2")
+    a.sync()
+    first, *_ = bundles = _bundles(folder)
+    assert len(bundles) > 3
+    content = first.read_bytes()
+    first.unlink()
+    assert "has not arrived" in b.sync().waiting[0]
+    first.write_bytes(content)
+    assert b.sync().waiting == []
+    assert a.contents() == b.contents()
+
+
+def test_what_else_is_in_the_folder_is_ignored(pair: list[Machine], folder: Path) -> None:
+    """Files of git, of programs that copy folders, and copies that they make of conflicting files."""
+    tell(pair[0].db, "s1", ["one"])
+    pair[0].sync()
+    (bundle,) = _bundles(folder)
+    (folder / ".git").mkdir()
+    (folder / "README.md").write_text("x")
+    (bundle.parent / f"{bundle.name} (conflicted copy)").write_bytes(b"x")
+    (bundle.parent / f".{bundle.name}.tmp").write_bytes(b"x")
+    report = pair[1].sync()
+    assert (report.refused, report.waiting, report.received["sessions"]) == ([], [], 1)
+
+
+@pytest.mark.slow
+def test_a_passphrase_encrypts_the_folder(pair: list[Machine], folder: Path) -> None:
+    """Without it, with another one, and with a plain bundle among them, the error says what is wrong."""
+    pytest.importorskip("pyrage", reason="the extra 'encryption'")
+    a, b = pair
+    tell(a.db, "s1", ["the plum cake"])
+    a.sync(passphrase="right")
+    assert all(b"plum" not in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert "is encrypted: name the passphrase" in b.sync().refused[0]
+    assert "passphrase is wrong" in b.sync(passphrase="wrong").refused[0]
+    with pytest.raises(SyncError, match="are encrypted"):
+        a.db.append_message("s1", "user", "more")
+        a.sync()
+    b.sync(passphrase="right")
+    a.sync(passphrase="right")
+    b.sync(passphrase="right")
+    assert a.contents() == b.contents()
+    _plant(folder, [_session()])
+    assert "not encrypted" in a.sync(passphrase="right").refused[0]
+
+
+def test_a_dry_run_changes_nothing(pair: list[Machine], folder: Path) -> None:
+    """It counts what would be sent and received."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    assert a.sync(dry_run=True).sent == {"sessions": 1, "messages": 2}
+    assert _bundles(folder) == []
+    a.sync()
+    assert b.sync(dry_run=True).received == {"sessions": 1, "messages": 2}
+    assert b.contents()["sessions"] == {}
+    assert b.sync().received == {"sessions": 1, "messages": 2}
+
+
+def test_a_folder_that_does_not_exist_is_an_error(pair: list[Machine], tmp_path: Path) -> None:
+    """It is not created, because a network drive may not be mounted."""
+    pair[0].folder = tmp_path / "missing"
+    with pytest.raises(SyncError, match="not a directory"):
+        pair[0].sync()
+    assert not (tmp_path / "missing").exists()
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from memoranda.support import durable_files
+from memoranda.memory.record.synced_rows import SyncedRows
+import os, signal
+home, folder, step, count = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+calls = 0
+def killing(call):
+    def run(*args, **kwargs):
+        global calls
+        calls += 1
+        result = call(*args, **kwargs) if step.endswith("after") else None
+        if calls >= count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result if step.endswith("after") else call(*args, **kwargs)
+    return run
+name = step.split()[0]
+if name == "put":
+    SyncedRows.put_messages = killing(SyncedRows.put_messages)
+elif name == "add":
+    SyncedRows.add_session = killing(SyncedRows.add_session)
+else:
+    from memoranda.upkeep.sync.bundle_files import SharedFolder
+    SharedFolder.store = killing(SharedFolder.store)
+from tests.upkeep.sync.machines import Machine
+Machine(home, folder).sync()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["put after", "add after", "store after"])
+def test_a_run_that_is_killed_is_continued_by_the_next(pair: list[Machine], step: str) -> None:
+    """At every step, nothing is lost and nothing is doubled."""
+    a, b = pair
+    for number in range(3):
+        tell(a.db, f"s{number}", ["one", "two"], at=BEGIN + number)
+    a.sync()
+    tell(b.db, "own", ["three"], at=BEGIN + 9)
+    b.close()
+    command = [sys.executable, "-c", _KILLED, str(b.home), str(b.folder), step, "1" if "store" in step else "2"]
+    result = subprocess.run(command, cwd=Path(__file__).parents[3], env=os.environ, check=False)
+    assert result.returncode == -signal.SIGKILL
+    b = pair[1] = Machine(b.home, b.folder)
+    sync_all(pair, 3)
+    assert a.contents() == b.contents()
+    assert sum(len(session["messages"]) for session in a.contents()["sessions"].values()) == 7
+    assert (b.home / FILE_NAME).exists()

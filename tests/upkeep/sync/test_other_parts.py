@@ -1,0 +1,273 @@
+"""Skills, proposals, facts, the order of entries and the links of sessions are the same on all machines."""
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.open_facts import facts_path
+from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.write_result import PERSON, Origin
+from memoranda.memory.record.health import check
+from memoranda.memory.record.rotation import KeptMessage, Summary
+from memoranda.memory.skills import change_history
+from memoranda.memory.skills.store import SkillStore
+from tests.search.past import BEGIN, tell
+from tests.upkeep.sync.machines import Machine, sync_all
+
+_SKILL = "---\nname: {0}\ndescription: How to {0}.\n---\n{1}\n"
+
+
+def _skills(machine: Machine) -> SkillStore:
+    return SkillStore(machine.home / "skills")
+
+
+def _facts(machine: Machine) -> FactStore:
+    return FactStore(facts_path(machine.home, ""))
+
+
+def test_skills_travel_with_their_files(pair: list[Machine]) -> None:
+    """Also those that a person has copied, scripts that can be executed, changes and removals."""
+    a, b = pair
+    _skills(a).create("deploy", _SKILL.format("deploy", "Run it."), PERSON)
+    script = a.home / "skills" / "ops" / "restart" / "scripts" / "restart.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    (script.parents[1] / "SKILL.md").write_text(_SKILL.format("restart", "Use the script."))
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    assert [skill.name for skill in _skills(b).catalogue().skills] == ["deploy", "restart"]
+    _skills(b).edit("deploy", _SKILL.format("deploy", "Run it twice."), PERSON)
+    shutil.rmtree(script.parents[1])
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    assert [skill.name for skill in _skills(b).catalogue().skills] == ["deploy"]
+    assert a.sync().sent == b.sync().sent == {}
+
+
+def test_of_two_changes_to_a_skill_the_later_wins_and_the_other_can_be_restored(pair: list[Machine]) -> None:
+    """The journal of skills has the text that was replaced."""
+    a, b = pair
+    _skills(a).create("deploy", _SKILL.format("deploy", "Run it."), PERSON)
+    sync_all(pair, 2)
+    _skills(a).edit("deploy", _SKILL.format("deploy", "First."), PERSON)
+    a.sync()
+    _skills(b).edit("deploy", _SKILL.format("deploy", "Second."), PERSON)
+    sync_all([b, a], 2)
+    assert a.contents() == b.contents()
+    assert "Second." in (a.home / "skills" / "deploy" / "SKILL.md").read_text()
+    assert change_history.log(_skills(a))[-1].actor.startswith("sync:")
+    change_history.undo(_skills(a), None, PERSON)
+    assert "First." in (a.home / "skills" / "deploy" / "SKILL.md").read_text()
+
+
+def test_a_skill_that_is_broken_for_a_moment_is_not_removed_elsewhere(pair: list[Machine]) -> None:
+    """Its text travels as it is."""
+    a, b = pair
+    _skills(a).create("deploy", _SKILL.format("deploy", "Run it."), PERSON)
+    sync_all(pair, 2)
+    (a.home / "skills" / "deploy" / "SKILL.md").write_text("no front matter\n")
+    sync_all(pair, 2)
+    assert (b.home / "skills" / "deploy" / "SKILL.md").read_text() == "no front matter\n"
+
+
+def test_a_proposal_is_decided_on_either_machine(pair: list[Machine]) -> None:
+    """Approved on one, it is an entry on both; rejected on one, it is rejected on both and can be restored."""
+    a, b = pair
+    asking = MemoryStore(a.home / "memories", CuratedSettings(write_approval="propose"))
+    for text in ("Likes tea.", "Likes coffee."):
+        asking.apply("memory", [Add(text)], Origin("agent"))
+    sync_all(pair, 2)
+    tea, coffee = b.memory.curated.proposals.all()
+    b.memory.curated.approve(tea)
+    b.memory.curated.proposals.reject(coffee)
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    assert a.entries() == {"Likes tea."}
+    assert a.memory.curated.proposals.all() == []
+    a.memory.curated.proposals.restore(a.memory.curated.proposals.rejected()[0])
+    sync_all(pair, 2)
+    assert [proposal.id for proposal in b.memory.curated.proposals.all()] == [coffee.id]
+
+
+def test_facts_travel_with_their_trust(pair: list[Machine]) -> None:
+    """A fact that is rated or removed on one machine is on the other, and it is found there."""
+    a, b = pair
+    with closing(_facts(a)) as facts:
+        plum, _ = facts.add("The plum tree is in the garden of Ana", category="project", tags=["garden"])
+        facts.add("Bob prefers pears")
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    with closing(_facts(b)) as facts:
+        (found,) = [fact for fact in facts.list_facts() if fact.content.startswith("Bob")]
+        facts.rate(found.fact_id, helpful=True)
+    with closing(_facts(a)) as facts:
+        facts.remove(plum.fact_id)
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    with closing(_facts(a)) as facts:
+        (bob,) = facts.list_facts()
+        assert (bob.content, bob.helpful_count) == ("Bob prefers pears", 1)
+
+
+@pytest.mark.slow
+def test_entries_are_in_the_same_order(pair: list[Machine]) -> None:
+    """Those of both machines, those that were added at the same time, and those that a person has moved."""
+    a, b = pair
+    for machine, texts in ((a, ("Ant.", "Bee.")), (b, ("Cat.", "Dog."))):
+        for text in texts:
+            machine.memory.remember(text)
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    a.memory.remember("Elk.")
+    b.memory.remember("Fox.")
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    before = a.contents()["entries"]["memory"]
+    path = b.home / "memories" / "MEMORY.md"
+    path.write_text(path.read_text().replace("Ant.", "-").replace("Dog.", "Ant.").replace("-", "Dog."))
+    sync_all(pair, 3)
+    assert a.contents() == b.contents()
+    assert sorted(a.contents()["entries"]["memory"]) == sorted(before)
+    assert a.contents()["entries"]["memory"] != before
+    assert a.sync().sent == b.sync().sent == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_child_is_linked_when_its_parent_arrives(pair: list[Machine], tmp_path: Path, first: str) -> None:
+    """In whatever order the bundles of two machines arrive at a third."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    sync_all(pair, 1)
+    a.db.set_session_archived("s1", True)
+    last = b.db.get_messages("s1")[-1]["id"]
+    b.db.rotate_session("s1", "s2", [Summary("They talked.")], last_seen=last)
+    b.db.create_session("s3", "tool", parent_session_id="s2", started_at=BEGIN + 50)
+    sync_all(pair, 2)
+    folders = sorted(a.folder.iterdir(), key=lambda path: (path.name == a.machine_id()) == (first == "child"))
+    third = Machine(tmp_path / "c", tmp_path / "elsewhere")
+    third.folder.mkdir()
+    for folder in folders:
+        shutil.copytree(folder, third.folder / folder.name)
+        third.sync()
+    assert third.contents()["sessions"] == a.contents()["sessions"] == b.contents()["sessions"]
+    assert third.db.get_compression_lineage("s1") == ["s1", "s2"]
+    assert third.db.get_session("s3")["parent_session_id"] == "s2"
+    third.close()
+
+
+@pytest.mark.slow
+def test_of_two_continuations_the_older_one_continues_everywhere(pair: list[Machine]) -> None:
+    """The other one is a branch with its own conversation, and what continues it stays with it."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    sync_all(pair, 2)
+    for machine, name in ((b, "older"), (a, "newer")):
+        last = machine.db.get_messages("s1")[-1]["id"]
+        machine.db.rotate_session("s1", name, [Summary("They talked.")], last_seen=last)
+    last = a.db.append_message("newer", "user", "more")
+    a.db.rotate_session("newer", "newest", [Summary("They talked more.")], last_seen=last)
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    for machine in pair:
+        assert machine.db.get_compression_lineage("s1") == ["s1", "older"]
+        assert machine.db.get_compression_lineage("newest") == ["newer", "newest"]
+        assert machine.db.get_session("newer")["relation"] == "branch"
+    a.db.delete_session("older")
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+
+
+def _texts(machine: Machine, session_id: str = "s1") -> list[str]:
+    return [row["content"] for row in machine.db.get_messages(session_id)]
+
+
+@pytest.mark.slow
+def test_messages_of_both_machines_are_in_the_same_order(pair: list[Machine]) -> None:
+    """Those of each machine stay together; copies, summaries and search follow the messages that got new ids."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    sync_all(pair, 2)
+    for machine, letter, at in ((a, "a", 20), (b, "b", 10)):
+        for number in range(3):
+            text = {"role": "user", "content": f"{letter}{number} plum", "timestamp": BEGIN + 1000 + at + number}
+            machine.db.append_messages("s1", [text])
+    last = a.db.get_messages("s1")[-1]["id"]
+    first = a.db.get_messages("s1")[2]["id"]
+    summary = Summary(f"They talked, messages {first} to {last}.")
+    a.db.rotate_session("s1", "s2", [summary, KeptMessage(last)], last_seen=last)
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+    rows = [a.db.synced_rows.read_messages("s1"), b.db.synced_rows.read_messages("s1")]
+    assert [[fields["content"].split()[0] for _, fields, _, _ in found] for found in rows] == [
+        ["one", "two", "b0", "b1", "b2", "a0", "a1", "a2"]
+    ] * 2
+    new = {fields["content"]: number for number, fields, _, _ in rows[0]}
+    text, copy = a.db.get_messages("s2")
+    assert text["content"] == f"They talked, messages {new['a0 plum']} to {new['a2 plum']}."
+    assert copy["copy_of"] == new["a2 plum"]
+    assert list(check(a.home / "state.db", lambda *_: None)) == []
+    assert a.memory.search("a0 plum")["matched"] != "nothing found"
+    assert a.sync().sent == b.sync().sent == {}
+
+
+def test_a_session_in_use_is_ordered_later(pair: list[Machine]) -> None:
+    """A turn that is being recorded keeps its ids."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    sync_all(pair, 2)
+    a.db.append_message("s1", "user", "later", timestamp=BEGIN + 2000)
+    b.db.append_message("s1", "user", "earlier", timestamp=BEGIN + 1000)
+    b.sync()
+    lock = a.db.lock_turn("s1", 0.0)
+    a.sync()
+    assert _texts(a) == ["one", "two", "later", "earlier"]
+    lock.release()
+    a.sync()
+    assert _texts(a) == ["one", "two", "earlier", "later"]
+
+
+@pytest.mark.slow
+def test_counters_of_a_session_that_both_machines_use_are_added(pair: list[Machine]) -> None:
+    """Each token is counted once, however often the machines synchronise; what was forgotten stays so."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two"])
+    a.db.update_token_counts("s1", input_tokens=100, estimated_cost_usd=0.1)
+    sync_all(pair, 2)
+    a.db.update_token_counts("s1", input_tokens=10, estimated_cost_usd=0.2)
+    b.db.update_token_counts("s1", input_tokens=5, output_tokens=7, estimated_cost_usd=0.3)
+    sync_all(pair, 3)
+    assert a.contents() == b.contents()
+    row = a.db.get_session("s1")
+    assert (row["input_tokens"], row["output_tokens"], row["estimated_cost_usd"]) == (115, 7, pytest.approx(0.6))
+    b.db.update_token_counts("s1", input_tokens=20, absolute=True)
+    sync_all(pair, 2)
+    assert a.db.get_session("s1")["input_tokens"] == b.db.get_session("s1")["input_tokens"] == 20
+
+
+def test_the_history_of_an_item_has_the_versions_of_both_machines(pair: list[Machine]) -> None:
+    """In the order of their times; the latest one is the item."""
+    a, b = pair
+    a.db.items.put(("n",), "k", {"value": 1})
+    sync_all(pair, 2)
+    a.db.items.put(("n",), "k", {"value": 2})
+    b.db.items.put(("n",), "k", {"value": 3})
+    sync_all(pair, 3)
+    assert a.contents() == b.contents()
+    for machine in pair:
+        assert [version.value for version in machine.db.items.history(("n",), "k")] == [
+            {"value": 1},
+            {"value": 2},
+            {"value": 3},
+        ]
+        assert machine.db.items.get(("n",), "k").value == {"value": 3}
+    b.db.items.delete(("n",), "k")
+    sync_all(pair, 2)
+    assert a.db.items.get(("n",), "k") is None
+    assert a.sync().sent == b.sync().sent == {}
