@@ -250,6 +250,10 @@ class HomeServices:
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
         if not self.config.providers:
             return ExternalMemory()
+        # The provider's threads start below: a process that is forked while one loads a module could never load it.
+        import memoranda.home.session_db
+        import memoranda.search.tool
+        import memoranda.storage.files.named_lock  # noqa: F401
         from memoranda.api.text_embedder import configured_embedder
         from memoranda.external.attach import SessionStart, attach_providers
 

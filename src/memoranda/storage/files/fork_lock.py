@@ -8,8 +8,6 @@ import os
 import threading
 from weakref import WeakSet
 
-from memoranda.storage.files.fork_imports import wait_for_imports
-
 
 class ForkLock:
     """Like `threading.Lock`, but free in the child of a fork, unless the thread that forked holds it itself."""
@@ -58,4 +56,4 @@ def _reset_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=wait_for_imports, after_in_child=_reset_all)
+    os.register_at_fork(after_in_child=_reset_all)
