@@ -24,7 +24,7 @@ from memoranda.search.meaning.embedders import make_embedder
 from memoranda.search.meaning.meaning_rescorer import SIGNAL, STANDING_SIGNAL, WEIGHT, MeaningRescorer
 from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.search.search import Hit
-from memoranda.support.vector_paths import vectors_path
+from memoranda.support.home import vectors_path
 
 DEPTH = 50
 FIRST = 5

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Sequence
 
-from memoranda.safety.scrubber import StreamingContextScrubber
+from memoranda.safety.fence_tags import StreamingContextScrubber
 
 CHUNKS = (1, 20, 200)
 RUNS = 3

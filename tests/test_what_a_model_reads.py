@@ -108,7 +108,7 @@ def _require_harmless(value: Any, *labels: str) -> None:
 
 def _require_harmless_tools(tools: tuple[Tool, ...]) -> set[str]:
     for tool in tools:
-        assert tool.screened, f"{tool.name} is offered without memoranda.safety.tool_answers.screen_tools"
+        assert tool.screened, f"{tool.name} is offered without memoranda.safety.fence.screen_tools"
         for arguments in CALLS[tool.name]:
             answer = tool.call(arguments)
             assert isinstance(answer["success"], bool)

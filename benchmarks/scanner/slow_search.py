@@ -10,7 +10,8 @@ import time
 
 from hostile import UNITS
 
-from memoranda.safety import concept_words, dangerous_commands, markup, scan, vocabulary
+from memoranda.safety import concepts as concept_words
+from memoranda.safety import dangerous_commands, markup, scan, vocabulary
 
 _SIZE = 20_000
 _KEPT = 24

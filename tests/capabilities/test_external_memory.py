@@ -10,7 +10,7 @@ import memoranda
 from memoranda.external.manager import MemoryManager
 from memoranda.models.model import Reply, ToolCall
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
-from memoranda.safety.scrubber import StreamingContextScrubber
+from memoranda.safety.fence_tags import StreamingContextScrubber
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.capabilities.conversations import fill_context, take_turn

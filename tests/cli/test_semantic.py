@@ -7,8 +7,7 @@ import pytest
 
 from memoranda.home import config
 from memoranda.home.session_db import SessionDB
-from memoranda.support.home import Home
-from memoranda.support.vector_paths import vector_files
+from memoranda.support.home import Home, vector_files
 from memoranda.upkeep import doctor
 from tests.cli.terminal import Terminal
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.safety import scan
-from memoranda.safety.encodings import decode_token, find_encoded_runs
+from memoranda.safety.decoding import decode_token, find_encoded_runs
 from tests.cases import cases
 from tests.examples import examples
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.safety import fence, fence_tags, scrubber
+from memoranda.safety import fence, fence_tags
+from memoranda.safety import fence_tags as scrubber
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
-from memoranda.safety.fence_tags import MAX_TAG_CHARS
-from memoranda.safety.scrubber import StreamingContextScrubber
+from memoranda.safety.fence_tags import MAX_TAG_CHARS, StreamingContextScrubber
 from tests.cases import cases
 from tests.examples import examples
 

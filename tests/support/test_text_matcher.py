@@ -6,8 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.support.byte_pattern import byte_pattern
-from memoranda.support.text_matcher import MARK, TextMatcher
+from memoranda.support.text_matcher import MARK, TextMatcher, byte_pattern
 from tests.cases import cases
 
 WAYS = [

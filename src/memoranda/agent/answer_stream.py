@@ -1,7 +1,7 @@
 """Streams an answer from the model to a person, without recalled memory that the model repeats."""
 
 from memoranda.models.model import OnText
-from memoranda.safety.scrubber import StreamingContextScrubber
+from memoranda.safety.fence_tags import StreamingContextScrubber
 
 
 class AnswerStream:

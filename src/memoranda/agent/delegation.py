@@ -15,8 +15,7 @@ from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.models.model import ChatModel, Usage
-from memoranda.safety.fence import strip_recalled_blocks
-from memoranda.safety.tool_answers import screen_tools
+from memoranda.safety.fence import screen_tools, strip_recalled_blocks
 from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
 
 DESCRIPTION = (

@@ -20,7 +20,7 @@ from memoranda.errors import ModelError
 from memoranda.home import config
 from memoranda.models.model import ChatModel, OnText
 from memoranda.models.model_factory import model_for
-from memoranda.safety.tool_answers import screen_tools
+from memoranda.safety.fence import screen_tools
 from memoranda.support.tool import Tool
 
 

@@ -16,7 +16,7 @@ from memoranda.home import config
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.memory.curated.write_result import Origin
-from memoranda.safety.tool_answers import screen_tools
+from memoranda.safety.fence import screen_tools
 from memoranda.support.home import Home
 from memoranda.support.tool import JsonObject, Tool
 

@@ -113,7 +113,7 @@ class SearchExtras:
 
     def indexes(self) -> "list[VectorIndex]":
         """The indexes of vectors of all embedders, without those of others; raises EmbedderError."""
-        from memoranda.support.vector_paths import remove_vectors
+        from memoranda.support.home import remove_vectors
 
         opened = [self._open_index(embedder) for embedder in self.embedders()]
         remove_vectors(self._base, keep=[index.path for index in opened])
@@ -127,7 +127,7 @@ class SearchExtras:
 
     def _forget_deleted(self, number: int) -> None:
         """Remove the vectors of deleted messages; if that fails, remove all vectors, which can be rebuilt."""
-        from memoranda.support.vector_paths import remove_vectors
+        from memoranda.support.home import remove_vectors
 
         try:
             self.index_of(number).forget_deleted()
@@ -140,7 +140,7 @@ class SearchExtras:
 
     def _open_index(self, embedder: "Embedder") -> "VectorIndex":
         from memoranda.search.meaning.vector_index import VectorIndex
-        from memoranda.support.vector_paths import vectors_path
+        from memoranda.support.home import vectors_path
 
         assert self._feed is not None
         if embedder.name not in self._indexes:

@@ -355,7 +355,7 @@ class HomeServices:
             self.search_extras = SearchExtras(self.home, self.config, self._get_ledger)
             self.search_extras.attach(db, follow=is_first)
         if not (settings.semantic and settings.semantic_index) and any(self.home.root.glob(_VECTOR_FILES)):
-            from memoranda.support.vector_paths import remove_vectors
+            from memoranda.support.home import remove_vectors
 
             try:
                 # Nothing would remove deleted messages from them.

@@ -11,7 +11,7 @@ from memoranda.memory.curated.tool import MemoryTool, SourcesOf
 from memoranda.memory.curated.write_result import Origin
 from memoranda.memory.skills.prompt_list import render_skill_list
 from memoranda.memory.skills.tool import SkillTools
-from memoranda.safety.tool_answers import screen_tools
+from memoranda.safety.fence import screen_tools
 from memoranda.support.tool import Tool
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from memoranda.errors import MemorandaError
 from memoranda.home import config
 from memoranda.search.meaning.embedder import INSTALL
 from memoranda.search.meaning.expansion_cache import ExpansionCache
-from memoranda.support.vector_paths import remove_vectors, vector_files
+from memoranda.support.home import remove_vectors, vector_files
 
 _EPILOG = f"""\b
 Examples:

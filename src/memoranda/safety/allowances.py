@@ -11,8 +11,7 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.storage.files.named_texts import Document
 from memoranda.support.canonical_text import digest
-from memoranda.support.clock import utc_timestamp
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, utc_timestamp
 
 
 class Allowances:

@@ -3,6 +3,10 @@
 The scan lists the positions of verbs (commands that read or send, orders to do so) and of objects (secret files,
 variables, pipes); a verb followed closely by an object on one line is a finding. Building the lists first keeps the
 work linear: text that repeats one verb ten thousand times costs one pass.
+
+A conversation may name a file with credentials, such as the `.env` of an agent's home or a private key. A memory may
+not: it stays in every later prompt, where it would lead the agent to the credentials. So `find_credential_paths` checks
+only what is written into curated memory.
 """
 
 import re
@@ -12,7 +16,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from memoranda.safety.finding import Severity
+from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.substrings import contains_any
 
 _MAX_PER_RULE = 4
@@ -240,3 +244,24 @@ def _is_blind_run(before: str, address: str) -> bool:
     if re.search(_BARE_MACHINE, address) or re.search(_SCHEDULE, before):
         return True
     return bool(re.search(_ORDER_TO_RUN, before)) and not re.search(_INSTALLER, address)
+
+
+_AGENTS = "memoranda|hermes|openclaw"
+_CREDENTIAL_PATHS = re.compile(
+    rf"\.(?:{_AGENTS})[/\\](?:[\w.-]{{1,80}}[/\\]){{0,3}}\.env(?![\w-])"
+    rf"|\$\{{?(?:{_AGENTS})_home\}}?[/\\](?:[\w.-]{{1,80}}[/\\]){{0,3}}\.env(?![\w-])"
+    r"|\.ssh[/\\](?:id_[\w-]{1,40}|identity)(?![\w.-]*\.pub)\b"
+    r"|(?<![\w-])id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?![\w.-]*\.pub)\b"
+    r"|\.gnupg[/\\](?:private-keys|secring)[\w.-]{0,20}",
+    re.IGNORECASE,
+)
+_PATH_HINTS = (".env", "id_", "identity", ".gnupg")
+_CREDENTIAL_PATH_MESSAGE = "The text names a file with credentials: the .env of an agent, or a private key."
+
+
+def find_credential_paths(text: str) -> Iterator[Finding]:
+    """Find the paths of files with credentials in a text."""
+    lowered = text.lower()
+    if any(hint in lowered for hint in _PATH_HINTS):
+        for found in _CREDENTIAL_PATHS.finditer(text):
+            yield Finding("credential_file", Severity.HIGH, found.span(), _CREDENTIAL_PATH_MESSAGE)

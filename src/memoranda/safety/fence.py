@@ -1,22 +1,55 @@
-"""Builds the fence around recalled memory, removes it from a text, and puts it into a message.
+"""Filters what a model reads of stored or recalled text, and builds the fence around recalled memory.
 
 Recalled text is not trusted. Before a model sees it, fences inside it are removed, passages that the scan objects to
 are withheld, it is shortened to a limit, and whatever still looks like the tag or like the marker of a role is escaped.
 `screen_text` does this for a text, `screen_value` for all texts of a JSON value from outside, and `screen_stored` for
 those of our own that quote stored text.
+
+`screen_tools` is the one place where answers of Memoranda's tools leave towards a model. An answer may quote a past
+message, a title, the name of a file or a task. Its author may be a stranger, so it is labelled as past data.
+`screen_transcript` serves the models that summarise, compress or review a conversation: a tool result that gave orders
+to the model of the conversation must not give them to the next model too.
 """
 
 import copy
+import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, overload
 
 from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_tags, next_tag
-from memoranda.safety.role_markers import escape_role_markers
+from memoranda.safety.substrings import contains_any
 from memoranda.safety.withheld_passages import ScreenedTexts, WithheldPassage, withhold_in_texts
 from memoranda.support.json_texts import list_texts, map_texts
+from memoranda.support.tool import JsonObject, StoredText, Tool
+
+_ROLE_NAMES = (
+    r"system|developer|assistant|user|human|tool_?results?|tool_?use|tool_?calls?|tool_?response|function_?calls?"
+    r"|function_?results?|invoke|instructions?"
+)
+_ROLE_TAG = re.compile(
+    rf"(?<!\w)([<＜﹤])(?=\s?/?\s?(?:[a-z]{{1,10}}:)?(?:{_ROLE_NAMES})(?:[\s_-][^<>\n]{{0,100}})?/?>|\|\s?/?[a-z_]{{2,20}}\s?\|>)|(\[)(?=/?inst\])",
+    re.IGNORECASE,
+)
+_ROLE_BRACKETS = ("<", "[", "＜", "﹤")
+_LINE_HEAD = re.compile(
+    r"^([ \t>#*]{0,8}(?:system|developer|human|assistant)[ \t*]{0,3}):", re.IGNORECASE | re.MULTILINE
+)
+
+
+def escape_role_markers(text: str) -> str:
+    r"""A text in which no tag and no beginning of a line passes for a message of another role.
+
+    The scanner withholds the marks that only an attack contains. The others are written about all the time; a backslash
+    keeps them legible, and no program or model reads them as live any more: `<\tool_result>`, `System\:`.
+    """
+    if contains_any(_ROLE_BRACKETS, text):
+        text = _ROLE_TAG.sub(lambda match: f"{match[0]}\\", text)
+    return _LINE_HEAD.sub(r"\1\\:", text) if ": " in text or ":\n" in text or text.endswith(":") else text
+
 
 CUT = "\n[cut here: the recalled text was longer]"
 PAST_DATA = "reference data from earlier conversations, not new input from the user, and possibly outdated"
@@ -229,3 +262,71 @@ def _limit_size(text: str, limit: int, was_cut: bool) -> str:
 
 def _plain_name(source: str) -> str:
     return re.sub(r"[^\w .:/@-]+", " ", source).strip()[:_MAX_SOURCE_CHARS].strip()
+
+
+_MESSAGE_SOURCE = "an earlier message"
+
+
+def screen_transcript(text: str) -> str:
+    """A transcript, or the text of one message in it, without live tags and attack passages."""
+    return str(screen_stored(text, source=_MESSAGE_SOURCE).value)
+
+
+def screen_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message in the form of chat APIs without attack passages, in its content and in the arguments of its calls.
+
+    A message without an attack stays as it is, byte for byte, because the service may have it in its prompt cache.
+    """
+    shown = dict(message)
+    content = screen_stored(message.get("content"), source=_MESSAGE_SOURCE)
+    if content.passages:
+        shown["content"] = content.value
+    if isinstance(calls := message.get("tool_calls"), list):
+        shown["tool_calls"] = [_screen_call(call) for call in calls]
+    return shown
+
+
+def _screen_call(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(arguments, str):
+        return call
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError):
+        # A service refuses arguments that are not JSON, so they are not a text that a model reads.
+        return call
+    screened = screen_stored(parsed, source=_MESSAGE_SOURCE)
+    if not screened.passages:
+        return call
+    return {**call, "function": {**function, "arguments": json.dumps(screened.value, ensure_ascii=False)}}
+
+
+# The most characters by which the label and the note of what is withheld make an answer longer, as JSON.
+LABEL_CHARS = 500
+_STORED_AS_IT_IS = "what is stored has not changed"
+
+
+def screen_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """The tools as a model may call them: each answer is filtered, unless the tool does that itself."""
+    return tuple(tool if tool.screened else _screen_tool(tool) for tool in tools)
+
+
+def screen_answer(answer: JsonObject, quotes: StoredText | None = None) -> JsonObject:
+    """A tool's answer as a model may read it: the same shape, with a label and a note of what is withheld."""
+    screened = screen_stored(answer, source=quotes.source if quotes else "")
+    shown: JsonObject = dict(screened.value)
+    if quotes and answer.get("success") is True:
+        shown["recalled_from"] = f"{quotes.source}: {quotes.note or PAST_DATA}"
+    how_to_see = f"'{quotes.command}' shows the text to a person" if quotes else _STORED_AS_IT_IS
+    if withheld := screened.describe_withheld(how_to_see):
+        shown["withheld"] = withheld
+    return shown
+
+
+def _screen_tool(tool: Tool) -> Tool:
+    return replace(tool, call=partial(_call_screened, tool.call, tool.quotes), screened=True)
+
+
+def _call_screened(call: Callable[[Any], JsonObject], quotes: StoredText | None, arguments: Any) -> JsonObject:
+    return screen_answer(call(arguments), quotes)

@@ -17,7 +17,7 @@ from typing import Any
 
 from memoranda.safety.secrets import FoundSecret, find_secrets
 from memoranda.safety.secrets.found_secret import drop_overlaps
-from memoranda.safety.secrets.private_keys import KEY_MARK, find_private_keys
+from memoranda.safety.secrets.issuer_tokens import KEY_MARK, find_private_keys
 from memoranda.safety.substrings import contains_any
 
 # Shorter values are words that happen to be settings, and would be found everywhere.

@@ -25,7 +25,7 @@ from memoranda.safety.decoding import (
 from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.hidden_characters import scan_characters
 from memoranda.safety.markup import find_markup
-from memoranda.safety.phrase_matcher import can_form_phrase, find_phrases, separate_unspaced
+from memoranda.safety.phrase_rules import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.sentence_rules import find_sentences
 from memoranda.safety.substrings import contains_any

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memoranda.safety.classifier import classify
-from memoranda.safety.phrase_matcher import can_begin_phrase, can_form_phrase
+from memoranda.safety.phrase_rules import can_begin_phrase, can_form_phrase
 from memoranda.safety.scanner import TextStages, scan
 from memoranda.safety.substrings import contains_any
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memoranda.safety.concepts import PLACEHOLDERS, concept_book
 from memoranda.safety.finding import Severity
 from memoranda.safety.normalization import STOP, blank_punctuation, split_sentences, split_words
-from memoranda.safety.phrase_matcher import separate_unspaced
+from memoranda.safety.phrase_rules import separate_unspaced
 from memoranda.safety.substrings import contains_any
 
 _WINDOW = 32

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.message_rows import text_of
-from memoranda.safety.stored_messages import screen_transcript
+from memoranda.safety.fence import screen_transcript
 from memoranda.search import guidance
 from memoranda.search.evidence import show_time
 from memoranda.search.excerpts import match_spans

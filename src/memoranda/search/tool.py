@@ -2,7 +2,7 @@
 
 The arguments decide the mode. The answer is always a JSON object, and never larger than the settings allow. A model
 reads less of a conversation than a person: `definitions` returns the tool for it, whose answers still have to pass
-`memoranda.safety.tool_answers`.
+`memoranda.safety.fence`.
 """
 
 import copy
@@ -14,7 +14,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.conversations import Conversations, SessionFacts
-from memoranda.safety.tool_answers import LABEL_CHARS
+from memoranda.safety.fence import LABEL_CHARS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, read, refuse, scroll
 from memoranda.search.calibration import CONFIDENCES, Confidence

@@ -1,6 +1,7 @@
-"""The origin of a change: who asked for it."""
+"""The origin of a change, as it is written into files: who asked for it, and when."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,8 @@ class Origin:
 
 
 PERSON = Origin(actor="person", explicit=True)
+
+
+def utc_timestamp() -> str:
+    """Now, in UTC and ISO 8601 with microseconds: sortable as text."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -4,8 +4,10 @@ Only the first two may be replaced. A file that cannot be read is never treated 
 """
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from memoranda.support.durable_files import read_file
 
@@ -85,3 +87,24 @@ def is_unchanged(state: MissingFile | TextFile) -> bool:
 
 def fingerprint(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
+
+
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+class FrontMatterParts(NamedTuple):
+    front_matter: str
+    body: str
+
+
+def split_front_matter(text: str) -> FrontMatterParts | None:
+    """The YAML between two lines of three dashes at the start, and the rest; None without such a start.
+
+    The text has LF line ends.
+    """
+    opening = _OPENING.match(text)
+    closing = _CLOSING.search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return None
+    return FrontMatterParts(text[opening.end() : closing.start()], text[closing.end() :])

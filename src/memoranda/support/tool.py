@@ -33,7 +33,7 @@ class Tool:
     """One tool as a model sees it.
 
     `call` never raises: whatever the arguments are, the result is a JSON object with a `success` key.
-    `memoranda.safety.tool_answers` filters the answers of Memoranda's own tools; `screened` says that this is done, by
+    `memoranda.safety.fence` filters the answers of Memoranda's own tools; `screened` says that this is done, by
     it or by the tool itself, and `quotes` is the stored text that an answer is labelled with.
     """
 

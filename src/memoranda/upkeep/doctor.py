@@ -42,8 +42,16 @@ from memoranda.support.health_issues import (
     check_writable,
     issues_until_error,
 )
-from memoranda.support.home import Home, decode_user_id, had_store, index_path, items_index_path, server_index_path
-from memoranda.support.vector_paths import remove_file, vector_files
+from memoranda.support.home import (
+    Home,
+    decode_user_id,
+    had_store,
+    index_path,
+    items_index_path,
+    remove_file,
+    server_index_path,
+    vector_files,
+)
 from memoranda.upkeep.forgetting.names import find_names, replace_names
 
 # How many users the doctor looks at without --deep: each takes some round trips.

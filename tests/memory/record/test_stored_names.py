@@ -21,7 +21,7 @@ from memoranda.memory.record.store_part import PARAMETERS, StorePart
 from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
-from memoranda.safety.secrets.issuer_formats import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
+from memoranda.safety.secrets.issuer_tokens import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
 from memoranda.storage.position import START
 from tests.cases import cases
 from tests.memory.record.conftest import file_bytes

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memoranda.memory.skills.names import file_problem, is_inside, name_problem
 from memoranda.memory.skills.skill_text import parse_skill, with_front_matter
-from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text_file import split_front_matter
 
 NAMES = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}", fullmatch=True).filter(lambda name: not name_problem(name))
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=200).filter(

@@ -8,7 +8,7 @@ import uuid
 
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
-from memoranda.safety.secrets.issuer_formats import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
+from memoranda.safety.secrets.issuer_tokens import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
 from tests.cases import cases
 
 _CHANCE = random.Random(5)

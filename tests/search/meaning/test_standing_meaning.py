@@ -11,7 +11,7 @@ from memoranda.search.meaning.meaning_rescorer import MeaningRescorer
 from memoranda.search.meaning.static_vectors import StaticVectors
 from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.search.search import Hit
-from memoranda.support.vector_paths import vectors_path
+from memoranda.support.home import vectors_path
 
 pytestmark = pytest.mark.usefixtures("static_vectors")
 

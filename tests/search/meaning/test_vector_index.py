@@ -20,8 +20,7 @@ from memoranda.search.index.postings import Filters
 from memoranda.search.meaning.embedder import Embedder, EmbedderError
 from memoranda.search.meaning.static_vectors import StaticVectors
 from memoranda.search.meaning.vector_index import VectorIndex
-from memoranda.support.home import Home
-from memoranda.support.vector_paths import remove_vectors, vector_files, vectors_path
+from memoranda.support.home import Home, remove_vectors, vector_files, vectors_path
 from tests.timing import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.usefixtures("static_vectors")
@@ -201,7 +200,7 @@ _BUILD = """
 import sys
 from memoranda.search.meaning.static_vectors import StaticVectors
 from memoranda.search.meaning.vector_index import VectorIndex
-from memoranda.support.vector_paths import vectors_path
+from memoranda.support.home import vectors_path
 from memoranda.home.session_db import SessionDB
 with SessionDB(sys.argv[1]) as db:
     embedder = StaticVectors.installed()

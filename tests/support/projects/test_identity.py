@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.support.projects import Project, matching_projects, project_at, project_name
-from memoranda.support.projects.identity import read_project
+from memoranda.support.projects import Project, matching_projects, project_at, project_name, read_project
 from tests.cases import cases
 
 PUBLISHED, COMMIT = "github.com/ana/house", "aaaaaaaaaaaa"

@@ -3,7 +3,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memoranda.support.projects.identity import remote_name
+from memoranda.support.projects import remote_name
 from tests.cases import cases
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=1, max_size=20).filter(

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.support.projects import matching_projects, project_of, projects_named
-from memoranda.support.projects.project_lookup import ask_git
+from memoranda.support.projects import ask_git, matching_projects, project_of, projects_named
 from tests.cases import cases
 from tests.support.projects.repositories import commit, first_commit, git, make_repository
 from tests.timing import GIVE_UP

@@ -13,9 +13,8 @@ from memoranda.agent.compression.transcript import shorten_to_tokens, split_tran
 from memoranda.errors import ModelError
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import ChatModel
-from memoranda.safety.fence import strip_recalled_blocks
+from memoranda.safety.fence import screen_transcript, strip_recalled_blocks
 from memoranda.safety.fence_tags import escape_tags
-from memoranda.safety.stored_messages import screen_transcript
 from memoranda.safety.withheld_passages import withhold_passages
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.tokens import estimate_text
-from memoranda.safety.stored_messages import screen_transcript
+from memoranda.safety.fence import screen_transcript
 from memoranda.support.shorten import MIDDLE_NOTE, shorten_middle
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text_file import split_front_matter
 
 # Cursor writes globs without quotes, which YAML does not accept.
 _FIELD = re.compile(r"^(\w+)[ \t]*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)

@@ -17,7 +17,7 @@ from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.durable_files import read_file
-from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text_file import split_front_matter
 
 # The names of each kind, of which the first that exists counts. Cursor's rules are also files in a folder.
 KINDS: tuple[tuple[str, ...], ...] = (

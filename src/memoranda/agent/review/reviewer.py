@@ -22,7 +22,7 @@ from memoranda.agent.review.settings import ReviewSettings
 from memoranda.agent.review.write_guard import WriteGuard
 from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.models.model import ChatModel, Message, Reply, ToolCall
-from memoranda.safety.stored_messages import screen_message
+from memoranda.safety.fence import screen_message
 from memoranda.support.tool import tool_refusal
 
 _log = logging.getLogger(__name__)

@@ -124,7 +124,7 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
     from memoranda.importers.session_writer import session_name  # noqa: PLC0415
     from memoranda.integrations.tool_host.answer_size import fit_answer  # noqa: PLC0415
     from memoranda.integrations.tool_host.tool_host import open_for_hosts  # noqa: PLC0415
-    from memoranda.safety.tool_answers import screen_tools  # noqa: PLC0415
+    from memoranda.safety.fence import screen_tools  # noqa: PLC0415
     from memoranda.support.tool import tool_refusal  # noqa: PLC0415
 
     name = TOOLS.get(payload.tool)

@@ -14,7 +14,7 @@ from memoranda.integrations.tool_host import guidance
 from memoranda.integrations.tool_host.answer_size import MAX_SEARCH_CHARS
 from memoranda.integrations.tool_host.memory_text import MemoryText
 from memoranda.memory.curated.settings import TARGETS
-from memoranda.safety.tool_answers import screen_tools
+from memoranda.safety.fence import screen_tools
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool
 

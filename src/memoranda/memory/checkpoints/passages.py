@@ -16,8 +16,7 @@ from memoranda.memory.checkpoints.store import CheckpointStore, lock_thread
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.support.byte_pattern import byte_pattern
-from memoranda.support.text_matcher import TextMatcher
+from memoranda.support.text_matcher import TextMatcher, byte_pattern
 
 _PAGE = 100
 _OPAQUE = ((CHECKPOINTS, "state"), (CHECKPOINTS, "metadata"), (VALUES, "value"), (WRITES, "value"))

@@ -18,7 +18,7 @@ from memoranda import safety
 from memoranda.memory.curated.entry_format import handle
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.safety.allowances import Allowances
-from memoranda.safety.credential_paths import find_credential_paths
+from memoranda.safety.dangerous_commands import find_credential_paths
 from memoranda.safety.finding import Finding
 from memoranda.safety.seams import scan_distant, scan_seams
 from memoranda.storage.files.named_texts import Document

@@ -18,7 +18,7 @@ from memoranda.memory.curated.operations import apply_edit, fits
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.memory.curated.write_result import PERSON, EntryEdit, Origin
 from memoranda.storage.files.journal import Journal, JournalLines
-from memoranda.support.clock import utc_timestamp
+from memoranda.support.origin import utc_timestamp
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",

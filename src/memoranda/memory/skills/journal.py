@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 
 from memoranda.memory.skills.names import is_inside
 from memoranda.storage.files.journal_file import JournalFile
-from memoranda.support.clock import utc_timestamp
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, utc_timestamp
 
 SkillAction = Literal[
     "create", "patch", "edit", "delete", "write_file", "remove_file", "undo",

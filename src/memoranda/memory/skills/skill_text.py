@@ -13,7 +13,7 @@ from typing import Any
 
 from memoranda.memory.skills.names import name_problem
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
-from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text_file import split_front_matter
 
 MAX_DESCRIPTION = 1_024
 _MAX_COMPATIBILITY = 500

@@ -5,15 +5,11 @@ Nearly all texts contain none and every message is searched, so each kind of sea
 
 import re
 
-from memoranda.safety.secrets.addresses import find_logins, find_signatures
-from memoranda.safety.secrets.assignments import find_assigned
-from memoranda.safety.secrets.checked_numbers import find_checked_numbers
-from memoranda.safety.secrets.credential_files import find_in_files
+from memoranda.safety.secrets.assignments import OTHER_PASSWORD_WORDS, find_assigned, find_stated_passwords
+from memoranda.safety.secrets.checked_numbers import find_checked_numbers, find_seed_phrases
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
-from memoranda.safety.secrets.headers import find_in_headers
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
-from memoranda.safety.secrets.password_sentences import OTHER_PASSWORD_WORDS, find_stated_passwords
-from memoranda.safety.secrets.seed_phrases import find_seed_phrases
+from memoranda.safety.secrets.notations import find_in_files, find_in_headers, find_logins, find_signatures
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
 # passwords have and prose seldom has within a word, '*' for itself, a dot for all others.

@@ -24,7 +24,7 @@ from memoranda.search.meaning.vector_reader import VectorReader
 from memoranda.search.meaning.vector_updater import VectorUpdater
 from memoranda.storage import fork_safety
 from memoranda.storage.position import START, Position
-from memoranda.support.vector_paths import COMPANIONS, remove_file
+from memoranda.support.home import COMPANIONS, remove_file
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from memoranda.errors import StorageError
-from memoranda.support.byte_pattern import byte_pattern
+from memoranda.support.text_matcher import byte_pattern
 from memoranda.upkeep.forgetting.home_files import walk
 
 _CHUNK = 4_000_000

@@ -15,9 +15,8 @@ from typing import Any
 
 from memoranda.memory.skills.journal import SkillJournal
 from memoranda.memory.skills.store import SkillStore
-from memoranda.support.byte_pattern import byte_pattern
 from memoranda.support.durable_files import read_file, sync, write_private
-from memoranda.support.text_matcher import TextMatcher
+from memoranda.support.text_matcher import TextMatcher, byte_pattern
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 

@@ -13,9 +13,8 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.orphaned_wal import database_exists
-from memoranda.support.home import Home
+from memoranda.support.home import Home, remove_vectors
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.support.vector_paths import remove_vectors
 from memoranda.upkeep.forgetting.byte_search import search_home
 from memoranda.upkeep.forgetting.home_files import COMPANIONS, HomeFiles, is_database, walk
 from memoranda.upkeep.forgetting.scope import ForgetScope

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from memoranda.support.canonical_text import canonical
-from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text_file import split_front_matter
 
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-+)[ \t]*$")

@@ -16,8 +16,7 @@ from memoranda.memory.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.memory.skills.skill_text import parse_skill
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
-from memoranda.support.front_matter import split_front_matter
-from memoranda.support.text_file import TextFile, read_text
+from memoranda.support.text_file import TextFile, read_text, split_front_matter
 
 _NAME_LINE = re.compile(r"^name[ \t]*:.*$", re.MULTILINE)
 _MAX_NAME_NUMBER = 20
