@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import memoranda
-from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.integrations.hosts.home_config import HomeConfig
 from memoranda.integrations.hosts.hooks import answer_event, read_payload

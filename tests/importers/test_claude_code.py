@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.safety.fence import build_memory_context_block
 from tests.importers.claude_code_lines import (
     COMPACTED,

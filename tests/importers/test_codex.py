@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers import zstandard
-from memoranda.importers.codex import Codex
+from memoranda.importers.coding_agents.codex import Codex
 from tests.importers import codex_rollouts as rollouts
 from tests.importers.import_home import Home, write_lines
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers import source_files
-from memoranda.importers.cursor import Cursor
+from memoranda.importers.coding_agents.cursor import Cursor
 from tests.importers import cursor_stores as stores
 from tests.importers.import_home import Home
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_schema import FILE_NAME
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
+from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.importer import Importer
-from memoranda.importers.jsonl import JsonLines
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem
+from memoranda.importers.state.schema import FILE_NAME
 from tests.importers.claude_code_lines import assistant, call, result, user
 from tests.importers.import_home import Home, ListReader, write_lines
 from tests.importers.test_importer import said

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from memoranda.importers.aider import Aider
-from memoranda.importers.cline import Cline, Roo
-from memoranda.importers.continue_dev import Continue
-from memoranda.importers.copilot_chat import CopilotChat
-from memoranda.importers.letta import Letta
-from memoranda.importers.vault import Vault
-from memoranda.importers.zep import Zep
+from memoranda.importers.coding_agents.aider import Aider
+from memoranda.importers.coding_agents.cline import Cline, Roo
+from memoranda.importers.coding_agents.continue_dev import Continue
+from memoranda.importers.coding_agents.copilot_chat import CopilotChat
+from memoranda.importers.memory_programs.letta import Letta
+from memoranda.importers.memory_programs.vault import Vault
+from memoranda.importers.memory_programs.zep import Zep
 from tests.importers.import_home import Home, write_lines
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.gemini_cli import GeminiCli
+from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from tests.importers import gemini_recordings as recordings
 from tests.importers.import_home import Home, write_lines
 

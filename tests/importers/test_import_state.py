@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_schema import FILE_NAME
-from memoranda.importers.import_state import ImportState, ItemState
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
+from memoranda.importers.state.schema import FILE_NAME
+from memoranda.importers.state.store import ImportState, ItemState
 from tests.examples import examples
 from tests.importers.import_home import Home, write_lines
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from memoranda.importers.import_schema import FILE_NAME
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,
@@ -16,6 +15,7 @@ from memoranda.importers.reader_protocol import (
     Problem,
     Skipped,
 )
+from memoranda.importers.state.schema import FILE_NAME
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.scope import Scope
 from memoranda.support import home as support_home

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers import jsonl
-from memoranda.importers.jsonl import JsonLines
+from memoranda.importers.exports import jsonl
+from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.reader_protocol import Problem
 from tests.importers.import_home import Home, write_lines
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memoranda.importers import item_import
-from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
 from memoranda.memory.record.store import open_store
 from tests.forked import Forked, Say, forking

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.langgraph import LangGraph
-from memoranda.importers.langgraph.msgpack_values import read_msgpack
+from memoranda.importers.memory_programs.langgraph import LangGraph, read_msgpack
 from tests.cases import cases
 from tests.importers.import_home import Home
 

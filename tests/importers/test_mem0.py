@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.mem0 import Mem0
-from memoranda.importers.mem0.pickled_values import PickledObject, read_pickled
+from memoranda.importers.memory_programs.mem0 import Mem0, PickledObject, read_pickled
 from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples.databases import MEM0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers import source_files
-from memoranda.importers.opencode import OpenCode
+from memoranda.importers.coding_agents.opencode import OpenCode
 from tests.importers import opencode_sessions as sessions
 from tests.importers.import_home import Home
 

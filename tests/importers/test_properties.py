@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.jsonl import JsonLines
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
+from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,

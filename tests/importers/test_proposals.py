@@ -10,7 +10,7 @@ import pytest
 import memoranda
 from memoranda.errors import StorageError
 from memoranda.importers.importer import Importer
-from memoranda.importers.letta import Letta
+from memoranda.importers.memory_programs.letta import Letta
 from memoranda.importers.reader_protocol import ConversationReader, ImportedProposal, ImportItem
 from memoranda.importers.summary import ImportSummary
 from memoranda.importers.undo import ImportHistory, UndoReport

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.codex import Codex
-from memoranda.importers.cursor import Cursor
-from memoranda.importers.gemini_cli import GeminiCli
-from memoranda.importers.opencode import OpenCode
+from memoranda.importers.coding_agents.codex import Codex
+from memoranda.importers.coding_agents.cursor import Cursor
+from memoranda.importers.coding_agents.gemini_cli import GeminiCli
+from memoranda.importers.coding_agents.opencode import OpenCode
 from memoranda.importers.reader_protocol import ConversationReader, ImportedMessage, ImportItem, Problem, Skipped
 from tests.examples import examples
 from tests.importers import codex_rollouts, cursor_stores, gemini_recordings, opencode_sessions

@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.resume_command import resume_command
-from memoranda.importers.sources import SOURCES
+from memoranda.importers.sources import SOURCES, resume_command
 from tests.cases import cases
 
 

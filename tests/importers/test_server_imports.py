@@ -14,9 +14,8 @@ from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_serv
 from memoranda.home.shards.directory import Directory
 from memoranda.home.shards.move import ShardMove
 from memoranda.home.shards.placement import shard_of
-from memoranda.importers.import_schema import FILE_NAME, imports_database
+from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.importer import Importer, import_lock, state_of_store
-from memoranda.importers.jsonl import JsonLines
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
     ImportedMessage,
@@ -25,6 +24,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
 )
 from memoranda.importers.session_writer import session_name
+from memoranda.importers.state.schema import FILE_NAME, imports_database
 from memoranda.importers.undo import ImportHistory
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.codex import Codex
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
+from memoranda.importers.coding_agents.codex import Codex
 from memoranda.importers.importer import Importer
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_of
 from tests.importers.claude_code_lines import SESSION, assistant, text, user

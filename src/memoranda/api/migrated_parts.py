@@ -17,7 +17,7 @@ from memoranda.external.outbox.outbox_state import OutboxState, read_positions
 from memoranda.external.vendors.sent_migration import copy_sent_to_files, copy_sent_to_server
 from memoranda.home.access import schema as service
 from memoranda.home.access.oauth_schema import OAUTH_TABLES
-from memoranda.importers.import_migration import copy_imports_to_files, copy_imports_to_server
+from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server
 from memoranda.memory.record.record import open_record
 from memoranda.models.spending import schema as spending
 from memoranda.storage.engine import Engine

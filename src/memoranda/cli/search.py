@@ -21,7 +21,7 @@ from memoranda.cli.filter_options import (
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
 from memoranda.search.search_pages import MAX_LISTED, search_pages
 from memoranda.search.tool import SessionSearchTool

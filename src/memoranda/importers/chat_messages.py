@@ -1,15 +1,27 @@
-"""Builds messages in chat form from the values that other programs write: text, reasoning, tool calls, timestamps."""
+"""Builds messages in chat form from the values that other programs write: text, reasoning, tool calls, timestamps.
+
+A message of a chat API (OpenAI's, Anthropic's, and what agents store of them) has a text or a list of typed parts as
+its content. It may contain text, reasoning, calls of tools and their results; each of these becomes a message.
+"""
 
 import hashlib
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from memoranda.importers.reader_protocol import ImportedMessage
+from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
 
 # Seconds of the year 5138; larger numbers are milliseconds, and larger ones still are micro- or nanoseconds.
 _MAX_SECONDS = 1e11
 _MAX_TIMESTAMP = 1e21
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "summary_text", "refusal"})
+# Parts that become messages of their own.
+SEPARATE_PARTS = frozenset({"tool_use", "tool_call", "tool_result", "thinking", "redacted_thinking", "reasoning"})
+# A model thinks and gets results before it speaks, and calls tools after that.
+_BEFORE_TEXT = frozenset({"thinking", "reasoning", "tool_result"})
+_AFTER_TEXT = frozenset({"tool_use"})
+_ROLES = {"user": "user", "assistant": "assistant", "human": "user", "ai": "assistant"}
 
 
 def text_message(
@@ -105,3 +117,68 @@ def _parse_text(text: str) -> float | None:
         return parse_timestamp(float(text))
     except ValueError:
         return None
+
+
+def content_text(content: Any) -> str:
+    """Return the text of a content; a line stands for each part that is not text, such as an image."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else []
+    return "\n".join(text for part in parts if (text := _part_text(part)))
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return ""
+    kind = part.get("type", "text")
+    if kind in _TEXT_PARTS:
+        return get_text(part, "text") or get_text(part, "refusal") or ""
+    return "" if kind in SEPARATE_PARTS else f"[{kind}: not imported]"
+
+
+def chat_events(message: dict[str, Any], name: str, at: Any, text: str | None = None) -> Iterator[ReadEvent]:
+    """Yield the messages of one message of a chat API; `text` replaces its text. Instructions are skipped."""
+    role, content = message.get("role"), message.get("content")
+    if role in ("system", "developer"):
+        yield Skipped("instructions of a program")
+        return
+    text = content_text(content) if text is None else text
+    if role in ("tool", "function"):
+        call = (str(message.get("tool_call_id") or name), str(message.get("name") or ""))
+        yield tool_result_message(call, text, name, at)
+        return
+    before = list(_part_messages(content, _BEFORE_TEXT, name, at))
+    after = [*_part_messages(content, _AFTER_TEXT, name, at), *_call_messages(message, name, at)]
+    yield from before
+    if text.strip():
+        yield text_message(_ROLES.get(str(role), "assistant"), text, name, at)
+    elif not before and not after:
+        yield Skipped("message without text")
+    yield from after
+
+
+def _part_messages(content: Any, kinds: frozenset[str], name: str, at: Any) -> Iterator[ImportedMessage]:
+    for number, part in enumerate(dicts_in(content)):
+        own, kind = f"{name}/{number}", part.get("type")
+        if kind not in kinds:
+            continue
+        if kind in ("thinking", "reasoning"):
+            shown = get_text(part, "thinking") or get_text(part, "reasoning") or get_text(part, "text")
+            if shown:
+                yield reasoning_message(shown, own, at)
+        elif kind == "tool_use":
+            yield tool_call_message((str(part.get("id")), str(part.get("name")), part.get("input")), own, at)
+        elif kind == "tool_result":
+            result = part.get("content")
+            shown = content_text(result) if isinstance(result, list) else as_text(result)
+            yield tool_result_message((str(part.get("tool_use_id")), ""), shown, own, at)
+
+
+def _call_messages(message: dict[str, Any], name: str, at: Any) -> Iterator[ImportedMessage]:
+    """Yield the calls in the field `tool_calls`, which some programs spell `toolCalls`."""
+    for number, call in enumerate(dicts_in(message.get("tool_calls") or message.get("toolCalls"))):
+        tool = get_text(call, "function", "name") or get_text(call, "name") or "unknown"
+        arguments = get_field(call, "function", "arguments")
+        yield tool_call_message((str(call.get("id") or name), tool, arguments), f"{name}/call{number}", at)

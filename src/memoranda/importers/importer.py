@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError
-from memoranda.importers.import_log import ImportRecorder, is_import_of
-from memoranda.importers.import_state import ImportState, ItemState
 from memoranda.importers.item_import import ItemImport
 from memoranda.importers.proposals import ProposalWriter
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import PreviewWriter, RecordWriter, SessionWriter
 from memoranda.importers.source_files import prefix_digest
+from memoranda.importers.state.log import ImportRecorder, is_import_of
+from memoranda.importers.state.store import ImportState, ItemState
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope

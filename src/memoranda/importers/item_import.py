@@ -6,7 +6,6 @@ from enum import Enum, auto
 from typing import Any, assert_never
 
 from memoranda.importers.chat_messages import parse_timestamp
-from memoranda.importers.import_state import ImportState, SeenSession
 from memoranda.importers.proposals import ProposalWriter
 from memoranda.importers.reader_protocol import (
     Checkpoint,
@@ -20,6 +19,7 @@ from memoranda.importers.reader_protocol import (
     Skipped,
 )
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
+from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.message_text import TOOL_OF_SERVER

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.errors import StorageError
-from memoranda.importers.import_log import ImportRecorder
 from memoranda.importers.reader_protocol import ImportedProposal
+from memoranda.importers.state.log import ImportRecorder
 from memoranda.memory.curated.approval_queue import Proposal, new_proposal_id
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from memoranda.errors import SessionError
-from memoranda.importers.import_log import ImportRecorder, user_ending
-from memoranda.importers.import_state import ImportState, ItemState, SeenSession
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
 from memoranda.importers.source_files import prefix_digest
+from memoranda.importers.state.log import ImportRecorder, user_ending
+from memoranda.importers.state.store import ImportState, ItemState, SeenSession
 from memoranda.memory.record.imported_rows import MessageState
 from memoranda.memory.record.lifecycle import COLUMNS
 from memoranda.memory.record.message_rows import encode

@@ -24,6 +24,8 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK"
 _LINES_PER_CHECKPOINT = 100
 _UNFINISHED = "the line is not finished (is it still being written?)"
 _SETTLED_AFTER = 120.0
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+_SERVERS = (".vscode-server", ".vscode-server-insiders", ".cursor-server")
 
 
 def open_source(file: Path) -> BinaryIO:
@@ -190,3 +192,11 @@ def _skip_line(stream: BinaryIO) -> int:
         if raw.endswith(b"\n"):
             break
     return skipped
+
+
+def storage_directories(settings: Path | None = None) -> list[Path]:
+    """Return the directories `User` of all editors; `settings` replaces `~/.config`."""
+    home = Path.home()
+    bases = (settings or home / ".config", home / "Library" / "Application Support", home / "AppData" / "Roaming")
+    found = [base / editor / "User" for base in bases for editor in _EDITORS]
+    return [*found, *(home / server / "data" / "User" for server in _SERVERS)]

@@ -1,9 +1,15 @@
-"""Lists the programs that can be imported from; a reader is loaded when it is needed."""
+"""Lists the programs that can be imported from, and builds the commands that resume their sessions.
 
+A reader is loaded when it is needed.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from memoranda.importers.reader_protocol import ConversationReader
 
@@ -41,29 +47,71 @@ class ImportSource:
 SOURCES = {
     source.name: source
     for source in (
-        ImportSource("claude-code", "Claude Code", "claude_code:ClaudeCode", "CLAUDE_CONFIG_DIR"),
-        ImportSource("codex", "Codex", "codex:Codex", "CODEX_HOME"),
-        ImportSource("cursor", "Cursor", "cursor:Cursor", settings_variable="XDG_CONFIG_HOME"),
-        ImportSource("gemini-cli", "Gemini CLI", "gemini_cli:GeminiCli", "GEMINI_CLI_HOME"),
-        ImportSource("opencode", "OpenCode", "opencode:OpenCode", "XDG_DATA_HOME"),
-        ImportSource("hermes", "Hermes", "hermes:Hermes", "HERMES_HOME"),
+        ImportSource("claude-code", "Claude Code", "coding_agents.claude_code:ClaudeCode", "CLAUDE_CONFIG_DIR"),
+        ImportSource("codex", "Codex", "coding_agents.codex:Codex", "CODEX_HOME"),
+        ImportSource("cursor", "Cursor", "coding_agents.cursor:Cursor", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("gemini-cli", "Gemini CLI", "coding_agents.gemini_cli:GeminiCli", "GEMINI_CLI_HOME"),
+        ImportSource("opencode", "OpenCode", "coding_agents.opencode:OpenCode", "XDG_DATA_HOME"),
+        ImportSource("hermes", "Hermes", "hermes.reader:Hermes", "HERMES_HOME"),
         ImportSource("chatgpt", "ChatGPT (an export)", "exports.chatgpt:ChatGPT"),
         ImportSource("claude", "Claude (an export)", "exports.claude:ClaudeExport"),
-        ImportSource("jsonl", "other programs (JSON lines)", "jsonl:JsonLines", needs_path=True),
-        ImportSource("openclaw", "OpenClaw", "openclaw:OpenClaw", "OPENCLAW_STATE_DIR"),
-        ImportSource("aider", "Aider", "aider:Aider"),
-        ImportSource("cline", "Cline", "cline:Cline", settings_variable="XDG_CONFIG_HOME"),
-        ImportSource("roo", "Roo Code", "cline:Roo", settings_variable="XDG_CONFIG_HOME"),
-        ImportSource("continue", "Continue", "continue_dev:Continue", "CONTINUE_GLOBAL_DIR"),
-        ImportSource("copilot-chat", "Copilot Chat", "copilot_chat:CopilotChat", settings_variable="XDG_CONFIG_HOME"),
-        ImportSource("letta", "Letta", "letta:Letta", has_notes=True),
-        ImportSource("zep", "Zep or Graphiti", "zep:Zep", has_notes=True, needs_path=True),
-        ImportSource("claude-mem", "claude-mem", "claude_mem:ClaudeMem", "CLAUDE_MEM_DATA_DIR", has_notes=True),
+        ImportSource("jsonl", "other programs (JSON lines)", "exports.jsonl:JsonLines", needs_path=True),
+        ImportSource("openclaw", "OpenClaw", "openclaw.reader:OpenClaw", "OPENCLAW_STATE_DIR"),
+        ImportSource("aider", "Aider", "coding_agents.aider:Aider"),
+        ImportSource("cline", "Cline", "coding_agents.cline:Cline", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("roo", "Roo Code", "coding_agents.cline:Roo", settings_variable="XDG_CONFIG_HOME"),
+        ImportSource("continue", "Continue", "coding_agents.continue_dev:Continue", "CONTINUE_GLOBAL_DIR"),
         ImportSource(
-            "obsidian", "Obsidian and basic-memory", "vault:Vault", has_notes=True, settings_variable="XDG_CONFIG_HOME"
+            "copilot-chat",
+            "Copilot Chat",
+            "coding_agents.copilot_chat:CopilotChat",
+            settings_variable="XDG_CONFIG_HOME",
         ),
-        ImportSource("mem0", "mem0", "mem0:Mem0", "MEM0_DIR", has_notes=True),
-        ImportSource("langgraph", "LangGraph", "langgraph:LangGraph", has_notes=True, needs_path=True),
-        ImportSource("openai-agents", "OpenAI Agents SDK", "openai_agents:OpenAIAgents", needs_path=True),
+        ImportSource("letta", "Letta", "memory_programs.letta:Letta", has_notes=True),
+        ImportSource("zep", "Zep or Graphiti", "memory_programs.zep:Zep", has_notes=True, needs_path=True),
+        ImportSource(
+            "claude-mem", "claude-mem", "memory_programs.claude_mem:ClaudeMem", "CLAUDE_MEM_DATA_DIR", has_notes=True
+        ),
+        ImportSource(
+            "obsidian",
+            "Obsidian and basic-memory",
+            "memory_programs.vault:Vault",
+            has_notes=True,
+            settings_variable="XDG_CONFIG_HOME",
+        ),
+        ImportSource("mem0", "mem0", "memory_programs.mem0:Mem0", "MEM0_DIR", has_notes=True),
+        ImportSource("langgraph", "LangGraph", "memory_programs.langgraph:LangGraph", has_notes=True, needs_path=True),
+        ImportSource(
+            "openai-agents", "OpenAI Agents SDK", "memory_programs.openai_agents:OpenAIAgents", needs_path=True
+        ),
     )
 }
+
+
+# Session ids of other programs. A shell could take anything else for an option or for another command.
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
+_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+
+
+def resume_command(session: Mapping[str, Any]) -> str:
+    """Return the exact command for a session row; "" when it was not imported, or its program has no such command."""
+    source = SOURCES.get(_text_column(session, "host"))
+    name = _text_column(session, "host_session_id")
+    if source is None or not _SESSION_ID.fullmatch(name):
+        return ""
+    directory = _text_column(session, "directory")
+    if directory and not (_ABSOLUTE_PATH.match(directory) and directory.isprintable()):
+        # The directory cannot be named safely in a command.
+        return ""
+    command = source.load().resume_command(name, directory or None)
+    return command if command.isprintable() else ""
+
+
+def in_directory(command: str, directory: str | None) -> str:
+    """Return a command that runs in a directory, if one is known."""
+    return f"cd {shlex.quote(directory)} && {command}" if directory else command
+
+
+def _text_column(session: Mapping[str, Any], name: str) -> str:
+    value = session.get(name)
+    return value if isinstance(value, str) else ""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.import_log import ImportPart, LoggedImport
 from memoranda.importers.importer import settle_killed_imports, state_of_store
 from memoranda.importers.proposals import UndoneProposals, find_proposals, withdraw
+from memoranda.importers.state.log import ImportPart, LoggedImport
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.import_undo import AddedMessages, UndoneSession
 from memoranda.memory.record.scope import Scope

@@ -20,8 +20,8 @@ from memoranda.home import config
 from memoranda.home.access import schema as access
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.importers import import_schema as imports
-from memoranda.importers.server_health import check_server_imports
+from memoranda.importers.state import schema as imports
+from memoranda.importers.state.server import check_server_imports
 from memoranda.memory.checkpoints.database import open_checkpoints
 from memoranda.memory.checkpoints.health import check_server_checkpoints, checked_checkpoints
 from memoranda.memory.curated import health_checks

@@ -19,7 +19,7 @@ def small_component_schemas() -> list[Schema]:
     from memoranda.external.outbox.outbox_schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SERVER_SCHEMA as SENT  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
-    from memoranda.importers.import_schema import SERVER_SCHEMA as IMPORTS  # noqa: PLC0415
+    from memoranda.importers.state.schema import SERVER_SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
     return [OUTBOX, SENT, FACTS, REVIEWS, USAGE, SERVICE, IMPORTS]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.importers.cursor.reader import Cursor
+from memoranda.importers.coding_agents.cursor import Cursor
 from memoranda.importers.importer import Importer
 from memoranda.importers.summary import ImportSummary
 from memoranda.integrations.hosts.hooks import read_payload

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.importers.gemini_cli import GeminiCli
+from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.importer import Importer
 from memoranda.integrations.hosts.hooks import read_payload
 from memoranda.integrations.hosts.session_capture import capture_transcript

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.importers.coding_agents.opencode import OpenCode
 from memoranda.importers.importer import Importer
-from memoranda.importers.opencode.reader import OpenCode
 from memoranda.integrations.hosts.host import HostEnvironment
 from memoranda.integrations.hosts.install_plan import plan_install
 from memoranda.integrations.hosts.launch_command import LaunchCommand

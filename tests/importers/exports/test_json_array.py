@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.exports import json_array as module
-from memoranda.importers.exports.json_array import ArrayElement, read_elements
+from memoranda.importers.exports import archives as module
+from memoranda.importers.exports.archives import ArrayElement, read_elements
 from memoranda.importers.reader_protocol import Problem
 from tests.cases import cases
 from tests.examples import examples

@@ -8,7 +8,7 @@ import pytest
 
 import memoranda
 from benchmarks.hosts.hermes_import_check import differences
-from memoranda.importers.hermes import Hermes
+from memoranda.importers.hermes.reader import Hermes
 from memoranda.memory.record.scope import Scope
 from tests.cli.terminal import Terminal
 from tests.external.diary import diary_home

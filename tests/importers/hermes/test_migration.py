@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.hermes.memories import omitted_entries_file
-from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
+from memoranda.importers.hermes.migration import (
+    HermesMigration,
+    apply_migration,
+    home_of,
+    omitted_entries_file,
+    plan_migration,
+)
 from memoranda.memory.curated.entry_format import parse
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.hermes import Hermes
+from memoranda.importers.hermes.reader import Hermes
 from memoranda.memory.record.store import open_store
 from tests.examples import examples
 from tests.importers.hermes.homes import HermesHome

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.hosts.hermes_import_check import check
-from memoranda.importers.hermes import Hermes
+from memoranda.importers.hermes.reader import Hermes
 from tests.importers.import_home import Home
 
 ROOT = Path(__file__).parents[3]

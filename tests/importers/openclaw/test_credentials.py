@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.openclaw import OpenClaw
-from memoranda.importers.openclaw.credentials import find_credentials
+from memoranda.importers.openclaw.credentials import MigrationRedactor, find_credentials, is_secret_name
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.redaction import MigrationRedactor, is_secret_name
+from memoranda.importers.openclaw.reader import OpenClaw
 from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, make_openclaw, write_transcript

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers import zstandard
-from memoranda.importers.openclaw import OpenClaw
+from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.reader_protocol import ImportedMessage, Problem, Skipped
 from memoranda.importers.source_files import read_json_lines
 from tests.examples import examples

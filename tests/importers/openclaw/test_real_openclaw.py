@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 from memoranda.importers.openclaw.migration.runner import plan_migration
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
+from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.importers.import_home import Home

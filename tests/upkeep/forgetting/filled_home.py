@@ -8,7 +8,7 @@ from pathlib import Path
 
 import memoranda
 from memoranda.api.memory import Memory
-from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
 from memoranda.integrations.hosts.hook_log import HookLog
 from memoranda.memory.curated.operations import Add

@@ -10,7 +10,7 @@ from memoranda.api.memory import Memory
 from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import local_time, terminal_line
 from memoranda.errors import SessionError
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT
 from memoranda.support.home import DEFAULT_PROFILE
 from memoranda.support.projects import project_name

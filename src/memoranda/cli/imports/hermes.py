@@ -12,8 +12,13 @@ from memoranda.cli.imports.found_sources import find_source
 from memoranda.cli.imports.workflow import ImportOptions, StepReport, import_options, run_import
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.home.config import directory_from_variable
-from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
-from memoranda.importers.hermes.outcomes import MigrationOutcome
+from memoranda.importers.hermes.migration import (
+    HermesMigration,
+    MigrationOutcome,
+    apply_migration,
+    home_of,
+    plan_migration,
+)
 from memoranda.importers.sources import SOURCES
 
 _PARTS = ("sessions", "memories", "skills")

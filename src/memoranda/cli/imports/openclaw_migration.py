@@ -18,12 +18,14 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.home.config import directory_from_variable, read_secrets, set_secret
 from memoranda.importers.importer import Importer
-from memoranda.importers.openclaw import OpenClaw
-from memoranda.importers.openclaw.installation import Installation, find_directories, inspect_installation
-from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
-from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.processes import find_openclaw_processes
-from memoranda.importers.openclaw.migration.report import step_lines, write_report
+from memoranda.importers.openclaw.installation import (
+    Installation,
+    find_directories,
+    find_openclaw_processes,
+    inspect_installation,
+    plan_rename,
+    rename_directory,
+)
 from memoranda.importers.openclaw.migration.runner import (
     MigrationPlan,
     migration_lock,
@@ -31,9 +33,12 @@ from memoranda.importers.openclaw.migration.runner import (
     next_steps,
     plan_migration,
     run_migration,
+    step_lines,
+    write_report,
 )
-from memoranda.importers.openclaw.migration.settings import is_openclaw, model_of
-from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationTarget
+from memoranda.importers.openclaw.migration.steps import MigrationHistory, MigrationOptions, MigrationTarget
+from memoranda.importers.openclaw.migration.workspace import is_openclaw, model_of
+from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.summary import ImportSummary, report_path
 from memoranda.upkeep.backup.openclaw import back_up

@@ -11,8 +11,8 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.imports.workflow import hold_import_lock
 from memoranda.cli.open_home import open_home
-from memoranda.importers.import_log import LoggedImport
 from memoranda.importers.sources import SOURCES
+from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory, UndoReport
 
 _REASONS = {

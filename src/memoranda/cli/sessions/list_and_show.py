@@ -21,7 +21,7 @@ from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyo
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
 from memoranda.memory.record.scope import Scope
 from memoranda.search.evidence import shorten_calls, show_time

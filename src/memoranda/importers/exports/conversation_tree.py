@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import open_list
-from memoranda.importers.exports.json_array import ArrayElement, read_elements
+from memoranda.importers.exports.archives import ArrayElement, open_list, read_elements
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 
 

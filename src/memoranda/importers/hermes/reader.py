@@ -2,18 +2,24 @@
 
 Each session is read separately and the database is closed in between, so that Hermes is never blocked. Message ids only
 grow, so new messages have larger ids.
+
+When Hermes compresses a conversation, it writes the remaining context once more: in the same session, after marking the
+earlier rows as compacted, or at the start of a new session. It writes those rows together, so their timestamps are a
+microsecond apart, or it copies the timestamps of the rows that they repeat. A row is a copy only if both are true: its
+timestamp shows that compression wrote it, and an earlier row has the same content (or, for a shortened tool result, the
+full content). The summary and other rewritten rows are marked as written by compression.
 """
 
+import hashlib
 import json
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from memoranda.importers.hermes.message_rows import Row, chat_message, content_fingerprint
-from memoranda.importers.hermes.repeated_rows import EarlierRows, ExternalIds, classify_rows
-from memoranda.importers.hermes.session_rows import SessionNode, conversation, session_nodes
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,
@@ -22,11 +28,43 @@ from memoranda.importers.reader_protocol import (
     Problem,
     ReadEvent,
 )
-from memoranda.importers.source_databases import database_at, open_database, tables
+from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import item_at
 from memoranda.memory.record.imported_rows import MessageState
 from memoranda.support.home import APPLICATION_ID
 
+# Structured content is stored after this prefix.
+_JSON_PREFIX = "\x00json:"
+_JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+# How the summaries start that Hermes writes in place of earlier messages.
+_SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY", "[PRIOR CONTEXT")
+# Its own bookkeeping; `api_content` is what was sent to the model, with recalled memories in it.
+_EXCLUDED = frozenset({"id", "session_id", "active", "compacted", "api_content", "content", "observed"})
+Row = Mapping[str, Any]
+RowKind = Literal["original", "repetition", "summary"]
+# Rows that were written together differ by this many seconds; separate commits take longer.
+_MIN_GAP, _MAX_GAP = 1e-7, 5e-6
+_HELPERS = ("subagent", "tool")
+# Columns that the record also has, with the same meaning.
+_TEXTS = (
+    "source", "model", "system_prompt", "end_reason", "billing_provider", "billing_base_url", "billing_mode",
+    "cost_status", "cost_source", "pricing_version",
+)  # fmt: skip
+_NUMBERS = (
+    "ended_at", "archived", "rewind_count", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens", "api_call_count", "estimated_cost_usd", "actual_cost_usd",
+)  # fmt: skip
+# Columns with a field of their own, and the counts, which the record computes itself.
+_OTHERS = ("id", "user_id", "model_config", "title", "cwd", "started_at", "parent_session_id", "message_count",
+           "tool_call_count")  # fmt: skip
+# Columns about a gateway's chat, and the facts of a session that mean the same.
+_GATEWAY = {
+    "chat_id": "chat_id",
+    "chat_type": "chat_type",
+    "thread_id": "thread_id",
+    "session_key": "gateway_session_key",
+}
+_WITH_COLUMN = frozenset((*_TEXTS, *_NUMBERS, *_OTHERS))
 _FILE_NAME = "state.db"
 # Another label than in earlier versions, which imported fewer columns: the first import reads everything again.
 _LABEL = "sessions with their columns"
@@ -34,6 +72,63 @@ _OWN_APPLICATION_ID = int.from_bytes(APPLICATION_ID, "big")
 _ROWS_PER_QUERY = 200
 # A title is often set after the first messages, so the latest sessions are read again.
 _MAX_LATEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNode:
+    """A session with its parent."""
+
+    id: str
+    parent: str | None
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifiedRow:
+    """A row, its external id, and whether it is original, a repetition, or a summary."""
+
+    row: Row
+    external_id: str
+    kind: RowKind
+    original: tuple[str, str] | None = None
+    """The row that it repeats, by session and external id."""
+
+
+@dataclass(slots=True)
+class EarlierRows:
+    """What precedes a row: contents and answered calls, each with its first row, and roles with timestamps."""
+
+    contents: dict[bytes, tuple[str, str]] = field(default_factory=dict)
+    timestamps: set[tuple[Any, Any]] = field(default_factory=set)
+    answered_calls: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def learn(self, row: Row, content: bytes, name: tuple[str, str]) -> None:
+        self.contents.setdefault(content, name)
+        self.timestamps.add((row.get("role"), row.get("timestamp")))
+        if row.get("role") == "tool" and isinstance(row.get("tool_call_id"), str):
+            self.answered_calls.setdefault(row["tool_call_id"], name)
+
+    def original_of(self, row: Row, content: bytes) -> tuple[str, str] | None:
+        """Return the row with the same content, or the full result of which this one is shortened."""
+        found = self.contents.get(content)
+        if found is None and row.get("role") == "tool" and isinstance(row.get("tool_call_id"), str):
+            found = self.answered_calls.get(row["tool_call_id"])
+        return found
+
+
+class ExternalIds:
+    """Names the rows of a session by content and time, because some versions of Hermes rewrite rows with other ids."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._times: dict[bytes, int] = {}
+
+    def name(self, row: Row, content: bytes) -> tuple[str, str]:
+        """Return session and external id of the next row; equal rows are numbered, so their order matters."""
+        content_and_time = fingerprint(content, row.get("timestamp"))
+        times = self._times[content_and_time] = self._times.get(content_and_time, 0) + 1
+        external_id = f"{self._session_id}/{content_and_time.hex()}" + (f"/{times}" if times > 1 else "")
+        return self._session_id, external_id
 
 
 class Hermes:
@@ -87,6 +182,188 @@ class Hermes:
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return the command; Hermes itself changes to the session's directory."""
         return f"hermes --resume {shlex.quote(host_id)}"
+
+
+def content_fingerprint(row: Row) -> bytes:
+    """Return a fingerprint of role, content and tool calls, which is the same wherever a message is repeated."""
+    return fingerprint(row.get("role"), row.get("content"), row.get("tool_call_id"), row.get("tool_calls"))
+
+
+def fingerprint(*values: Any) -> bytes:
+    """Return a short digest of values; different values have different digests."""
+    digest = hashlib.blake2b(digest_size=16)
+    for value in values:
+        raw = value.encode("utf-8", "backslashreplace") if isinstance(value, str) else repr(value).encode()
+        digest.update(b"%s %d\n" % (type(value).__name__.encode(), len(raw)))
+        digest.update(raw)
+    return digest.digest()
+
+
+def is_summary(row: Row) -> bool:
+    """Whether compression wrote a message, by how it starts."""
+    content = row.get("content")
+    return isinstance(content, str) and content.lstrip().startswith(_SUMMARIES)
+
+
+def chat_message(row: Row, external_id: str, *, summary: bool) -> dict[str, Any]:
+    """Return a row in chat form; columns of newer versions are kept by their names."""
+    found: dict[str, Any] = {
+        "role": row.get("role"),
+        "content": _content(row.get("content")),
+        "external_id": external_id,
+    }
+    for name, value in row.items():
+        if name not in found and name not in _EXCLUDED and value is not None:
+            found[name] = _parse_json(value) if name in _JSON_COLUMNS else _text(value)
+    if "tool_calls" in found and not isinstance(found["tool_calls"], list):
+        # Not what a chat API accepts as calls.
+        found["stored_tool_calls"] = found.pop("tool_calls")
+    if row.get("observed"):
+        found["observed"] = True
+    if summary:
+        found["is_summary"] = True
+    return found
+
+
+def _content(stored: Any) -> Any:
+    text = _text(stored)
+    if isinstance(text, str) and text.startswith(_JSON_PREFIX):
+        return _parse_json(text.removeprefix(_JSON_PREFIX))
+    return str(text) if isinstance(text, int | float) else text
+
+
+def _parse_json(stored: Any) -> Any:
+    text = _text(stored)
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        # Hermes did not write this; keep it unchanged.
+        return text
+
+
+def _text(stored: Any) -> Any:
+    return stored.decode("utf-8", "backslashreplace") if isinstance(stored, bytes) else stored
+
+
+def classify_rows(rows: Iterable[Row], known: EarlierRows, ids: ExternalIds) -> Iterator[ClassifiedRow]:
+    """Yield every row with its kind."""
+    run: list[Row] = []
+    for row in rows:
+        if run and not _written_together(run[-1], row):
+            yield from _classify_run(run, known, ids)
+            run = []
+        run.append(row)
+    yield from _classify_run(run, known, ids)
+
+
+def _classify_run(run: list[Row], known: EarlierRows, ids: ExternalIds) -> Iterator[ClassifiedRow]:
+    contents = [content_fingerprint(row) for row in run]
+    originals = [known.original_of(row, content) for row, content in zip(run, contents, strict=True)]
+    together = len(run) > 1 and any(originals)
+    names = []
+    for row, content, original in zip(run, contents, originals, strict=True):
+        kept_time = _is_exact(row.get("timestamp")) and (row.get("role"), row["timestamp"]) in known.timestamps
+        kind: RowKind = "original"
+        if original and (together or kept_time):
+            kind = "repetition"
+        elif together or kept_time or is_summary(row):
+            kind = "summary"
+        name = ids.name(row, content)
+        yield ClassifiedRow(row, name[1], kind, original if kind == "repetition" else None)
+        names.append(name)
+    for row, content, name in zip(run, contents, names, strict=True):
+        known.learn(row, content, name)
+
+
+def _written_together(before: Row, row: Row) -> bool:
+    one, other = before.get("timestamp"), row.get("timestamp")
+    return isinstance(one, float) and isinstance(other, float) and _MIN_GAP < other - one < _MAX_GAP
+
+
+def _is_exact(timestamp: Any) -> bool:
+    """Whether two messages cannot share a timestamp by chance; chat platforms record whole seconds."""
+    return isinstance(timestamp, float) and not timestamp.is_integer()
+
+
+def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str, SessionNode]:
+    """Return every session, parents before their children, otherwise in the order in which they started."""
+    names = ["id", *(name if name in columns else f"NULL AS {name}" for name in ("parent_session_id", "started_at"))]
+    found: dict[str, SessionNode] = {}
+    for name, parent, started in rows(connection, f"SELECT {', '.join(names)} FROM sessions"):
+        if isinstance(name, str):
+            found[name] = SessionNode(
+                name, parent if isinstance(parent, str) else None, parse_timestamp(started) or 0.0
+            )
+    ordered = sorted(found.values(), key=lambda node: (node.started_at, node.id))
+    ordered_nodes: dict[str, SessionNode] = {}
+    for node in ordered:
+        line: dict[str, SessionNode] = {}
+        ancestor: SessionNode | None = node
+        while ancestor is not None and ancestor.id not in ordered_nodes and ancestor.id not in line:
+            line[ancestor.id] = ancestor
+            ancestor = found.get(ancestor.parent) if ancestor.parent else None
+        ordered_nodes |= dict(reversed(line.items()))
+    return ordered_nodes
+
+
+def conversation(
+    row: Mapping[str, Any], parent_row: Mapping[str, Any] | None, user: str | None
+) -> ImportedConversation:
+    """Convert a row of the sessions table; columns that the record does not have become facts of the session."""
+    title, directory = row.get("title"), row.get("cwd")
+    parent = row.get("parent_session_id")
+    return ImportedConversation(
+        row["id"],
+        title if isinstance(title, str) and title.strip() else None,
+        row["model"] if isinstance(row.get("model"), str) else None,
+        directory if isinstance(directory, str) and directory else None,
+        parse_timestamp(row.get("started_at")),
+        parent if isinstance(parent, str) else None,
+        _relation(row, parent_row),
+        extra={
+            f"hermes_{name}": value
+            for name, value in row.items()
+            if name not in _WITH_COLUMN and value and not isinstance(value, bytes)
+        }
+        | _gateway_facts(row),
+        columns=_columns(row, user),
+    )
+
+
+def _gateway_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The chat of a gateway's session, under the names that a provider receives when the session is resumed."""
+    facts = {fact: str(row[name]) for name, fact in _GATEWAY.items() if row.get(name)}
+    return {"gateway": {"platform": row["source"], **facts}} if facts and isinstance(row.get("source"), str) else {}
+
+
+def _columns(row: Mapping[str, Any], user: str | None) -> dict[str, Any]:
+    """Return the values for columns of the record; values of the wrong type are omitted."""
+    found: dict[str, Any] = {name: row[name] for name in _TEXTS if isinstance(row.get(name), str) and row[name]}
+    found |= {name: row[name] for name in _NUMBERS if isinstance(row.get(name), int | float)}
+    settings = _marks(row.get("model_config"))
+    # A session that only the messages table names has no source.
+    found.setdefault("source", "hermes")
+    return found | ({"model_config": settings} if settings else {}) | ({"user_id": user} if user else {})
+
+
+def _relation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> str | None:
+    """Return the relation of a session to its parent: from marks in newer versions, else from how the parent ended."""
+    if not isinstance(row.get("parent_session_id"), str):
+        return None
+    marks = _marks(row.get("model_config"))
+    if "_delegate_from" in marks or row.get("source") in _HELPERS:
+        return "delegation"
+    if "_branched_from" in marks or parent_row is None:
+        return "branch"
+    return "compression" if parent_row.get("end_reason") == "compression" else "branch"
+
+
+def _marks(stored: Any) -> Mapping[str, Any]:
+    try:
+        found = json.loads(stored) if isinstance(stored, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class _State:

@@ -1,7 +1,11 @@
-"""Finds the credentials in OpenClaw's files, and decides which of them can be used here."""
+"""Finds the credentials in OpenClaw's files, decides which can be used here, and redacts them in what is migrated.
+
+Only `--migrate-secrets` copies a credential.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -9,13 +13,24 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from memoranda.importers.openclaw.database import FILE_NAME
 from memoranda.importers.openclaw.installation import Installation, section
-from memoranda.importers.openclaw.redaction import is_reference, is_secret_name
+from memoranda.importers.openclaw.transcripts import FILE_NAME
 from memoranda.importers.source_databases import open_database
 from memoranda.models.vendors import VENDORS
+from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
 
+_REDACTED = "[redacted]"
+# A setting whose name ends like this is a credential; lower case, without punctuation.
+_SECRET_ENDINGS = (
+    "token", "secret", "password", "passwd", "passphrase", "apikey", "accesskey", "privatekey", "signingkey",
+    "secretkey", "encryptionkey", "authkey", "botkey", "credential", "credentials", "cookie", "authorization",
+    "webhookurl",
+)  # fmt: skip
+# Environments and headers contain credentials under any name, so all their values are redacted.
+_ALL_VALUES = ("env", "vars", "headers")
+# The name of a variable instead of its value.
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 # Only these are ever copied: keys of the models and external memories that can be used here.
 USABLE = frozenset(
     {vendor.key for vendor in VENDORS.values() if vendor.key}
@@ -50,6 +65,47 @@ def find_credentials(found: Installation) -> list[Credential]:
         if 0 < len(credential.value) <= _MAX_CHARS and not is_reference(credential.value):
             kept.setdefault(credential.name, credential)
     return list(kept.values())
+
+
+class MigrationRedactor:
+    """Redacts credentials, and counts them."""
+
+    def __init__(self, known_values: Iterable[str] = ()) -> None:
+        self._redactor = Redactor(known_values)
+        self.redacted_count = 0
+
+    def text(self, text: str) -> str:
+        """Redact the credentials in a text."""
+        clean, count = self._redactor.text(text)
+        self.redacted_count += count
+        return clean
+
+    def settings(self, value: Any, key: str = "", *, all_values: bool = False) -> Any:
+        """Redact the credentials in settings, by the names of their keys and by their form."""
+        if isinstance(value, Mapping):
+            every = all_values or key in _ALL_VALUES
+            return {
+                self.text(str(name)): self.settings(element, str(name), all_values=every)
+                for name, element in value.items()
+            }
+        if isinstance(value, list):
+            return [self.settings(element, key, all_values=all_values) for element in value]
+        if not isinstance(value, str):
+            return value
+        if value and (all_values or is_secret_name(key)) and not _REFERENCE.fullmatch(value):
+            self.redacted_count += 1
+            return _REDACTED
+        return self.text(value)
+
+
+def is_secret_name(key: str) -> bool:
+    """Whether the value of a setting is a credential, by its name."""
+    return re.sub(r"[^a-z0-9]", "", key.lower()).endswith(_SECRET_ENDINGS)
+
+
+def is_reference(value: str) -> bool:
+    """Whether a value only names the variable that contains the credential."""
+    return bool(_REFERENCE.fullmatch(value))
 
 
 def _all_credentials(found: Installation) -> Iterator[Credential]:

@@ -1,15 +1,20 @@
-"""Finds OpenClaw's directory, its configuration, and the workspaces of its agents.
+"""Finds OpenClaw's directory, its configuration, the workspaces of its agents, and its running processes.
 
 The directory is `~/.openclaw`, or `~/.clawdbot` or `~/.moltbot` from before it was renamed. A workspace contains the
-files of one agent: MEMORY.md, USER.md, SOUL.md, daily notes and skills. Its directory differs between versions.
+files of one agent: MEMORY.md, USER.md, SOUL.md, daily notes and skills. Its directory differs between versions. After a
+migration, the directory can be renamed; its content is not changed.
 """
 
 import os
+import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from memoranda.support.durable_files import sync_directory
 from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 
@@ -17,6 +22,12 @@ DIRECTORIES = (".openclaw", ".clawdbot", ".moltbot")
 CONFIG_FILES = ("openclaw.json", "clawdbot.json", "moltbot.json")
 _MAIN = "main"
 _IN_TREE = ("workspace", "workspace.default", "workspace-main", "workspace-assistant")
+_SUFFIX = ".pre-migration"
+_NAMES = frozenset(
+    ("openclaw", "clawdbot", "moltbot", "openclaw-gateway", "openclaw.mjs", "clawdbot.mjs", "moltbot.mjs")
+)
+_RUNTIMES = frozenset(("node", "bun", "deno"))
+_PS_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +162,70 @@ def _existing(directories: Sequence[Path]) -> list[Path]:
 
 def _path(text: str) -> Path:
     return Path(os.path.abspath(Path(text).expanduser())) if text.startswith("~/") or text == "~" else Path(text)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRename:
+    """The planned rename of a directory, with the size of its content."""
+
+    directory: Path
+    new_path: Path
+    files: int
+    bytes: int
+
+
+def plan_rename(directory: Path) -> DirectoryRename:
+    """Return how a directory would be renamed."""
+    directory = directory.absolute()
+    files = total = 0
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            files += 1
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_size
+            except OSError:
+                continue
+    return DirectoryRename(directory, _free_name(directory), files, total)
+
+
+def rename_directory(planned: DirectoryRename) -> Path:
+    """Rename a directory and return its new path; raises OSError."""
+    new_path = _free_name(planned.directory)
+    os.rename(planned.directory, new_path)
+    sync_directory(new_path.parent)
+    return new_path
+
+
+def _free_name(directory: Path) -> Path:
+    day = f"{datetime.now(UTC):%Y%m%d}"
+    endings = [_SUFFIX, f"{_SUFFIX}-{day}", *(f"{_SUFFIX}-{day}-{number}" for number in range(2, 1000))]
+    names = (directory.with_name(directory.name + ending) for ending in endings)
+    return next(name for name in names if not os.path.lexists(name))
+
+
+def find_openclaw_processes() -> list[int]:
+    """Return the process ids of OpenClaw; empty also where processes cannot be listed."""
+    try:
+        output = subprocess.run(
+            ["ps", "-axo", "pid=,command="], capture_output=True, timeout=_PS_TIMEOUT, check=False
+        ).stdout.decode("utf-8", "replace")
+    except (OSError, subprocess.SubprocessError):
+        return []
+    found = (line.strip().partition(" ") for line in output.splitlines())
+    return [int(number) for number, _, command in found if number.isdigit() and is_openclaw_command(command)]
+
+
+def is_openclaw_command(command: str) -> bool:
+    """Whether a command line is OpenClaw's own: the program, or a JavaScript runtime that runs it."""
+    words = command.split()[:4]
+    if not words:
+        return False
+    program, *following = [os.path.basename(word) for word in words]
+    if program in _NAMES:
+        return True
+    if program not in _RUNTIMES and not program.startswith("node"):
+        return False
+    script = next((index for index, word in enumerate(words[1:]) if not word.startswith("-")), None)
+    if script is None:
+        return False
+    return following[script] in _NAMES or bool(re.search(r"/(?:openclaw|clawdbot|moltbot)/dist/", words[1:][script]))

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.openclaw.credentials import find_credentials
-from memoranda.importers.openclaw.database import FILE_NAME, database_item, read_database
-from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
+from memoranda.importers.openclaw.transcripts import FILE_NAME, EventThread, database_item, read_database
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
 from memoranda.importers.source_databases import database_at
 from memoranda.importers.source_files import find_files, item_at, read_json_lines, read_line_events

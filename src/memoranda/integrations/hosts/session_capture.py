@@ -40,29 +40,29 @@ def _find_items(
     """Returns the reader of a host's transcripts and the items to import; the readers of other hosts are not loaded."""
     reader: ConversationReader
     if host == "opencode":
-        from memoranda.importers.opencode.reader import OpenCode  # noqa: PLC0415
+        from memoranda.importers.coding_agents.opencode import OpenCode  # noqa: PLC0415
 
         opencode = OpenCode()
         return opencode, opencode.scan_session(transcript, session_id)
     if host == "cursor":
-        from memoranda.importers.cursor.reader import Cursor  # noqa: PLC0415
+        from memoranda.importers.coding_agents.cursor import Cursor  # noqa: PLC0415
 
         cursor = Cursor()
         # A conversation continues in the format from which it was imported before.
         name = session_name(cursor.name, cursor.editor_id(transcript), memory.sessions.scope.user)
         return cursor, cursor.scan_conversation(transcript, from_editor=memory.sessions.get_session(name) is not None)
     if host == "codex":
-        from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
+        from memoranda.importers.coding_agents.codex import Codex  # noqa: PLC0415
 
         # Codex has a separate event for sub-agents.
         reader = Codex()
         return reader, reader.scan(transcript)
     if host == "gemini-cli":
-        from memoranda.importers.gemini_cli.reader import GeminiCli  # noqa: PLC0415
+        from memoranda.importers.coding_agents.gemini_cli import GeminiCli  # noqa: PLC0415
 
         reader, sub_agents = GeminiCli(), transcript.parent / Path(session_id).name
     else:
-        from memoranda.importers.claude_code import ClaudeCode  # noqa: PLC0415
+        from memoranda.importers.coding_agents.claude_code import ClaudeCode  # noqa: PLC0415
 
         reader, sub_agents = ClaudeCode(), transcript.with_suffix("")
     items = list(reader.scan(transcript))

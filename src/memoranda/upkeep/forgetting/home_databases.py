@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.importers.import_schema import FILE_NAME, ITEMS
-from memoranda.importers.import_state import delete_items_with
+from memoranda.importers.state.schema import FILE_NAME, ITEMS
+from memoranda.importers.state.store import delete_items_with
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.home_files import COMPANIONS, is_database, walk

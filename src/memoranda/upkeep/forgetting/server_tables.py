@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from memoranda.importers.import_state import delete_items_with
+from memoranda.importers.state.store import delete_items_with
 from memoranda.storage.engine import Engine
 from memoranda.storage.open_server import open_server_engine
 from memoranda.storage.schema import Column, Schema, Table

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
 from memoranda.support.projects import project_name
 

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import BackupError
-from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
-from memoranda.importers.openclaw.migration.processes import find_openclaw_processes, is_openclaw_command
+from memoranda.importers.openclaw.installation import (
+    find_openclaw_processes,
+    is_openclaw_command,
+    plan_rename,
+    rename_directory,
+)
 from memoranda.upkeep.backup.openclaw import back_up
 from tests.cases import cases
 from tests.importers.openclaw.material import contents, make_openclaw

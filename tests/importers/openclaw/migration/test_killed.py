@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.report import write_report
 from memoranda.importers.openclaw.migration.runner import (
     migration_lock,
     new_directory,
     plan_migration,
     run_migration,
+    write_report,
 )
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from memoranda.upkeep.backup.openclaw import back_up

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.openclaw.migration.markdown_entries import parse_entries
+from memoranda.importers.openclaw.migration.memories import parse_entries
 
 
 def entries(text: str, day: str = "") -> list[str]:

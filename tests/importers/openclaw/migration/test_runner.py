@@ -9,16 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.report import step_lines, write_report
 from memoranda.importers.openclaw.migration.runner import (
     MigrationPlan,
     new_directory,
     next_steps,
     plan_migration,
     run_migration,
+    step_lines,
+    write_report,
 )
-from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget
+from memoranda.importers.openclaw.migration.steps import (
+    MigrationHistory,
+    MigrationOptions,
+    MigrationStep,
+    MigrationTarget,
+)
 from memoranda.memory.curated.change_history import undo
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.write_result import PERSON

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memoranda.importers.openclaw.credentials import MigrationRedactor
 from memoranda.importers.openclaw.installation import Installation
-from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.memories import ORIGIN
-from memoranda.importers.openclaw.migration.steps import MigrationStep, SkillConflict, WriteSkill
-from memoranda.importers.openclaw.migration.workspace_files import plan_archive
-from memoranda.importers.openclaw.redaction import MigrationRedactor
+from memoranda.importers.openclaw.migration.steps import MigrationHistory, MigrationStep, SkillConflict, WriteSkill
+from memoranda.importers.openclaw.migration.workspace import plan_archive
 from memoranda.memory.skills import content_checks
 from memoranda.memory.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.memory.skills.skill_text import parse_skill

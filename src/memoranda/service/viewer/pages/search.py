@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.api.memory import Memory
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.search.request import ROLES
 from memoranda.search.tool import SessionSearchTool
 from memoranda.service.viewer.conversation_rows import short_project

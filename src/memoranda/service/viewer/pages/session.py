@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.resume_command import resume_command
+from memoranda.importers.sources import resume_command
 from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of

@@ -1,5 +1,0 @@
-"""Reads conversations of Codex."""
-
-from memoranda.importers.codex.reader import Codex
-
-__all__ = ["Codex"]

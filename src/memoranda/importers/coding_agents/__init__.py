@@ -1,0 +1,1 @@
+"""One module per program with which people write code."""

@@ -1,0 +1,109 @@
+"""Reads tasks of Cline and Roo Code: files of the VS Code extensions, and sessions of Cline's command line.
+
+Both keep the messages of a task as Anthropic's API has them, and rewrite the file with each message.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.chat_messages import (
+    chat_events,
+    content_text,
+    dicts_in,
+    get_text,
+    parse_timestamp,
+    short_digest,
+    to_json,
+)
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
+from memoranda.importers.source_files import find_files, item_at, read_json_file, storage_directories
+
+_TASK_FILE, _SESSION_SUFFIX = "api_conversation_history.json", ".messages.json"
+# What Cline writes around the words of the user, and after them.
+_WRAPPER = re.compile(
+    r"\A\s*<(task|user_message|feedback|answer|user_input)(?: [^<>]{0,100})?>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL
+)
+_ENVIRONMENT = "<environment_details>"
+
+
+class Cline:
+    """The reader of Cline's tasks."""
+
+    name = "cline"
+    _extension = "saoudrizwan.claude-dev"
+    _command_line: str | None = ".cline"
+
+    def __init__(self, settings: Path | None = None) -> None:
+        self._settings = settings
+
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the tasks under a path, or where the extension and the command line keep them."""
+        if path is not None:
+            single = item_at(path, "task")
+            return [single] if single else find_files(path, _is_task, "task")
+        directories = [storage / "globalStorage" / self._extension for storage in storage_directories(self._settings)]
+        if self._command_line:
+            directories.append(Path.home() / self._command_line / "data")
+        return [item for directory in directories for item in find_files(directory, _is_task, "task")]
+
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
+        """Yield one task and its messages."""
+        value = read_json_file(item)
+        if isinstance(value, Problem):
+            yield value
+            return
+        messages = value.get("messages") if isinstance(value, dict) else value
+        if not isinstance(messages, list) or not any("role" in message for message in dicts_in(messages)):
+            yield Problem(item.file, None, "not a task of Cline or Roo Code: a list of messages is expected")
+            return
+        task, about = _describe(item)
+        yield about
+        for number, message in enumerate(dicts_in(messages)):
+            text = _own_text(message.get("content"))
+            name = get_text(message, "id") or f"{number}:{short_digest(to_json(message.get('content')))[:12]}"
+            yield from chat_events(message, f"{task}:{name}", message.get("ts"), text)
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        """Return "": a task is opened in the editor."""
+        return ""
+
+
+class Roo(Cline):
+    """The reader of Roo Code's tasks, which has the files of Cline, from which it was made."""
+
+    name = "roo"
+    _extension = "rooveterinaryinc.roo-cline"
+    _command_line = None
+
+
+def _is_task(file: Path) -> bool:
+    return file.name == _TASK_FILE or file.name.endswith(_SESSION_SUFFIX)
+
+
+def _describe(item: ImportItem) -> tuple[str, ImportedConversation]:
+    """Return the id of a task, and what the file beside it says about it."""
+    if not item.file.name.endswith(_SESSION_SUFFIX):
+        # The directory is called after the time at which the task started.
+        task = item.file.parent.name
+        return task, ImportedConversation(task, started_at=parse_timestamp(int(task)) if task.isdecimal() else None)
+    task = item.file.name.removesuffix(_SESSION_SUFFIX)
+    beside = item_at(item.file.with_name(f"{task}.json"), "session")
+    value: Any = read_json_file(beside) if beside else None
+    about = value if isinstance(value, dict) else {}
+    return task, ImportedConversation(
+        task,
+        get_text(about, "metadata", "title"),
+        get_text(about, "model"),
+        get_text(about, "cwd"),
+        parse_timestamp(about.get("started_at")),
+    )
+
+
+def _own_text(content: Any) -> str:
+    """Return the text of a message without what Cline added to it."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [content_text([part]) for part in parts]
+    kept = [_WRAPPER.sub(r"\2", text) for text in texts if text and not text.lstrip().startswith(_ENVIRONMENT)]
+    return "\n".join(kept)

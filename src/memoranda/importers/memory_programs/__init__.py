@@ -1,0 +1,1 @@
+"""One module per program that keeps memories, or the state of agents that others build."""

@@ -1,0 +1,267 @@
+"""Reads LangGraph's SQLite files: the messages of each thread from its checkpoints, and the items of its store.
+
+Every checkpoint repeats all messages so far, so the first one that has a message says when it was said. Items of the
+store become notes, one session for each namespace.
+
+LangGraph writes MessagePack, in which an object is an extension: the names of its module and class, and its fields. A
+program that loads it imports that module and calls that class; here only the fields are read.
+"""
+
+import json
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.chat_messages import (
+    as_text,
+    content_text,
+    dicts_in,
+    get_text,
+    text_message,
+    to_json,
+    tool_result_message,
+)
+from memoranda.importers.notes import note, notes_of, value_text
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.source_databases import find_databases, open_database, rows, tables
+from memoranda.importers.source_files import MAX_LINE_BYTES
+
+_MAX_DEPTH = 100
+# Extensions of LangGraph whose third value has the fields of an object.
+_OBJECTS = frozenset({0, 1, 2, 3, 4, 5})
+_NUMBERS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i",
+    0xD3: ">q",
+}  # fmt: skip
+_CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
+# The width of the length that follows.
+_BYTES = {0xC4: 1, 0xC5: 2, 0xC6: 4}
+_TEXTS = {0xD9: 1, 0xDA: 2, 0xDB: 4}
+_LISTS = {0xDC: 2, 0xDD: 4}
+_MAPS = {0xDE: 2, 0xDF: 4}
+_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
+_FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+_PROGRAM = "langgraph"
+_CHECKPOINTS = (
+    "SELECT checkpoint_id, type, length(checkpoint), checkpoint FROM checkpoints"
+    " WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id"
+)
+_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "function": "tool"}
+_TYPES = frozenset({*_ROLES, "system", "remove", "chat"})
+
+
+class LangGraph:
+    """The reader of LangGraph's checkpoints and stores."""
+
+    name = _PROGRAM
+
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the databases under a path; LangGraph has no directory of its own."""
+        return find_databases(path, ("checkpoints", "store"), "database") if path is not None else []
+
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
+        """Yield the threads and the namespaces of a database."""
+        try:
+            with open_database(item.file) as connection:
+                found = tables(connection)
+                has_threads = {"thread_id", "checkpoint", "type"} <= found.get("checkpoints", set())
+                has_items = {"prefix", "key", "value"} <= found.get("store", set())
+                if has_threads:
+                    yield from _read_threads(item, connection)
+                if has_items:
+                    yield from _read_items(item, connection)
+                if not has_threads and not has_items:
+                    yield Problem(item.file, None, "not a database of LangGraph", unread=True)
+        except OSError as error:
+            yield Problem(item.file, None, str(error), unread=True)
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        """Return "": the program that uses LangGraph resumes its threads."""
+        return ""
+
+
+def read_msgpack(data: bytes) -> Any:
+    """Return the value in MessagePack bytes; raises ValueError when they are damaged or nested too deeply."""
+    try:
+        return _Reader(data, 0).value()
+    except (IndexError, struct.error, UnicodeError, TypeError, RecursionError) as error:
+        raise ValueError(f"damaged MessagePack: {type(error).__name__}") from error
+
+
+class _Reader:
+    """A position in the bytes; `depth` counts the values around it."""
+
+    def __init__(self, data: bytes, depth: int) -> None:
+        self._data = data
+        self._at = 0
+        self._depth = depth
+
+    def value(self) -> Any:
+        kind = self._take(1)[0]
+        if kind < 0x80:
+            return kind
+        if kind >= 0xE0:
+            return kind - 0x100
+        if kind < 0x90:
+            return self._map(kind & 0x0F)
+        if kind < 0xA0:
+            return self._list(kind & 0x0F)
+        if kind < 0xC0:
+            return self._text(kind & 0x1F)
+        return self._long_value(kind)
+
+    def _long_value(self, kind: int) -> Any:
+        if kind in _CONSTANTS:
+            return _CONSTANTS[kind]
+        if kind in _NUMBERS:
+            return struct.unpack(_NUMBERS[kind], self._take(struct.calcsize(_NUMBERS[kind])))[0]
+        if kind in _TEXTS:
+            return self._text(self._length(_TEXTS[kind]))
+        if kind in _BYTES:
+            return f"[{len(self._take(self._length(_BYTES[kind]))):,} bytes]"
+        if kind in _LISTS:
+            return self._list(self._length(_LISTS[kind]))
+        if kind in _MAPS:
+            return self._map(self._length(_MAPS[kind]))
+        if kind in _EXTENSIONS:
+            return self._extension(self._length(_EXTENSIONS[kind]))
+        if kind in _FIXED_EXTENSIONS:
+            return self._extension(_FIXED_EXTENSIONS[kind])
+        raise ValueError("damaged MessagePack: an unknown type")
+
+    def _extension(self, size: int) -> Any:
+        code = self._take(1)[0]
+        content = self._take(size)
+        if code not in _OBJECTS or self._depth > _MAX_DEPTH:
+            return None
+        described = _Reader(content, self._depth + 1).value()
+        return described[2] if isinstance(described, list) and len(described) > 2 else None
+
+    def _list(self, count: int) -> list[Any]:
+        self._enter(count)
+        found = [self.value() for _ in range(count)]
+        self._depth -= 1
+        return found
+
+    def _map(self, count: int) -> dict[Any, Any]:
+        self._enter(count)
+        found = {}
+        for _ in range(count):
+            key = self.value()
+            found[key if isinstance(key, str) else str(key)] = self.value()
+        self._depth -= 1
+        return found
+
+    def _enter(self, count: int) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ValueError("damaged MessagePack: nested too deeply")
+        if count > len(self._data) - self._at:
+            raise ValueError("damaged MessagePack: a list is longer than the data")
+
+    def _text(self, size: int) -> str:
+        return self._take(size).decode("utf-8", "surrogatepass")
+
+    def _length(self, width: int) -> int:
+        return int.from_bytes(self._take(width), "big")
+
+    def _take(self, size: int) -> bytes:
+        end = self._at + size
+        if end > len(self._data):
+            raise ValueError("damaged MessagePack: it ends too early")
+        taken, self._at = self._data[self._at : end], end
+        return taken
+
+
+def _read_threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    query = "SELECT thread_id, checkpoint_ns FROM checkpoints GROUP BY 1, 2 ORDER BY min(checkpoint_id)"
+    for thread, namespace in connection.execute(query).fetchall():
+        # A namespace is a graph inside a graph, which worked for the thread.
+        own = f"{thread}/{namespace}" if namespace else str(thread)
+        yield ImportedConversation(
+            own, parent_host_id=str(thread) if namespace else None, relation="delegation" if namespace else None
+        )
+        seen: set[str] = set()
+        for name, kind, size, blob in rows(connection, _CHECKPOINTS, (thread, namespace)):
+            checkpoint = _checkpoint(kind, blob) if size and size <= MAX_LINE_BYTES else "it is empty or too large"
+            if isinstance(checkpoint, str):
+                yield Problem(item.file, None, f"checkpoint {name} of thread {thread} was not read: {checkpoint}")
+                continue
+            for message in _messages(checkpoint):
+                message_id = get_text(message, "id") or to_json(message)
+                if message_id not in seen:
+                    seen.add(message_id)
+                    yield from _message_events(message, f"{own}:{message_id}", checkpoint.get("ts"))
+
+
+def _checkpoint(kind: Any, blob: Any) -> dict[str, Any] | str:
+    """Return a checkpoint, or why it was not read; pickles and encrypted ones are not."""
+    try:
+        if kind == "msgpack" and isinstance(blob, bytes):
+            value = read_msgpack(blob)
+        elif kind == "json":
+            value = _plain(json.loads(blob))
+        else:
+            return f"the format {kind} is not supported"
+    except (ValueError, TypeError, RecursionError) as error:
+        return str(error)[:200]
+    return value if isinstance(value, dict) else "it is not an object"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the older JSON format with the fields of objects in place of their constructors."""
+    if isinstance(value, list):
+        return [_plain(element) for element in value]
+    if isinstance(value, dict):
+        if value.get("type") == "constructor" and "lc" in value:
+            return _plain(value.get("kwargs"))
+        return {name: _plain(field) for name, field in value.items()}
+    return value
+
+
+def _messages(checkpoint: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of all channels; usually the channel is called `messages`."""
+    channels = checkpoint.get("channel_values")
+    for name, value in channels.items() if isinstance(channels, dict) else ():
+        if not str(name).startswith("__"):
+            yield from (entry for entry in dicts_in(value) if entry.get("type") in _TYPES and "content" in entry)
+
+
+def _message_events(message: dict[str, Any], name: str, at: Any) -> Iterator[ReadEvent]:
+    kind, text = message.get("type"), content_text(message.get("content"))
+    role = _ROLES.get(str(kind)) or ("user" if message.get("role") == "user" else "assistant")
+    if kind in ("system", "remove"):
+        yield Skipped("system prompt" if kind == "system" else "removal of a message")
+    elif role == "tool":
+        call = (str(message.get("tool_call_id") or name), str(message.get("name") or ""))
+        yield tool_result_message(call, text, name, at)
+    else:
+        calls = [_tool_call(call) for call in dicts_in(message.get("tool_calls"))]
+        if text or calls:
+            yield text_message(role, text, name, at, tool_calls=calls or None)
+        else:
+            yield Skipped("message without text")
+
+
+def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": str(call.get("name")), "arguments": to_json(call.get("args") or {})}
+    return {"id": as_text(call.get("id")), "type": "function", "function": function}
+
+
+def _read_items(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    current = None
+    query = "SELECT prefix, key, value, created_at, updated_at FROM store ORDER BY prefix, created_at, key"
+    for prefix, key, stored, created, updated in rows(connection, query):
+        if prefix != current:
+            current = prefix
+            yield notes_of(_PROGRAM, str(prefix), f"LangGraph: {prefix}")
+        try:
+            value = json.loads(stored)
+        except (ValueError, TypeError, RecursionError):
+            yield Problem(item.file, None, f"item {key} of {prefix} is not JSON")
+            continue
+        text = value_text(value)
+        fields = None if isinstance(value, dict) and text in value.values() else value
+        yield note(str(prefix), str(key), text, updated or created, {"created_at": created, "value": fields})

@@ -1,5 +1,0 @@
-"""Reads conversations of OpenCode."""
-
-from memoranda.importers.opencode.reader import OpenCode
-
-__all__ = ["OpenCode"]

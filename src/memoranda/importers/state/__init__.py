@@ -1,0 +1,1 @@
+"""What imports have done: how far each file was read, and what each import added."""

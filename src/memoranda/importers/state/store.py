@@ -1,0 +1,366 @@
+"""The import state: how far each file was read, and which sessions it contains.
+
+It is in `imports.db`, or on the server that has the record, for all nodes. It only saves time. The session store knows
+messages by their external ids and deleted sessions by their names, so without this state everything is read again, but
+nothing is added twice and no deleted session returns.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import CorruptStoreError
+from memoranda.importers.reader_protocol import Checkpoint, ImportItem
+from memoranda.importers.state.log import ImportLog, ImportPart
+from memoranda.importers.state.schema import imports_database, item_names, node_name
+from memoranda.safety.redaction import Redactor
+from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Condition, Engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.salvage.rebuild import SIDE_FILES
+
+_log = logging.getLogger(__name__)
+
+_ItemKey = tuple[str, ...]
+_CHECKPOINT_COLUMNS = ("line", "state", "seal")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemState:
+    """How far an item was read; `size` is -1 until it was read to the end."""
+
+    size: int
+    modified_at: float
+    sessions: Collection[str]
+    checkpoint: Checkpoint | None
+    prefix_digest: str
+
+    def is_unchanged(self, item: ImportItem) -> bool:
+        return self.size == item.size and self.modified_at == item.modified_at
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSession:
+    """A session that an import has seen; `created` when it is, or was, in the record."""
+
+    session_id: str
+    family: str
+    created: bool = False
+    title: str | None = None
+
+
+class ImportState:
+    """The state of the imports into one store; only writing it creates the file."""
+
+    def __init__(
+        self, root: Path, store_id: str, user: str | None, *, rescan: bool = False, server_url: str = ""
+    ) -> None:
+        """`rescan` reads everything again, including sessions that were deleted from the record.
+
+        `server_url` is the server that has the record, if one has.
+        """
+        self._redactor = Redactor()
+        self._root = root
+        self._database = imports_database(root, server_url)
+        self._names = item_names(on_server=bool(server_url))
+        # A path means something only on its own machine.
+        self._node = node_name() if server_url else ""
+        self._store_id = store_id
+        self._user = user or ""
+        self.rescan = rescan
+        self._read_in_rescan: set[_ItemKey] = set()
+        self._items: dict[str, dict[_ItemKey, ItemState]] = {}
+        self._is_ours: bool | None = None
+        self._is_damaged = False
+        self.log = ImportLog(self._user, self._reading, self._writing)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def item_state(self, source: str, item: ImportItem) -> ItemState | None:
+        """Return how far an item was read; None if it never was."""
+        key = self._key(source, item)
+        if not self._is_usable() or (self.rescan and key not in self._read_in_rescan):
+            return None
+        if source not in self._items:
+            # All at once: most programs keep thousands of files, and most of them do not change.
+            self._items[source] = self._load(source)
+        return self._items[source].get(key)
+
+    def save_item(
+        self,
+        source: str,
+        item: ImportItem,
+        state: ItemState,
+        seen: Iterable[SeenSession],
+        logged: tuple[str, Iterable[ImportPart]] | None = None,
+    ) -> None:
+        """Save how far an item was read, the sessions that the import saw in it, and what it added to them.
+
+        `logged` is the id of the import with the parts since the last call.
+        """
+        checkpoint = state.checkpoint
+        position: tuple[Any, ...] = (None, None, None)
+        if checkpoint:
+            position = (checkpoint.offset, checkpoint.line, self._redact_state(checkpoint.state))
+        sessions = json.dumps(sorted(state.sessions))
+        self._read_in_rescan.add(self._key(source, item))
+        if source in self._items:
+            self._items[source][self._key(source, item)] = state
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT INTO imported_sessions (session_id, family, made, title) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (session_id) DO UPDATE SET family = excluded.family, made = excluded.made,"
+                " title = excluded.title",
+                [(session.session_id, session.family, int(session.created), session.title) for session in seen],
+            )
+            columns = ("size", "changed", "sessions", self._names.offset, *_CHECKPOINT_COLUMNS)
+            key = ", ".join(self._names.key)
+            values = (*self._key(source, item), state.size, state.modified_at, sessions, *position, state.prefix_digest)
+            connection.execute(
+                f"INSERT INTO {self._names.table} ({key}, {', '.join(columns)}) VALUES (?{', ?' * (len(values) - 1)})"
+                f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+                values,
+            )
+            if logged is not None:
+                self.log.save_parts(connection, *logged)
+
+    def seen_session(self, session_id: str) -> SeenSession | None:
+        """Return a session that an import has seen; None if no import has seen it."""
+        found = self._sessions("session_id = ?", (session_id,))
+        return found[0] if found else None
+
+    def related_sessions(self, seen: SeenSession) -> list[str]:
+        """Return the other sessions that start with the same message."""
+        found = self._sessions("family = ? AND session_id <> ?", (seen.family, seen.session_id))
+        return [session.session_id for session in found]
+
+    def forget_content(self, session_ids: Collection[str]) -> None:
+        """Remove titles and reader state of deleted sessions; only their ids stay."""
+        if not session_ids or not self._is_usable():
+            return
+        deleted, everyone = frozenset(session_ids), self._everyone()
+        named, values = everyone.dialect.one_of("session_id", deleted)
+        named += " AND title IS NOT NULL"
+        with everyone.reading() as connection:
+            has_titles = connection.execute(f"SELECT 1 FROM imported_sessions WHERE {named} LIMIT 1", values).fetchone()
+            # Only for files that contain no other session; the reader still needs the state of the others.
+            states = [
+                (number,) for number, names in self._listed_sessions(connection, "state <> ''") if names <= deleted
+            ]
+        if has_titles or states:
+            self._prepare_writing()
+            with everyone.writing() as connection:
+                connection.execute(f"UPDATE imported_sessions SET title = NULL WHERE {named}", values)
+                connection.executemany(f"UPDATE {self._names.table} SET state = '' WHERE {self._names.row} = ?", states)
+            everyone.shrink_log()
+
+    def reread(self, session_ids: Collection[str], removed: Collection[str]) -> None:
+        """Read the files with these sessions from their start again; `removed` sessions count as never seen."""
+        names, gone = frozenset(session_ids), [(name,) for name in removed]
+        if not names or not self._is_usable():
+            return
+        self._items.clear()
+        with self._everyone().writing() as connection:
+            numbers = [(number,) for number, listed in self._listed_sessions(connection) if listed & names]
+            connection.executemany(f"DELETE FROM {self._names.table} WHERE {self._names.row} = ?", numbers)
+            connection.executemany("DELETE FROM imported_sessions WHERE session_id = ?", gone)
+
+    def files_with(self, session_ids: Collection[str]) -> list[str]:
+        """The files of other programs that these sessions were imported from; on a server with the machine."""
+        if not session_ids or not self._is_usable():
+            return []
+        wanted, table = frozenset(session_ids), self._names.table
+        file = "node || ':' || file" if self._node else "file"
+        with self._everyone().reading() as connection:
+            numbers = [number for number, listed in self._listed_sessions(connection) if listed & wanted]
+            if not numbers:
+                return []
+            listed = self._everyone().dialect.one_of(self._names.row, numbers)
+            rows = connection.execute(
+                f"SELECT DISTINCT {file} FROM {table} WHERE {listed.text} ORDER BY 1", listed.values
+            ).fetchall()
+        return [name for (name,) in rows]
+
+    def family_key(self, source: str, first: str) -> str:
+        """Return the key that all sessions with the same first message share."""
+        return f"{source}\n{self._user}\n{self._redactor.name(first)}"
+
+    def _load(self, source: str) -> dict[_ItemKey, ItemState]:
+        names, key = self._names, (source, self._user, *((self._node,) if self._node else ()))
+        condition = " AND ".join(f"{name} = ?" for name in names.key[: len(key)])
+        with self._engine().reading() as connection:
+            rows = connection.execute(
+                f"SELECT file, what, size, changed, sessions, {names.offset}, line, state, seal FROM {names.table}"
+                f" WHERE {condition}",
+                key,
+            )
+            return {
+                (*key, file, label): ItemState(
+                    size,
+                    modified_at,
+                    _session_names(sessions),
+                    _make_checkpoint(offset, line, state or ""),
+                    prefix_digest or "",
+                )
+                for file, label, size, modified_at, sessions, offset, line, state, prefix_digest in rows
+            }
+
+    def _listed_sessions(self, connection: Connection, condition: str = "1 = 1") -> list[tuple[int, frozenset[str]]]:
+        """The numbers of items and the sessions in them; the owner of a home may have imported those of a user."""
+        whose = Condition("", ()) if not self._user else Condition(" AND user_id IN (?, '')", (self._user,))
+        rows = connection.execute(
+            f"SELECT {self._names.row}, sessions FROM {self._names.table} WHERE {condition}{whose.text}", whose.values
+        ).fetchall()
+        return [(number, names) for number, listed in rows if (names := _session_names(listed))]
+
+    def _redact_state(self, state: str) -> str:
+        """Redact credentials in a reader's state, which contains titles and directories."""
+        value = _parse_object(state)
+        if value is None:
+            return self._redactor.text(state)[0]
+        # Value by value: in the JSON text, a quote of the JSON could look like the end of a credential.
+        kept, count = self._redactor.value(value)
+        return json.dumps(kept) if count else state
+
+    def _key(self, source: str, item: ImportItem) -> _ItemKey:
+        # A path that is not valid text is stored with escapes.
+        file = str(item.file).encode("utf-8", "backslashreplace").decode()
+        node = (self._node,) if self._node else ()
+        return source, self._user, *node, self._redactor.name(file), self._redactor.name(item.label)
+
+    def _sessions(self, condition: str, values: tuple[str, ...]) -> list[SeenSession]:
+        if not self._is_usable():
+            return []
+        with self._engine().reading() as connection:
+            rows = connection.execute(
+                "SELECT session_id, family, made, title FROM imported_sessions"
+                f" WHERE {condition} ORDER BY {self._names.row}",
+                values,
+            )
+            return [SeenSession(row[0], row[1], bool(row[2]) and not self.rescan, row[3]) for row in rows]
+
+    def _engine(self) -> Engine:
+        """The database, in which a server shows only the rows of this user."""
+        return self._database.open().acting_for(self._user or None)
+
+    def _everyone(self) -> Engine:
+        """The database with the rows of all users: the owner of a home may have imported a user's sessions."""
+        return self._database.open().acting_for(None, everyone=True)
+
+    def _is_usable(self) -> bool:
+        """Whether there is a state for this store; the file of another, deleted store is ignored."""
+        if self._is_ours is None:
+            if not self._database.exists():
+                return False
+            if self._database.server_url:
+                self._adopt_file()
+                self._is_ours = True
+                return True
+            try:
+                with self._database.open().reading() as connection:
+                    self._is_ours = _owner(connection) == self._store_id
+            except CorruptStoreError as error:
+                _log.warning("The state of earlier imports cannot be read, so everything is read again: %s", error)
+                self._is_ours, self._is_damaged = False, True
+        return self._is_ours
+
+    def _adopt_file(self) -> None:
+        """Copy the state of this store that an earlier version kept in a file of this node."""
+        if database_exists(self._database.path):
+            from memoranda.importers.state.server import adopt_file  # noqa: PLC0415
+
+            adopt_file(self._root, self._database.server_url)
+
+    def _reading(self) -> AbstractContextManager[Connection] | None:
+        return self._engine().reading() if self._is_usable() else None
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        self._prepare_writing()
+        return self._engine().writing()
+
+    def _prepare_writing(self) -> None:
+        """Create the file, or make the file of another store belong to this one."""
+        if self._is_usable():
+            return
+        if self._is_damaged:
+            self._move_damaged_file()
+        with self._database.open().writing() as connection:
+            _assign_to_store(connection, self._store_id)
+        self._is_ours = True
+
+    def _move_damaged_file(self) -> None:
+        """Rename the damaged file, so that a new one can be created."""
+        self._database.close()
+        renamed = f"{self._database.path}.damaged-{time.time():.0f}"
+        for ending in SIDE_FILES:
+            with suppress(FileNotFoundError):
+                os.replace(f"{self._database.path}{ending}", f"{renamed}{ending}")
+        self._is_damaged = False
+
+
+def delete_items_with(
+    connection: Connection, matches: Callable[[str], bool], *, on_server: bool = False, user: str | None = None
+) -> int:
+    """Delete the rows of files whose path or part matches; such a file is read from its start again.
+
+    With `user`, only rows of this user.
+    """
+    names = item_names(on_server=on_server)
+    condition, values = ("", ()) if user is None else (" WHERE user_id = ?", (user,))
+    rows = connection.execute(f"SELECT {names.row}, file, what FROM {names.table}{condition}", values).fetchall()
+    numbers = [(number,) for number, file, part in rows if matches(file) or matches(part)]
+    connection.executemany(f"DELETE FROM {names.table} WHERE {names.row} = ?", numbers)
+    return len(numbers)
+
+
+def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:
+    """Return the checkpoint; None when there is none, or when the reader's state is damaged."""
+    if offset is None or (state.startswith("{") and _parse_object(state) is None):
+        return None
+    return Checkpoint(offset, line, state)
+
+
+def _parse_object(state: str) -> dict[str, Any] | None:
+    """Return the JSON object that is a reader's state; None when the state is something else."""
+    value = _parse_json(state)
+    return value if isinstance(value, dict) else None
+
+
+def _session_names(listed: str) -> frozenset[str]:
+    """Return the sessions in a file; none if the list is damaged."""
+    value = _parse_json(listed)
+    return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _owner(connection: Connection) -> str | None:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
+    return str(row[0]) if row else None
+
+
+def _assign_to_store(connection: Connection, store_id: str) -> None:
+    """Make the file belong to a store; the state of another store is deleted."""
+    if _owner(connection) != store_id:
+        connection.execute("DELETE FROM items")
+        connection.execute("DELETE FROM imported_sessions")
+        connection.execute("DELETE FROM import_parts")
+        connection.execute("DELETE FROM import_proposals")
+        connection.execute("DELETE FROM imports")
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES ('store_id', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (store_id,),
+        )
