@@ -7,10 +7,10 @@ from benchmarks.call_paths import count_in_process
 
 @pytest.mark.slow
 def test_a_warm_search_passes_through_few_files() -> None:
-    """The limit may only shrink. Ten of the files do what a full-text engine in C did before (decision 57)."""
+    """The limit may only shrink. Ten of the files do what a full-text engine in C did before."""
     counted = count_in_process("search")
-    # Two of them let a search on a server read all of its evidence in a few round trips (decision 87); one counts the
-    # terms of messages as bits, which the ranking and what it is fed by did each for themselves (decision 57).
+    # Two of them let a search on a server read all of its evidence in a few round trips; one counts the
+    # terms of messages as bits, which the ranking and what it is fed by did each for themselves.
     assert counted["files"] <= 37, "\n".join(counted["paths"])
 
 

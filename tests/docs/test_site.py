@@ -27,6 +27,12 @@ def test_every_page_is_in_the_list_of_its_section() -> None:
             assert [name for name in pages if f"]({name})" not in listed] == []
 
 
+def test_a_page_of_decisions_can_be_read_in_one_sitting() -> None:
+    """A subject that needs more words is two subjects."""
+    lengths = {page.name: len(page.read_text("utf-8").split()) for page in (site.DOCS / "decisions").glob("*.md")}
+    assert {name: words for name, words in lengths.items() if words > 2_500} == {}
+
+
 def test_the_list_for_language_models_names_every_page() -> None:
     """And the single file holds them all."""
     listed, everything = site.llms_txt(), site.all_pages()
