@@ -24,7 +24,7 @@ from benchmarks.vendors.machine import (
     wait_for,
 )
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
-from memoranda.external.vendors.openviking.uris import OpenVikingUris
+from memoranda.external.vendors.openviking.client import OpenVikingUris
 from memoranda.models.model import Reply
 from memoranda.testing.scripted.rules import RuleModel
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse

@@ -28,7 +28,7 @@ from benchmarks.vendors.scenario import set_up_home, show_progress, start_provid
 from benchmarks.vendors.tcp_gate import TcpGate
 from memoranda.errors import ProviderError, TemporaryProviderError
 from memoranda.external.provider import MemoryProvider
-from memoranda.external.vendors.recalled_item import RecalledItem, format_items
+from memoranda.external.vendors.texts import RecalledItem, format_items
 from memoranda.home.session_db import SessionDB
 from memoranda.search.tool import SessionSearchTool
 

@@ -17,9 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from benchmarks.vendors.machine import install_python_packages
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.supermemory.client import Document, SupermemoryClient
-from memoranda.external.vendors.supermemory.namespace_client import NamespaceClient
-from memoranda.external.vendors.supermemory.v4_client import V4Client
+from memoranda.external.vendors.supermemory.client import Document, NamespaceClient, SupermemoryClient, V4Client
 
 _CACHE = Path(__file__).parent.parent.parent / ".cache" / "vendors" / "supermemory-clients"
 _KEY = "sm_key"

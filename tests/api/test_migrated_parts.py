@@ -11,8 +11,8 @@ from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_serv
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.external.vendors.vendor_scope import VendorScope
 from memoranda.home.access.audit_log import AuditLog
 from memoranda.home.access.keys import ApiKeys
 from memoranda.home.access.service_database import ServiceDatabase

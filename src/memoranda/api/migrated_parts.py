@@ -14,7 +14,7 @@ from memoranda.external.holographic.open_facts import DATABASE, facts_path
 from memoranda.external.holographic.shared_facts import users_with_facts
 from memoranda.external.outbox import outbox_schema as outbox
 from memoranda.external.outbox.outbox_state import OutboxState, read_positions
-from memoranda.external.vendors.sent_migration import copy_sent_to_files, copy_sent_to_server
+from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
 from memoranda.home.access import schema as service
 from memoranda.home.access.oauth_schema import OAUTH_TABLES
 from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server

@@ -9,13 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import MemoryWrite, Turn
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_settings import COMMON_FIELDS
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import COMMON_FIELDS, MemoryWrite, Turn, Vendor, VendorTool
 from tests.external.http_service import Exchange
 from tests.external.vendors.vendor_contract import SECRET
 from tests.external.vendors.vendor_service import HttpDouble

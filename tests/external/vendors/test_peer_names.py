@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import ProviderError
-from memoranda.external.vendors.peer_names import peer_name, read_peer_name
+from memoranda.external.vendors.scope import peer_name, read_peer_name
 from tests.cases import cases
 
 NAMES = st.text(st.characters(exclude_categories=()), max_size=20)

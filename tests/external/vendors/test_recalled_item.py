@@ -1,6 +1,6 @@
 """Recalled items as text."""
 
-from memoranda.external.vendors.recalled_item import RecalledItem, format_items
+from memoranda.external.vendors.texts import RecalledItem, format_items
 from tests.cases import cases
 
 

@@ -11,7 +11,7 @@ from benchmarks.vendors.run import find_vendors, format_report
 from benchmarks.vendors.scenario import FACTS, compare_turns, run_scenario
 from memoranda.external.loading import discovery
 from memoranda.external.loading.discovery import DiscoveredProvider
-from memoranda.external.vendors.vendor_deliveries import Turn
+from memoranda.external.vendors.vendor import Turn
 from tests.cases import cases
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError, StorageError
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentRecord, describe_items, sent_file
-from memoranda.external.vendors.vendor_scope import VendorScope
 from tests.cli.terminal import Terminal
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.external.vendors.text_parts import split_text
+from memoranda.external.vendors.texts import split_text
 
 
 @given(st.text(max_size=400), st.integers(30, 80))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, ProviderError
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.vendor_deliveries import Turn
-from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import Turn
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 

@@ -14,9 +14,9 @@ from memoranda.external.loading.setup import fields_of, variables_of, write_sett
 from memoranda.external.manager import MemoryManager
 from memoranda.external.provider import own_members
 from memoranda.external.settings import ProviderSettings
-from memoranda.external.vendors.recalled_item import RecalledItem
 from memoranda.external.vendors.sent_record import providers_with_sessions
-from memoranda.external.vendors.vendor_deliveries import Turn
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import Turn
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP

@@ -23,7 +23,7 @@ from memoranda.errors import PermanentProviderError, ProviderError, TemporaryPro
 from memoranda.external.manager import MemoryManager
 from memoranda.external.provider import MemoryProvider
 from memoranda.external.settings import ProviderSettings
-from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.provider import VendorProvider
 from memoranda.testing.provider_contract import ProviderContract
 from tests.external.vendors.vendor_service import RETRY_AFTER, Fault, VendorDouble
 from tests.timing import GIVE_UP, wait_until

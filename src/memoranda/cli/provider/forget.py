@@ -22,9 +22,8 @@ from memoranda.errors import ProviderError, StorageError
 from memoranda.external.loading.setup import read_settings
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.provider import has_own
-from memoranda.external.vendors.peer_names import read_peer_name
+from memoranda.external.vendors.scope import VendorScope, read_peer_name
 from memoranda.external.vendors.sent_record import SentRecord, describe_items
-from memoranda.external.vendors.vendor_scope import VendorScope
 from memoranda.home import config
 from memoranda.support.home import Home
 from memoranda.upkeep.forgetting.started_provider import start_provider

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.errors import StorageError
-from memoranda.external.vendors.vendor_scope import VendorScope
+from memoranda.errors import ProviderError, StorageError
+from memoranda.external.vendors.scope import VendorScope, read_peer_name
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.lazy_database import LazyDatabase
@@ -28,12 +28,12 @@ _log = logging.getLogger(__name__)
 _NOUNS = {"tool": "tool memory", "created": "created file", "updated": "updated file"}
 _MAX_SCOPE_CHARS = 1_000
 APPLICATION_ID = int.from_bytes(b"MemV", "big")
-SENT = Table(
+_SENT = Table(
     "sent",
     "One row per thing that the vendor has received.",
     (
         Column("id", "numbered", "", "Order."),
-        Column("scope", "text", "NOT NULL", "The user's name at vendors, as in peer_names."),
+        Column("scope", "text", "NOT NULL", "The user's name at vendors, as in `peer_name`."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session, or a word of the vendor's provider."),
         Column("local_id", "text", "NOT NULL", "The key of the delivery, or an id of this home."),
         Column("remote_id", "text", "NOT NULL", "The vendor's id; empty if it gave none."),
@@ -44,28 +44,31 @@ SENT = Table(
 _VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(
     version=1,
-    tables=(SENT, _VERSION),
+    tables=(_SENT, _VERSION),
     indexes=("CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(scope, kind, local_id)",),
 )
 SERVER_SCHEMA = Schema(
     version=1,
     name="sent",
-    tables=(SENT,),
+    tables=(_SENT,),
     indexes=(),
     server=ServerTables(
         columns=(
-            (SENT.name, Column("provider", "text", "NOT NULL", "The provider of the vendor.")),
-            (SENT.name, Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner.")),
+            (_SENT.name, Column("provider", "text", "NOT NULL", "The provider of the vendor.")),
+            (_SENT.name, Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner.")),
         ),
         indexes=(
             "CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(provider, user_id, scope, kind, local_id)",
             "CREATE INDEX IF NOT EXISTS idx_sent_session ON sent(session_id)",
         ),
-        user_tables=((SENT.name, "user_id"),),
+        user_tables=((_SENT.name, "user_id"),),
     ),
 )
 """A home has one file per provider, with the rows of all users; a server has one table."""
 _MAX_IDS = 10_000
+_KEY = "scope, kind, local_id"
+
+_COLUMNS = [column.name for column in _SENT.columns if column.name != "id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,62 +80,6 @@ class SentItem:
     remote_id: str
     session_id: str
     sent_at: float
-
-
-def describe_items(items: Iterable[SentItem]) -> list[str]:
-    """How many items there are of each kind, in words: `2 turns`, `1 memory write`."""
-    counts = Counter(_NOUNS.get(item.kind.partition(" ")[0], item.kind.replace("_", " ")) for item in items)
-    return [f"{count} {noun if count == 1 else _plural(noun)}" for noun, count in counts.items()]
-
-
-def _plural(noun: str) -> str:
-    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-
-
-def sent_file(home: Path, provider: str) -> Path:
-    return home / "providers" / f"{provider}.db"
-
-
-def providers_with_sessions(home: Path, session_ids: Collection[str], server_url: str = "") -> list[str]:
-    """The providers that have received something of these sessions, for any user; unreadable records are skipped."""
-    found: dict[str, None] = {}
-    names = sorted(set(session_ids))
-    for provider, database in _databases(home, server_url):
-        try:
-            with closing(database):
-                for start in range(0, len(names), _MAX_IDS):
-                    part = names[start : start + _MAX_IDS]
-                    found |= dict.fromkeys(_find_providers(database.open(), provider, part))
-        except StorageError as error:
-            _log.warning("What a provider has received is unknown: %s", error)
-    return list(found)
-
-
-def known_providers(home: Path, server_url: str = "") -> list[str]:
-    """The providers that have received anything."""
-    if not server_url:
-        return sorted(path.stem for path in (home / "providers").glob("*.db"))
-    ((_, database),) = _databases(home, server_url)
-    with closing(database), database.open().reading() as connection:
-        return [name for (name,) in connection.execute("SELECT DISTINCT provider FROM sent ORDER BY provider")]
-
-
-def _databases(home: Path, server_url: str) -> list[tuple[str, LazyDatabase]]:
-    """The file of each provider, or the server, which has the rows of all of them."""
-    if server_url:
-        return [("", LazyDatabase(home / "providers", SERVER_SCHEMA, APPLICATION_ID, server_url=server_url))]
-    files = sorted((home / "providers").glob("*.db"))
-    return [(path.stem, LazyDatabase(path, SCHEMA, APPLICATION_ID)) for path in files]
-
-
-def _find_providers(engine: Engine, provider: str, session_ids: list[str]) -> list[str]:
-    condition, values = engine.dialect.one_of("session_id", session_ids)
-    with engine.reading() as connection:
-        if provider:
-            row = connection.execute(f"SELECT 1 FROM sent WHERE {condition} LIMIT 1", values).fetchone()
-            return [provider] if row else []
-        rows = connection.execute(f"SELECT DISTINCT provider FROM sent WHERE {condition} ORDER BY provider", values)
-        return [name for (name,) in rows]
 
 
 class SentRecord:
@@ -215,3 +162,102 @@ class SentRecord:
             if not self._file.server_url:
                 make_private_directory(self._path.parent)
             return self._file.open().acting_for(self._user or None)
+
+
+def describe_items(items: Iterable[SentItem]) -> list[str]:
+    """How many items there are of each kind, in words: `2 turns`, `1 memory write`."""
+    counts = Counter(_NOUNS.get(item.kind.partition(" ")[0], item.kind.replace("_", " ")) for item in items)
+    return [f"{count} {noun if count == 1 else _plural(noun)}" for noun, count in counts.items()]
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+
+
+def sent_file(home: Path, provider: str) -> Path:
+    return home / "providers" / f"{provider}.db"
+
+
+def providers_with_sessions(home: Path, session_ids: Collection[str], server_url: str = "") -> list[str]:
+    """The providers that have received something of these sessions, for any user; unreadable records are skipped."""
+    found: dict[str, None] = {}
+    names = sorted(set(session_ids))
+    for provider, database in _databases(home, server_url):
+        try:
+            with closing(database):
+                for start in range(0, len(names), _MAX_IDS):
+                    part = names[start : start + _MAX_IDS]
+                    found |= dict.fromkeys(_find_providers(database.open(), provider, part))
+        except StorageError as error:
+            _log.warning("What a provider has received is unknown: %s", error)
+    return list(found)
+
+
+def known_providers(home: Path, server_url: str = "") -> list[str]:
+    """The providers that have received anything."""
+    if not server_url:
+        return sorted(path.stem for path in (home / "providers").glob("*.db"))
+    ((_, database),) = _databases(home, server_url)
+    with closing(database), database.open().reading() as connection:
+        return [name for (name,) in connection.execute("SELECT DISTINCT provider FROM sent ORDER BY provider")]
+
+
+def _databases(home: Path, server_url: str) -> list[tuple[str, LazyDatabase]]:
+    """The file of each provider, or the server, which has the rows of all of them."""
+    if server_url:
+        return [("", LazyDatabase(home / "providers", SERVER_SCHEMA, APPLICATION_ID, server_url=server_url))]
+    files = sorted((home / "providers").glob("*.db"))
+    return [(path.stem, LazyDatabase(path, SCHEMA, APPLICATION_ID)) for path in files]
+
+
+def _find_providers(engine: Engine, provider: str, session_ids: list[str]) -> list[str]:
+    condition, values = engine.dialect.one_of("session_id", session_ids)
+    with engine.reading() as connection:
+        if provider:
+            row = connection.execute(f"SELECT 1 FROM sent WHERE {condition} LIMIT 1", values).fetchone()
+            return [provider] if row else []
+        rows = connection.execute(f"SELECT DISTINCT provider FROM sent WHERE {condition} ORDER BY provider", values)
+        return [name for (name,) in rows]
+
+
+def copy_sent_to_server(home: Path, url: str) -> int:
+    """Copy the rows of all providers; rows that are there already stay. Returns how many the files have."""
+    count = 0
+    for path in sorted((home / "providers").glob("*.db")):
+        with closing(LazyDatabase(path, SCHEMA, APPLICATION_ID)) as file, file.open().reading() as connection:
+            rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM sent ORDER BY id").fetchall()
+        values = [(path.stem, _user_of(row[0]), *row) for row in rows]
+        server = LazyDatabase(path, SERVER_SCHEMA, APPLICATION_ID, server_url=url)
+        with closing(server), server.open().writing() as connection:
+            connection.executemany(
+                f"INSERT INTO sent (provider, user_id, {', '.join(_COLUMNS)}) VALUES (?, ?{', ?' * len(_COLUMNS)})"
+                f" ON CONFLICT (provider, user_id, {_KEY}) DO NOTHING",
+                values,
+            )
+        count += len(rows)
+    return count
+
+
+def copy_sent_to_files(url: str, home: Path) -> int:
+    """Copy the rows of a server to the files of their providers; returns how many the server has."""
+    server = LazyDatabase(home, SERVER_SCHEMA, APPLICATION_ID, server_url=url)
+    with closing(server), server.open().reading() as connection:
+        rows = connection.execute(f"SELECT provider, {', '.join(_COLUMNS)} FROM sent ORDER BY id").fetchall()
+    for provider in sorted({row[0] for row in rows}):
+        path = sent_file(home, provider)
+        make_private_directory(path.parent)
+        with closing(LazyDatabase(path, SCHEMA, APPLICATION_ID)) as file, file.open().writing() as connection:
+            connection.executemany(
+                f"INSERT INTO sent ({', '.join(_COLUMNS)}) VALUES (?{', ?' * (len(_COLUMNS) - 1)})"
+                f" ON CONFLICT ({_KEY}) DO NOTHING",
+                [row[1:] for row in rows if row[0] == provider],
+            )
+    return len(rows)
+
+
+def _user_of(scope: str) -> str:
+    """The user of a name at vendors; the owner if the name does not tell."""
+    try:
+        return read_peer_name(scope)[1] or ""
+    except ProviderError:
+        return ""

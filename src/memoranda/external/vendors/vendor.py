@@ -1,4 +1,7 @@
-"""What a vendor of memory implements: how to reach its service, search, store and delete. No HTTP is assumed.
+"""What a vendor of memory implements: how to reach its service, search, store and delete; and the values it gets.
+
+No HTTP is assumed. A vendor receives turns, writes of curated memory and boundaries of sessions as deliveries. Its text
+for the system prompt depends on the mode only, and so never changes in a session.
 
     class AcmeVendor(Vendor):
         name = "acme"
@@ -39,18 +42,261 @@ PermanentProviderError itself.
 # Methods that do nothing by default are intended.
 # ruff: noqa: B027
 
+import hashlib
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from memoranda.external.loading.setup import ConfigField
+from memoranda.errors import PermanentProviderError, ProviderError
+from memoranda.external.loading.setup import ConfigField, read_settings
 from memoranda.external.provider import Message
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.settings import MODES
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
-from memoranda.external.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, SessionSwitch, Turn
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_settings import COMMON_FIELDS
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem
+
+_NAMESPACE = uuid.UUID("6f6e9c1c-2f0b-5d1c-9a52-2f2f6d0a7c11")
+
+MODE = ConfigField(
+    "mode",
+    "Recall before each turn (context), tools for the model (tools), or both (hybrid)",
+    default="hybrid",
+    choices=MODES,
+)
+RECALL_LIMIT = ConfigField("recall_limit", "Maximum number of items per turn", default=6, minimum=1, maximum=50)
+TIMEOUT = ConfigField(
+    "timeout", "Seconds that a delivery or a tool waits for the service", default=30.0, minimum=1, maximum=300
+)
+ALLOW_HTTP = ConfigField("allow_http", "Accept http:// to another machine, in a network that you trust", default=False)
+COMMON_FIELDS = (MODE, RECALL_LIMIT, TIMEOUT)
+
+JsonObject = dict[str, Any]
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What all deliveries have.
+
+    `key` is the same for each attempt. `attempt` is 1 at first, and more if an earlier one may have been stored
+    although its answer was lost: then look for the key at the vendor before storing again. `time` is when it was
+    queued, in seconds since 1970.
+    """
+
+    key: str
+    attempt: int
+    time: float
+    session_id: str
+
+    @property
+    def may_be_stored(self) -> bool:
+        return self.attempt > 1
+
+    @property
+    def iso_time(self) -> str:
+        """`time` in ISO 8601, UTC."""
+        return datetime.fromtimestamp(self.time, UTC).isoformat()
+
+    @property
+    def uuid(self) -> str:
+        """A UUID made from the key, for vendors that let the caller choose an id."""
+        return str(uuid.uuid5(_NAMESPACE, self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Delivery):
+    """A completed turn. `messages` is its transcript with tool calls; empty if the caller has none."""
+
+    user: str
+    assistant: str
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrite(Delivery):
+    """A write of curated memory: `action` is add, replace or remove, `target` is memory or user.
+
+    `old_text` is the entry that a replace or a remove changed.
+    """
+
+    action: str
+    target: str
+    content: str
+    old_text: str = ""
+
+    @property
+    def entry_id(self) -> str:
+        """A name for the entry as it is now; a later write of the entry has it as its `old_entry_id`."""
+        return digest(self.target, self.content.strip())
+
+    @property
+    def old_entry_id(self) -> str:
+        return digest(self.target, self.old_text.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation(Delivery):
+    """The work of a delegate of the session."""
+
+    task: str
+    result: str
+    child_session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd(Delivery):
+    """The end of a session, with its transcript."""
+
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSwitch(Delivery):
+    """The change from `session_id` to another id; `rewound` keeps the id, and turns were taken back.
+
+    `reason` is compression, branch, resume, reset, new_session, or empty.
+    """
+
+    new_session_id: str
+    parent_session_id: str = ""
+    reset: bool = False
+    rewound: bool = False
+    reason: str = ""
+
+
+def digest(*parts: str, chars: int = 32) -> str:
+    """A name that is made from texts: the same for the same texts, and another one for others."""
+    raw = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(raw).hexdigest()[:chars]
+
+
+def delivery_facts(facts: Mapping[str, Any], session_id: str, now: float) -> tuple[str, int, float, str]:
+    """Key, attempt, time and session of a delivery from the facts of its hook.
+
+    A caller without an outbox has none of them: its delivery is the first of its kind.
+    """
+    attempt, time = facts.get("attempt"), facts.get("timestamp")
+    return (
+        str(facts.get("idempotency_key") or uuid.uuid4().hex),
+        attempt if isinstance(attempt, int) and attempt > 0 else 1,
+        float(time) if isinstance(time, int | float) and time > 0 else now,
+        session_id,
+    )
+
+
+class ToolArgumentError(ValueError):
+    """The arguments of a tool call are not usable; the message says which and why, for the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class VendorTool:
+    """A tool: `run` gets checked arguments and the id of the session, and returns a JSON value.
+
+    `properties` is that of a JSON schema. A number outside `minimum` and `maximum` is moved to the nearest of them, and
+    `default` is filled in. `writes`: only sessions that may write can call it.
+    """
+
+    name: str
+    description: str
+    properties: Mapping[str, JsonObject]
+    run: Callable[[JsonObject, str], Any]
+    required: tuple[str, ...] = ()
+    writes: bool = False
+
+    def schema(self) -> JsonObject:
+        """The tool as `get_tool_schemas` reports it."""
+        parameters = {"type": "object", "properties": dict(self.properties), "required": list(self.required)}
+        return {"name": self.name, "description": self.description, "parameters": parameters}
+
+    def check(self, args: Mapping[str, Any]) -> JsonObject:
+        """The arguments that the schema names, checked; raises ToolArgumentError. Others are ignored."""
+        checked: JsonObject = {}
+        for name, schema in self.properties.items():
+            value = args.get(name)
+            blank = value is None or (isinstance(value, str) and not value.strip())
+            if blank and name in self.required:
+                raise ToolArgumentError(f"{self.name} needs {name}: {schema.get('description', 'it is required')}")
+            if blank:
+                if "default" in schema:
+                    checked[name] = schema["default"]
+                continue
+            checked[name] = _check_value(name, value, schema)
+        return checked
+
+
+def _check_value(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+    kind = str(schema.get("type", "string"))
+    value = _as_number(value, kind)
+    if not isinstance(value, _KINDS.get(kind, (object,))) or (isinstance(value, bool) and kind != "boolean"):
+        raise ToolArgumentError(f"{name} must be of the type {kind}, not {type(value).__name__}.")
+    choices = schema.get("enum")
+    if choices is not None and value not in choices:
+        raise ToolArgumentError(f"{name} must be one of {', '.join(map(str, choices))}.")
+    if kind in ("integer", "number"):
+        value = max(schema.get("minimum", value), min(schema.get("maximum", value), value))
+    if kind == "array":
+        item_kind = str((schema.get("items") or {}).get("type"))
+        if not all(isinstance(item, _KINDS.get(item_kind, (object,))) for item in value):
+            raise ToolArgumentError(f"{name} must be a list of the type {item_kind}.")
+    return value
+
+
+def _as_number(value: Any, kind: str) -> Any:
+    """A number that a model wrote as text, or with a fraction of zero."""
+    try:
+        if kind == "integer" and isinstance(value, str | float) and float(value) == int(float(value)):
+            return int(float(value))
+        if kind == "number" and isinstance(value, str):
+            return float(value)
+    except (ValueError, OverflowError):
+        return value
+    return value
+
+
+def resolve_settings(
+    fields: Iterable[ConfigField],
+    name: str,
+    home: Path | None,
+    given: Mapping[str, Any],
+    variables: Mapping[str, str],
+) -> dict[str, Any]:
+    """A value for every field: of its variable, else given by the caller, else saved by setup, else the default.
+
+    Raises ProviderError for a value that is not valid; an empty one counts as absent.
+    """
+    saved = read_settings(home, name) if home is not None else {}
+    values: dict[str, Any] = {}
+    for field in fields:
+        found = (variables.get(field.env_var), given.get(field.key), saved.get(field.key))
+        value = next((value for value in found if value is not None and value != ""), None)
+        try:
+            values[field.key] = field.default_for(values) if value is None else field.parse(value)
+        except ProviderError as error:
+            raise PermanentProviderError(f"{name}: {error} 'memoranda provider setup {name}' sets it.") from error
+    return values
+
+
+def missing_fields(fields: Iterable[ConfigField], values: Mapping[str, Any]) -> list[ConfigField]:
+    """The required fields that have no value, among those that the values so far make necessary."""
+    return [field for field in fields if field.required and field.applies(values) and not values.get(field.key)]
+
+
+def build_guidance(mode: str, about: str, recall: str, tools: str) -> str:
+    """What a model reads about a vendor: `recall` unless it has only tools, `tools` unless it has none."""
+    parts = (about, recall if mode != "tools" else "", tools if mode != "context" else "")
+    return "\n".join(filter(None, parts))
 
 
 class Vendor(ABC):

@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.external.vendors.byterover import ByteRoverProvider
-from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.provider import VendorProvider
 from tests.external.vendors.byterover.double import BrvDouble
 from tests.external.vendors.vendor_contract import PERMANENT, TEMPORARY, VendorContract
 from tests.external.vendors.vendor_service import Fault, VendorDouble

@@ -9,10 +9,10 @@ import pytest
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import fields_of, resolve_values
-from memoranda.external.vendors.hindsight.settings import FIELDS, bank_name
+from memoranda.external.vendors.hindsight.client import FIELDS, bank_name
 from memoranda.external.vendors.hindsight.vendor import HindsightProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_settings import resolve_settings
+from memoranda.external.vendors.scope import VendorScope
+from memoranda.external.vendors.vendor import resolve_settings
 from tests.external.vendors.hindsight.double import HindsightDouble
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 from tests.timing import GIVE_UP

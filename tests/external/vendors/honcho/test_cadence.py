@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from memoranda.external.vendors.honcho.cadence import Cadence, pass_levels, reasoning_level
+from memoranda.external.vendors.honcho.recall import Cadence, pass_levels, reasoning_level
 
 
 def test_a_refresh_is_due_every_few_turns() -> None:

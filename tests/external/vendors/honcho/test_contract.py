@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.external.vendors.honcho import HonchoProvider
-from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.provider import VendorProvider
 from tests.external.vendors.honcho.double import KEY, HonchoDouble
 from tests.external.vendors.vendor_contract import VendorContract
 

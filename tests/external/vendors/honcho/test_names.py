@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import PermanentProviderError
-from memoranda.external.vendors.honcho.names import HonchoNames
-from memoranda.external.vendors.vendor_scope import VendorScope
+from memoranda.external.vendors.honcho.client import HonchoNames
+from memoranda.external.vendors.scope import VendorScope
 from tests.cases import cases
 
 _DEFAULTS = {

@@ -1,7 +1,6 @@
 """Turns become messages that the server accepts."""
 
-from memoranda.external.vendors.honcho.client import MAX_MESSAGE_CHARS
-from memoranda.external.vendors.honcho.turn_messages import build_messages, missing_messages
+from memoranda.external.vendors.honcho.client import MAX_MESSAGE_CHARS, build_messages, missing_messages
 
 
 def test_a_short_text_is_one_message() -> None:

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.zep.client import ZepClient
-from memoranda.external.vendors.zep.turn_messages import build_messages
+from memoranda.external.vendors.zep.client import ZepClient, build_messages
 from tests.external.http_service import Exchange, Service, serving
 from tests.external.vendors.zep.double import ZepDouble
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.vendors.vendor_provider import VendorProvider
+from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.zep import ZepProvider
 from tests.external.vendors.vendor_contract import VendorContract
 from tests.external.vendors.zep.double import KEY, ZepDouble

@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from memoranda.errors import TemporaryProviderError
-from memoranda.external.vendors.peer_names import encode_name
-from memoranda.external.vendors.vendor_deliveries import digest
+from memoranda.external.vendors.scope import encode_name
+from memoranda.external.vendors.vendor import digest
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 CONVERSATIONS = "conversations"

@@ -7,29 +7,57 @@ the end of a session, and before messages are compressed, the model that is conn
 
 import logging
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, StorageError
+from memoranda.external.loading.setup import ConfigField
 from memoranda.external.message_text import plain_text
 from memoranda.external.provider import Message
-from memoranda.external.vendors.byterover.brv_program import INSTALL, BrvProgram, NoModelError, find_program
+from memoranda.external.vendors.byterover.brv_program import INSTALL, BrvProgram, JsonObject, NoModelError, find_program
 from memoranda.external.vendors.byterover.context_tree import CONVERSATIONS, MEMORY, ContextTree, parse_file
-from memoranda.external.vendors.byterover.settings import FIELDS
-from memoranda.external.vendors.byterover.tools import ByteRoverTools
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope, profile_of
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn, digest
-from memoranda.external.vendors.vendor_guidance import build_guidance
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope, profile_of
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import (
+    MODE,
+    RECALL_LIMIT,
+    TIMEOUT,
+    Delegation,
+    MemoryWrite,
+    SessionEnd,
+    Turn,
+    Vendor,
+    VendorTool,
+    build_guidance,
+    digest,
+)
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
+
+_FIELDS = (
+    ConfigField("program", "Path of brv; empty to look in PATH and where its installers put it", default=""),
+    ConfigField("project", "Directory of the brv project; empty for byterover in the home", default=""),
+    ConfigField("auto_extract", "Have the model of brv extract knowledge from a session that has ended", default=True),
+    MODE,
+    RECALL_LIMIT,
+    replace(TIMEOUT, description="Seconds that recall or a tool waits for brv", default=50.0),
+)
+
+_MAX_QUERY_CHARS = 5_000
+_MAX_ANSWER_CHARS = 8_000
+_MAX_CONTENT_CHARS = 25_000
+_ITEM_CHARS = 1_200
+_SEARCH_LIMIT = 5
+_STATUS_FIELDS = ("cliVersion", "authStatus", "contextTreeStatus", "contextTreeDir", "abstractQueue")
+
+Curate = Callable[[str, str, float], tuple[list[str], list[str]]]
+Search = Callable[[str, int, float], list[RecalledItem]]
 
 _ABOUT = "# ByteRover\nByteRover keeps a tree of knowledge on this machine, with every turn of your conversations."
 _RECALL = "What fits the conversation is recalled before you answer."
@@ -48,7 +76,7 @@ class ByteRoverVendor(Vendor):
     label = "ByteRover"
     # A command takes longer than a turn waits.
     live_recall = False
-    fields = FIELDS
+    fields = _FIELDS
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -56,10 +84,10 @@ class ByteRoverVendor(Vendor):
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        return {"context_tree": str(ContextTree(project_directory(scope, settings)).root)}
+        return {"context_tree": str(ContextTree(_project_directory(scope, settings)).root)}
 
     def open(self) -> None:
-        self._tree = ContextTree(project_directory(self.scope, self.settings))
+        self._tree = ContextTree(_project_directory(self.scope, self.settings))
         self._tree.create()
         program = find_program(str(self.settings["program"] or "")) or "brv"
         self._brv = BrvProgram(program, self._tree.project)
@@ -122,7 +150,7 @@ class ByteRoverVendor(Vendor):
         return stored
 
     def end_session(self, end: SessionEnd) -> None:
-        text = transcript(end.messages)
+        text = _transcript(end.messages)
         if not self.settings["auto_extract"] or not text:
             return
         try:
@@ -134,7 +162,7 @@ class ByteRoverVendor(Vendor):
             self._logged_no_model = True
 
     def before_compression(self, messages: list[Message], session_id: str) -> str:
-        text = transcript(messages)
+        text = _transcript(messages)
         if self.settings["auto_extract"] and self.scope.accepts_writes and text:
             # It takes longer than compression waits; the turns themselves are stored anyway.
             threading.Thread(
@@ -216,7 +244,7 @@ class ByteRoverProvider(VendorProvider):
     vendor_class = ByteRoverVendor
 
 
-def project_directory(scope: VendorScope, settings: Mapping[str, Any]) -> Path:
+def _project_directory(scope: VendorScope, settings: Mapping[str, Any]) -> Path:
     """The project of a user: one per user, because `brv` cannot limit a search to a part of a tree."""
     configured = str(settings.get("project") or "")
     owners = Path(configured).expanduser().absolute() if configured else scope.home / "byterover"
@@ -225,7 +253,7 @@ def project_directory(scope: VendorScope, settings: Mapping[str, Any]) -> Path:
     return owners.with_name(f"{owners.name}-users") / scope.peer()
 
 
-def transcript(messages: Sequence[Message]) -> str:
+def _transcript(messages: Sequence[Message]) -> str:
     """The last messages of a conversation as text, the newest at the end."""
     lines: list[str] = []
     left = _MAX_TRANSCRIPT_CHARS
@@ -244,3 +272,58 @@ def transcript(messages: Sequence[Message]) -> str:
 def _with_key(text: str, key: str) -> str:
     """A text with its key, by which the history of `brv` shows that it was curated."""
     return f"{text}\n(memoranda {key})"
+
+
+class ByteRoverTools:
+    """The tools of one user's tree."""
+
+    def __init__(self, brv: BrvProgram, timeout: float, search: Search, curate: Curate) -> None:
+        self._brv = brv
+        self._timeout = timeout
+        self._search = search
+        self._curate = curate
+
+    def tools(self) -> list[VendorTool]:
+        query: dict[str, Any] = {"type": "string", "description": "A question in plain words."}
+        content: dict[str, Any] = {"type": "string", "description": "Knowledge worth keeping, with its context."}
+        return [
+            VendorTool(
+                "brv_query",
+                "Answer a question from ByteRover's knowledge tree.",
+                {"query": query},
+                self.query,
+                ("query",),
+            ),
+            VendorTool(
+                "brv_curate",
+                "Add knowledge to ByteRover's tree: a fact, a decision, a pattern. Its model decides where it belongs.",
+                {"content": content},
+                self.curate,
+                ("content",),
+                writes=True,
+            ),
+            VendorTool("brv_status", "Show the state of ByteRover: version, sign-in, tree.", {}, self.status),
+        ]
+
+    def query(self, args: JsonObject, session_id: str) -> JsonObject:
+        question = args["query"].strip()[:_MAX_QUERY_CHARS]
+        try:
+            data = self._brv.run(
+                "query", "--timeout", str(int(self._timeout)), text=question, timeout=self._timeout + 2
+            )
+        except NoModelError as error:
+            items = self._search(question, _SEARCH_LIMIT, self._timeout)
+            results = [{"path": item.id, "text": shorten_end(item.text, _ITEM_CHARS)} for item in items]
+            return {"results": results, "note": f"These are search results. {error}"}
+        return {"result": shorten_end(str(data.get("content") or ""), _MAX_ANSWER_CHARS)}
+
+    def curate(self, args: JsonObject, session_id: str) -> JsonObject:
+        content = shorten_end(args["content"].strip(), _MAX_CONTENT_CHARS)
+        created, updated = self._curate(content, session_id, self._timeout)
+        if not created and not updated:
+            return {"error": "ByteRover's model stored nothing of it. Say it more precisely, with its context."}
+        return {"status": "stored", "created": created, "updated": updated}
+
+    def status(self, args: JsonObject, session_id: str) -> JsonObject:
+        data = self._brv.run("status", timeout=self._timeout)
+        return {name: data[name] for name in _STATUS_FIELDS if name in data}

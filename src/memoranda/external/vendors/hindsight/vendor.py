@@ -1,24 +1,73 @@
-"""Hindsight as a vendor: one bank per user, one document per turn."""
+"""Hindsight as a vendor: one bank per user, one document per turn.
 
+The tools have the names and the arguments that models and users know.
+"""
+
+import logging
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from memoranda.errors import ProviderError
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.hindsight import guidance
-from memoranda.external.vendors.hindsight.client import HindsightClient, RetainedItem
-from memoranda.external.vendors.hindsight.deletion import delete_bank, delete_sessions
-from memoranda.external.vendors.hindsight.retry_failed import DOCUMENT_PREFIX, FailedItemRetrier
-from memoranda.external.vendors.hindsight.settings import FIELDS, bank_name, recall_options, split_list
-from memoranda.external.vendors.hindsight.tools import hindsight_tools
-from memoranda.external.vendors.recalled_item import RecalledItem
-from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import Delivery, MemoryWrite, Turn
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.hindsight.client import (
+    FIELDS,
+    FailedOperation,
+    HindsightClient,
+    RetainedItem,
+    bank_name,
+    recall_options,
+    split_list,
+)
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope
+from memoranda.external.vendors.sent_record import SentItem, SentRecord
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import (
+    Delivery,
+    JsonObject,
+    MemoryWrite,
+    Turn,
+    Vendor,
+    VendorTool,
+    build_guidance,
+)
+
+_log = logging.getLogger(__name__)
+
+_ABOUT = "# Hindsight memory"
+_RECALL = "Memories of earlier conversations that match a message are added to it, with their kind and date."
+_TOOLS = (
+    "Use hindsight_recall to search these memories, hindsight_reflect for an answer that combines many of them, and "
+    "hindsight_retain to store what should be remembered beyond this conversation."
+)
+
+_RETAIN_TOOL = "Store information in long-term memory. Hindsight extracts facts and links entities by itself."
+_RECALL_TOOL = "Search long-term memory, by meaning, words, entities and time. Returns the best memories, numbered."
+_REFLECT_TOOL = (
+    "Answer a question from all of long-term memory. Slower than hindsight_recall: a model reads many memories and "
+    "writes the answer."
+)
+_CONTENT = "The information to store, in full sentences that name who and what they are about."
+_CONTEXT = "A short label, such as 'user preference' or 'project decision'."
+_TAGS = "Tags to add, such as 'project:atlas'."
+_RECALL_QUERY = "What to search for."
+_REFLECT_QUERY = "The question."
+
+_TEXT: JsonObject = {"type": "string"}
+_NOTHING_FOUND = "No memories match."
+
+Retain = Callable[[str, str, tuple[str, ...], str, str], None]
+
+_DOCUMENT_PREFIX = "memoranda:"
+_KIND = "retry"
+_MAX_RETRIES = 3
+_PAUSE_SECONDS = 300.0
+
+# Only deleting the bank removes them.
+_TRACES = "the prompts of Hindsight's own model calls, which the server deletes by itself (after a day by default)"
 
 _WORD = re.compile(r"\w")
 _TOOL_LIMIT = 20
@@ -61,7 +110,7 @@ class HindsightVendor(Vendor):
         return str(self.settings["memory_mode"]) if self.settings["auto_recall"] else "tools"
 
     def prompt_block(self) -> str:
-        return guidance.system_prompt(self.mode)
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
@@ -94,7 +143,7 @@ class HindsightVendor(Vendor):
         text = "\n".join(f"{name}: {words}" for name, words in spoken if words.strip())
         if not text:
             return None
-        item = self._item(turn, text, f"{DOCUMENT_PREFIX}{turn.uuid}", self.settings["retain_context"])
+        item = self._item(turn, text, f"{_DOCUMENT_PREFIX}{turn.uuid}", self.settings["retain_context"])
         self._retain(item, turn, wait=not self.settings["retain_async"])
         self._retrier.retry_if_due()
         return item.document_id
@@ -102,12 +151,12 @@ class HindsightVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         """Mirror an entry as a document of its own; a replaced or removed entry is deleted with its facts."""
         if write.action in ("replace", "remove") and write.old_text:
-            self._client.delete_document(f"{DOCUMENT_PREFIX}{write.target}-{write.old_entry_id}")
+            self._client.delete_document(f"{_DOCUMENT_PREFIX}{write.target}-{write.old_entry_id}")
         if write.action == "remove" or not write.content.strip():
             return None
         about = "the user" if write.target == "user" else "the assistant's work"
         # A later write of the entry finds the document by its name.
-        document_id = f"{DOCUMENT_PREFIX}{write.target}-{write.entry_id}"
+        document_id = f"{_DOCUMENT_PREFIX}{write.target}-{write.entry_id}"
         item = self._item(write, write.content, document_id, f"A note about {about}.")
         # Waits for the extraction, so that a later removal finds the document.
         self._retain(item, write, wait=True)
@@ -115,7 +164,7 @@ class HindsightVendor(Vendor):
 
     def tools(self) -> Sequence[VendorTool]:
         timeout = self.settings["timeout"]
-        return hindsight_tools(
+        return _hindsight_tools(
             self._retain_for_tool,
             lambda query: self.search(query, _TOOL_LIMIT, timeout),
             lambda query: self._reflect(query, timeout),
@@ -123,15 +172,15 @@ class HindsightVendor(Vendor):
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         if session_ids is None:
-            return delete_bank(self._client, self.sent)
-        return delete_sessions(self._client, self.sent, session_ids)
+            return _delete_bank(self._client, self.sent)
+        return _delete_sessions(self._client, self.sent, session_ids)
 
     def _reflect(self, query: str, timeout: float) -> str:
         return self._client.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
 
     def _retain_for_tool(self, content: str, context: str, tags: tuple[str, ...], key: str, session_id: str) -> None:
         delivery = Delivery(key, 1, time.time(), session_id)
-        item = self._item(delivery, content, f"{DOCUMENT_PREFIX}{delivery.uuid}", context, tags)
+        item = self._item(delivery, content, f"{_DOCUMENT_PREFIX}{delivery.uuid}", context, tags)
         self._retain(item, delivery, repeat=True)
         self.sent.add("tool", key, item.document_id, session_id)
 
@@ -162,3 +211,138 @@ class HindsightProvider(VendorProvider):
     """Hindsight as an external memory."""
 
     vendor_class = HindsightVendor
+
+
+class FailedItemRetrier:
+    """Looks for failed items after a delivery, not more often than every five minutes.
+
+    The server has tried each item four times by then, so the model or the database behind it was down for minutes. An
+    item is retried three times here; the count is in the record of what was sent, and survives restarts.
+    """
+
+    def __init__(self, client: HindsightClient, sent: SentRecord, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._sent = sent
+        self._clock = clock
+        self._next_check = clock()
+
+    def retry_if_due(self) -> None:
+        """Retry failed items if the last check is long enough ago; a failure of the check itself is only logged."""
+        if self._clock() < self._next_check:
+            return
+        self._next_check = self._clock() + _PAUSE_SECONDS
+        try:
+            self._retry_some()
+        except ProviderError as error:
+            _log.warning("Hindsight was not asked for items that it could not process: %s", error)
+
+    def retry_all(self) -> str:
+        """Retry every failed item, because a person asks, and report them in a sentence; empty if there is none."""
+        failures = self._own_failures()
+        for operation in failures:
+            self._client.retry(operation.id)
+        if not failures:
+            return ""
+        again = "They are processed again now; repeat this in a minute to see whether that worked."
+        return f"{_describe_failures(failures)} {again}"
+
+    def _retry_some(self) -> None:
+        """Retry the failed items that were not retried too often, and log the others."""
+        given_up: list[FailedOperation] = []
+        for operation in self._own_failures():
+            retries = int(self._sent.find(_KIND, operation.id) or 0)
+            if retries >= _MAX_RETRIES:
+                given_up.append(operation)
+                continue
+            self._client.retry(operation.id)
+            self._sent.add(_KIND, operation.id, str(retries + 1))
+            _log.warning("Hindsight could not process %s and tries again: %s", operation.document_id, operation.error)
+        if given_up:
+            _log.error("%s 'memoranda provider test hindsight' has them processed again.", _describe_failures(given_up))
+
+    def _own_failures(self) -> list[FailedOperation]:
+        found = self._client.failed_operations()
+        return [operation for operation in found if operation.document_id.startswith(_DOCUMENT_PREFIX)]
+
+
+def _describe_failures(failures: list[FailedOperation]) -> str:
+    return (
+        f"Hindsight accepted {len(failures)} item(s) and could not process them; check the model that it uses. "
+        f"The last error: {failures[-1].error}"
+    )
+
+
+def _delete_bank(bank: HindsightClient, sent: SentRecord) -> tuple[list[SentItem], list[str]]:
+    """Delete everything: the bank, if it has only our documents, else our documents one by one.
+
+    Returns the deleted items of the record, and descriptions of what remains.
+    """
+    documents = [str(document.get("id")) for document in bank.documents()]
+    others = [document_id for document_id in documents if not document_id.startswith(_DOCUMENT_PREFIX)]
+    if not others:
+        bank.delete()
+        return _drop_retries(sent), []
+    bank.delete_operations(lambda document_id: document_id.startswith(_DOCUMENT_PREFIX))
+    for document_id in documents:
+        if document_id.startswith(_DOCUMENT_PREFIX):
+            bank.delete_document(document_id)
+    return _drop_retries(sent), [f"{len(others)} documents of the bank {bank.bank_id} that others have stored", _TRACES]
+
+
+def _drop_retries(sent: SentRecord) -> list[SentItem]:
+    """What was sent, without the counts of retries, which are removed."""
+    for item in sent.items(_KIND):
+        sent.remove(item)
+    return [item for item in sent.items() if item.remote_id]
+
+
+def _delete_sessions(
+    bank: HindsightClient, sent: SentRecord, session_ids: Collection[str]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete the documents of sessions, with the facts and observations that came only from them."""
+    items = [item for item in sent.items() if item.session_id in session_ids and item.remote_id]
+    tagged = bank.documents([f"session:{session_id}" for session_id in session_ids])
+    documents = {item.remote_id for item in items} | {str(document.get("id")) for document in tagged}
+    own = {document_id for document_id in documents if document_id.startswith(_DOCUMENT_PREFIX)}
+    bank.delete_operations(own.__contains__)
+    for document_id in sorted(own):
+        bank.delete_document(document_id)
+    return items, [_TRACES] if own else []
+
+
+def _hindsight_tools(
+    retain: Retain, recall: Callable[[str], list[RecalledItem]], reflect: Callable[[str], str]
+) -> Sequence[VendorTool]:
+    """The three tools. `retain` gets content, context, tags, a key and the session."""
+
+    def run_retain(args: JsonObject, session_id: str) -> Any:
+        key = uuid.uuid4().hex
+        retain(args["content"], args.get("context", ""), tuple(args.get("tags", ())), key, session_id)
+        return {"result": "Accepted. Hindsight extracts the facts in the background; they can be recalled in a moment."}
+
+    def run_recall(args: JsonObject, session_id: str) -> Any:
+        items = recall(args["query"])
+        lines = (f"{number}. {_line(item)}" for number, item in enumerate(items, 1))
+        return {"result": "\n".join(lines) or _NOTHING_FOUND}
+
+    def run_reflect(args: JsonObject, session_id: str) -> Any:
+        return {"result": reflect(args["query"]).strip() or _NOTHING_FOUND}
+
+    retained = {
+        "content": {**_TEXT, "description": _CONTENT},
+        "context": {**_TEXT, "description": _CONTEXT},
+        "tags": {"type": "array", "items": _TEXT, "description": _TAGS},
+    }
+    recalled = {"query": {**_TEXT, "description": _RECALL_QUERY}}
+    reflected = {"query": {**_TEXT, "description": _REFLECT_QUERY}}
+    return (
+        VendorTool("hindsight_retain", _RETAIN_TOOL, retained, run_retain, ("content",), writes=True),
+        VendorTool("hindsight_recall", _RECALL_TOOL, recalled, run_recall, ("query",)),
+        VendorTool("hindsight_reflect", _REFLECT_TOOL, reflected, run_reflect, ("query",)),
+    )
+
+
+def _line(item: RecalledItem) -> str:
+    day = item.time[:10] if isinstance(item.time, str) else ""
+    labels = ", ".join(filter(None, (item.kind, day)))
+    return f"{' '.join(item.text.split())} ({labels})" if labels else " ".join(item.text.split())

@@ -1,23 +1,43 @@
-"""The calls of Honcho's HTTP interface (v3), each with the limits that the server enforces.
+"""The calls of Honcho's HTTP interface (v3), with its limits, and the settings and names for it.
 
 A workspace holds peers and sessions; a message in a session belongs to a peer; a conclusion is what one peer (the
 observer) believes about another (the observed). Ids are letters, digits, `_` and `-`. The server answers a question
 about an unknown session with an empty page instead of an error, and creates a session with its first message.
+
+Settings have the names that Honcho's configuration files use. The names of workspace, peers and sessions:
+
+    workspace     memoranda
+    user          default                      the owner of the default profile, or the setting peerName
+                  default__alice               its user alice
+    assistant     memoranda__for__default      one for each user; for the owner, the setting aiPeer
+    session       default__alice__session__20261116-083000
+
+Each user has an assistant of their own, because Honcho's model may read every session in which the peer that asks takes
+part: one assistant for all users would carry what one said into the answers for another. Encoded names never contain
+`__`, so no two of these names can be the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient
+from memoranda.external.settings import MODES
 from memoranda.external.vendors.http_answers import as_object, as_objects
+from memoranda.external.vendors.scope import VendorScope, decode_name, encode_name
+from memoranda.external.vendors.texts import split_text
+from memoranda.external.vendors.vendor import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT
 from memoranda.support.shorten import shorten_end
 
 MAX_MESSAGE_CHARS = 25_000
 MAX_MESSAGES_PER_CALL = 100
-MAX_CHAT_QUERY_CHARS = 10_000
-MAX_SEARCH_QUERY_CHARS = 4_000
+_MAX_CHAT_QUERY_CHARS = 10_000
+_MAX_SEARCH_QUERY_CHARS = 4_000
 # The server limits a conclusion to 8,192 tokens; some scripts have more than one token per character.
 MAX_CONCLUSION_CHARS = 5_000
 REASONING_LEVELS = ("minimal", "low", "medium", "high", "max")
@@ -31,6 +51,154 @@ _DELETED_SESSION_SECONDS = 60.0
 Row = dict[str, Any]
 _row = partial(as_object, vendor="Honcho")
 _rows = partial(as_objects, vendor="Honcho")
+
+CLOUD = "https://api.honcho.dev"
+
+FIELDS = (
+    ConfigField(
+        "baseUrl", "Address of the server; your own one, or Honcho's cloud", default=CLOUD, env_var="HONCHO_BASE_URL"
+    ),
+    ConfigField(
+        "api_key",
+        "API key; a server of your own without authentication needs none",
+        secret=True,
+        url="https://app.honcho.dev",
+        env_var="HONCHO_API_KEY",
+    ),
+    ConfigField("workspace", "Workspace: letters, digits, - and _", default="memoranda"),
+    ConfigField("peerName", "Peer of this home's owner; empty: the name of the profile", default=""),
+    ConfigField("aiPeer", "Peer of the assistant of this home's owner; empty: one made from the user's", default=""),
+    ConfigField(
+        "sessionStrategy",
+        "One session at Honcho for each session here (per-session), or one for all (global)",
+        default="per-session",
+        choices=("per-session", "global"),
+    ),
+    ConfigField(
+        "observationMode",
+        "directional: user and assistant each observe the other; unified: only the user is modelled",
+        default="directional",
+        choices=("directional", "unified"),
+    ),
+    ConfigField(
+        "recallMode",
+        "Recall before each turn (context), tools for the model (tools), or both (hybrid)",
+        default="hybrid",
+        choices=MODES,
+    ),
+    ConfigField("contextTokens", "Limit of recalled text in tokens; 0: only the common limit", default=0, minimum=0),
+    ConfigField("contextCadence", "Turns from one request for context to the next", default=1, minimum=1),
+    ConfigField(
+        "injectionFrequency",
+        "Show context every turn, or only in the first turn of a session",
+        default="every-turn",
+        choices=("every-turn", "first-turn"),
+    ),
+    ConfigField(
+        "dialecticCadence",
+        "Turns from one question to Honcho's model to the next; 0: never. Each costs tokens at the server",
+        default=1,
+        minimum=0,
+    ),
+    ConfigField("dialecticDepth", "Calls of the model per question", default=1, minimum=1, maximum=3),
+    ConfigField("dialecticReasoningLevel", "How much it reasons", default="low", choices=REASONING_LEVELS),
+    ConfigField("reasoningHeuristic", "Reason more about long messages", default=True),
+    ConfigField("reasoningLevelCap", "The most that long messages may cost", default="high", choices=REASONING_LEVELS),
+    ConfigField("dialecticMaxChars", "Limit of an answer in recalled text", default=600, minimum=50, maximum=4_000),
+    ConfigField(
+        "messageMaxChars",
+        "Longer messages are sent in parts",
+        default=MAX_MESSAGE_CHARS,
+        minimum=500,
+        maximum=MAX_MESSAGE_CHARS,
+    ),
+    ConfigField("saveMessages", "Send completed turns to Honcho", default=True),
+    ALLOW_HTTP,
+    RECALL_LIMIT,
+    TIMEOUT,
+)
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
+_SESSION = "__session__"
+_ALL_SESSIONS = "__sessions"
+_ASSISTANT = "memoranda"
+_MAX_CHARS = 200
+
+SOURCE = "memoranda"
+
+
+@dataclass(frozen=True, slots=True)
+class HonchoNames:
+    """The names for one user of a home. `observer` is the peer whose view of the user is read."""
+
+    workspace: str
+    user: str
+    assistant: str
+    observer: str
+    shares_session: bool
+    shared_peers: tuple[str, ...]
+    """The peers that the settings name, so that other programs may use them too."""
+
+    @classmethod
+    def resolve(cls, scope: VendorScope, settings: Mapping[str, Any]) -> "HonchoNames":
+        """The names for a scope; raises PermanentProviderError for settings that Honcho does not accept."""
+        workspace, peer_name, ai_peer = (_checked(settings, key) for key in ("workspace", "peerName", "aiPeer"))
+        named_user, named_assistant = ("", "") if scope.user_id else (peer_name, ai_peer)
+        user = named_user or scope.peer(max_chars=_MAX_CHARS)
+        assistant = named_assistant or f"{ai_peer or _ASSISTANT}__for__{user}"
+        if assistant == user:
+            raise PermanentProviderError(f"honcho: peerName and aiPeer must differ; both are {user!r}.")
+        return cls(
+            workspace or _ASSISTANT,
+            user,
+            assistant,
+            observer=assistant if settings["observationMode"] == "directional" else user,
+            shares_session=settings["sessionStrategy"] == "global",
+            shared_peers=tuple(filter(None, (named_user, named_assistant))),
+        )
+
+    @property
+    def both(self) -> tuple[str, str]:
+        return self.user, self.assistant
+
+    def session(self, session_id: str) -> str:
+        """The session at Honcho in which a conversation is kept."""
+        if self.shares_session:
+            return self.user + _ALL_SESSIONS
+        encoded = encode_name(session_id or "none")
+        if len(encoded) > _MAX_CHARS:
+            # `_h` is no escape, so this is the name of no other session.
+            encoded = "_h" + hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.user + _SESSION + encoded
+
+    def local_session(self, session: str) -> str:
+        """The id of the conversation that is kept in a session; the name of the session if it is no single one."""
+        own, found, encoded = session.rpartition(_SESSION)
+        if not found or own != self.user or encoded.startswith("_h"):
+            return session
+        return decode_name(encoded)
+
+    def session_peers(self) -> dict[str, dict[str, bool]]:
+        """Who takes part in a session, and whom Honcho models: only the user, or both from both views."""
+        both = self.observer == self.assistant
+        return {
+            self.user: {"observe_me": True, "observe_others": both},
+            self.assistant: {"observe_me": both, "observe_others": both},
+        }
+
+    def views(self) -> list[tuple[str, str]]:
+        """Each observer with whom it observes, in the sessions of this user."""
+        return [(observer, observed) for observer in self.both for observed in self.both]
+
+
+def _checked(settings: Mapping[str, Any], key: str) -> str:
+    name = str(settings[key])
+    if name and (len(name) > _MAX_CHARS or not _PLAIN_NAME.fullmatch(name)):
+        raise PermanentProviderError(
+            f"honcho: {key} must be letters, digits, - and single underscores, not {name[:60]!r}."
+            " 'memoranda provider setup honcho' sets it."
+        )
+    return name
 
 
 class HonchoClient:
@@ -136,7 +304,7 @@ class HonchoClient:
 
     def chat(self, query: str, observer: str, observed: str, level: str, timeout: float) -> str:
         """Ask the server's model what the observer knows about the observed. Takes seconds, and costs tokens there."""
-        body: Row = {"query": shorten_end(query, MAX_CHAT_QUERY_CHARS), "stream": False, "reasoning_level": level}
+        body: Row = {"query": shorten_end(query, _MAX_CHAT_QUERY_CHARS), "stream": False, "reasoning_level": level}
         if observed != observer:
             body["target"] = observed
         path = f"{self._base}/peers/{observer}/chat"
@@ -212,4 +380,29 @@ def _is_missing(error: PermanentProviderError) -> bool:
 
 
 def _query(text: str) -> str:
-    return shorten_end(text.replace("\x00", " "), MAX_SEARCH_QUERY_CHARS)
+    return shorten_end(text.replace("\x00", " "), _MAX_SEARCH_QUERY_CHARS)
+
+
+def build_messages(
+    texts: Iterable[tuple[str, str]], key: str, created_at: str, max_chars: int = MAX_MESSAGE_CHARS
+) -> list[dict[str, Any]]:
+    """The messages of a turn from pairs of peer and text; empty texts are left out.
+
+    Each part carries `key`, its number and the number of parts, so an incomplete delivery can be completed.
+    """
+    parts = [(peer, part) for peer, text in texts for part in split_text(text, max_chars)]
+    return [
+        {
+            "peer_id": peer,
+            "content": part,
+            "metadata": {"source": SOURCE, "key": key, "part": number, "parts": len(parts)},
+            "created_at": created_at,
+        }
+        for number, (peer, part) in enumerate(parts)
+    ]
+
+
+def missing_messages(messages: list[dict[str, Any]], stored: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages of a turn that the server does not have yet."""
+    numbers = {(row.get("metadata") or {}).get("part") for row in stored}
+    return [message for message in messages if message["metadata"]["part"] not in numbers]

@@ -1,4 +1,7 @@
-"""What Honcho recalls for a turn: card, summary and conclusions now, and the answer of its model for the next turn."""
+"""What Honcho recalls for a turn: card, summary and conclusions now, and the answer of its model for the next turn.
+
+`Cadence` says when recall asks Honcho again: every turn, every few turns, or rarely while the answers are empty.
+"""
 
 import logging
 import re
@@ -7,14 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.external.vendors.honcho.cadence import Cadence, pass_levels, reasoning_level
-from memoranda.external.vendors.honcho.client import HonchoClient, Row
-from memoranda.external.vendors.honcho.names import HonchoNames
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.honcho.client import REASONING_LEVELS, HonchoClient, HonchoNames, Row
+from memoranda.external.vendors.texts import RecalledItem
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
+
+_MAX_BACKOFF = 8
+# A message of this many characters deserves one level, or two levels, more of reasoning.
+_LONG_QUERY_CHARS = (120, 400)
 
 _QUESTION = (
     "What do you know about this person that helps to answer their latest message? Only facts that bear on it, in a few"
@@ -50,7 +55,7 @@ class HonchoRecall:
     def search(self, query: str, limit: int, timeout: float, session_id: str) -> list[RecalledItem]:
         """Card and summary, the conclusions nearest to the query, and messages of other sessions."""
         turn = self._next_turn(session_id)
-        if is_trivial(query) or (turn > 0 and self._settings["injectionFrequency"] == "first-turn"):
+        if _is_trivial(query) or (turn > 0 and self._settings["injectionFrequency"] == "first-turn"):
             return []
         if not self._context_cadence.take(session_id, turn):
             return self._context.get(session_id, [])
@@ -64,7 +69,7 @@ class HonchoRecall:
     def ask(self, query: str, timeout: float, session_id: str) -> list[RecalledItem]:
         """The answer of Honcho's model to what the query is about, for the next turn; empty when none is due."""
         turn = self._turns.get(session_id, 0)
-        if not self._settings["dialecticCadence"] or is_trivial(query):
+        if not self._settings["dialecticCadence"] or _is_trivial(query):
             return []
         if not self._dialectic_cadence.take(session_id, turn):
             return []
@@ -97,7 +102,7 @@ class HonchoRecall:
         context = self._client.get_session_context(
             session, names.observer, names.user, tokens=_SUMMARY_TOKENS, timeout=_seconds_until(deadline)
         )
-        items = context_items(context)
+        items = _context_items(context)
         try:
             conclusions = self._client.query_conclusions(
                 query, names.observer, names.user, limit, timeout=_seconds_until(deadline)
@@ -111,7 +116,7 @@ class HonchoRecall:
                 raise
             _log.info("Honcho recalls only a part: %s", error)
             return items
-        related = (row for row in messages if shares_word(query, str(row.get("content"))))
+        related = (row for row in messages if _shares_word(query, str(row.get("content"))))
         return [*items, *(_item(row, _author(row, names)) for row in related)]
 
     def _ask_passes(self, query: str, deadline: float) -> str:
@@ -137,7 +142,7 @@ class HonchoRecall:
         return answer
 
 
-def context_items(context: Row) -> list[RecalledItem]:
+def _context_items(context: Row) -> list[RecalledItem]:
     """Card and summary of a session's context."""
     card = [line for line in context.get("peer_card") or () if isinstance(line, str) and line.strip()]
     items = [RecalledItem("; ".join(card), kind="card")] if card else []
@@ -147,13 +152,13 @@ def context_items(context: Row) -> list[RecalledItem]:
     return items
 
 
-def is_trivial(query: str) -> bool:
+def _is_trivial(query: str) -> bool:
     """Whether a message is a command or only a word or two of assent."""
     words = "".join(character if character.isalnum() else " " for character in query.casefold()).split()
     return query.lstrip().startswith("/") or (len(words) <= 3 and all(word in _TRIVIAL for word in words))
 
 
-def shares_word(query: str, text: str) -> bool:
+def _shares_word(query: str, text: str) -> bool:
     """Whether a text contains a longer word of the query: Honcho's search also returns messages that have no relation.
 
     Languages without spaces are compared by pairs of characters.
@@ -178,3 +183,55 @@ def _author(row: Row, names: HonchoNames) -> str:
 
 def _seconds_until(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.05)
+
+
+class Cadence:
+    """Counts the turns of each session between two refreshes. Thread-safe.
+
+    `every` is the number of turns between refreshes. Answers that were empty widen it, up to eight times.
+    """
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._lock = ForkLock()
+        self._next: dict[str, int] = {}
+        self._empty: dict[str, int] = {}
+
+    def take(self, session_id: str, turn: int) -> bool:
+        """Whether a refresh is due in this turn; if so, the next one is due `every` turns later."""
+        with self._lock:
+            if turn < self._next.get(session_id, 0):
+                return False
+            pause = min(self._every + self._empty.get(session_id, 0), _MAX_BACKOFF * self._every)
+            self._next[session_id] = turn + pause
+            return True
+
+    def answered(self, session_id: str, *, empty: bool) -> None:
+        """Report whether the refresh brought something."""
+        with self._lock:
+            self._empty[session_id] = self._empty.get(session_id, 0) + 1 if empty else 0
+
+    def failed(self, session_id: str) -> None:
+        """Report that the refresh failed: the next turn tries again."""
+        with self._lock:
+            self._next.pop(session_id, None)
+
+    def reset(self) -> None:
+        """Forget all sessions, so that the next turn of each refreshes."""
+        with self._lock:
+            self._next.clear()
+            self._empty.clear()
+
+
+def reasoning_level(query: str, base: str, cap: str, *, heuristic: bool) -> str:
+    """The level for a question: `base`, and with `heuristic` one or two more for a long one, but not above `cap`."""
+    level = REASONING_LEVELS.index(base)
+    if heuristic:
+        raised = level + sum(len(query) >= chars for chars in _LONG_QUERY_CHARS)
+        level = max(level, min(raised, REASONING_LEVELS.index(cap)))
+    return REASONING_LEVELS[level]
+
+
+def pass_levels(depth: int, base: str) -> list[str]:
+    """The level of each pass of a dialectic of this depth; a first pass before others is cheap."""
+    return {1: [base], 2: ["minimal", base], 3: ["minimal", base, "low"]}[depth]

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from memoranda.external.vendors.honcho.client import MAX_CONCLUSION_CHARS, REASONING_LEVELS, HonchoClient, Row
-from memoranda.external.vendors.honcho.names import HonchoNames
+from memoranda.external.vendors.honcho.client import (
+    MAX_CONCLUSION_CHARS,
+    REASONING_LEVELS,
+    HonchoClient,
+    HonchoNames,
+    Row,
+)
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.external.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
+from memoranda.external.vendors.vendor import JsonObject, ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
 
 CHARS_PER_TOKEN = 4

@@ -1,26 +1,43 @@
-"""Honcho as a vendor: a model of the user across conversations, in its cloud or on a server of your own."""
+"""Honcho as a vendor: a model of the user across conversations, in its cloud or on a server of your own.
+
+Other programs may use the same workspace, and even the same peers if the settings name them: only sessions and
+conclusions of this home are deleted.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.honcho import deletion, guidance
-from memoranda.external.vendors.honcho.client import MAX_CONCLUSION_CHARS, MAX_MESSAGES_PER_CALL, HonchoClient
-from memoranda.external.vendors.honcho.names import HonchoNames
+from memoranda.external.vendors.honcho.client import (
+    CLOUD,
+    FIELDS,
+    MAX_CONCLUSION_CHARS,
+    MAX_MESSAGES_PER_CALL,
+    SOURCE,
+    HonchoClient,
+    HonchoNames,
+    build_messages,
+    missing_messages,
+)
 from memoranda.external.vendors.honcho.recall import HonchoRecall
-from memoranda.external.vendors.honcho.settings import CLOUD, FIELDS
 from memoranda.external.vendors.honcho.tools import CHARS_PER_TOKEN, HonchoTools
-from memoranda.external.vendors.honcho.turn_messages import build_messages, missing_messages
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.text_parts import clean_text
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import MemoryWrite, SessionSwitch, Turn
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem, clean_text
+from memoranda.external.vendors.vendor import MemoryWrite, SessionSwitch, Turn, Vendor, VendorTool, build_guidance
 from memoranda.support.shorten import shorten_end
+
+_ABOUT = "Honcho models the user across conversations."
+_RECALL = "What it knows about this user and their earlier conversations is shown with their messages."
+_TOOLS = (
+    "Tools: honcho_profile (card of key facts), honcho_search (excerpts of what was said), honcho_context (all about"
+    " this conversation), honcho_reasoning (a model answers a question about the user; slow), honcho_conclude (store,"
+    " list or delete a lasting fact)."
+)
+_MARK = {"source": SOURCE}
+"""The metadata by which sessions of Memoranda are found."""
 
 
 class HonchoVendor(Vendor):
@@ -77,7 +94,7 @@ class HonchoVendor(Vendor):
         return str(self.settings["recallMode"])
 
     def prompt_block(self) -> str:
-        return guidance.system_prompt(self.mode)
+        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         return self._recall.search(query, limit, timeout, self.session_id)
@@ -127,13 +144,13 @@ class HonchoVendor(Vendor):
         self._prepared.clear()
         self._recall.reset()
         if session_ids is None:
-            return deletion.delete_everything(self._client, self._names, self.sent.items())
-        return deletion.delete_sessions(self._client, self._names, self.sent.items(), session_ids)
+            return _delete_everything(self._client, self._names, self.sent.items())
+        return _delete_sessions(self._client, self._names, self.sent.items(), session_ids)
 
     def _prepare_session(self, session: str, session_id: str) -> None:
         """Create a session with its peers, once per process: a session that a message creates has no observers."""
         if session not in self._prepared:
-            self._client.create_session(session, self._names.session_peers(), {**deletion.MARK, "session": session_id})
+            self._client.create_session(session, self._names.session_peers(), {**_MARK, "session": session_id})
             self._prepared.add(session)
 
     def _same_conclusions(self, text: str, observer: str, observed: str) -> list[dict[str, Any]]:
@@ -155,3 +172,54 @@ class HonchoProvider(VendorProvider):
 
 def _conclusion_text(text: str) -> str:
     return shorten_end(clean_text(text), MAX_CONCLUSION_CHARS)
+
+
+def _delete_sessions(
+    client: HonchoClient, names: HonchoNames, sent: Collection[SentItem], session_ids: Collection[str]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete some conversations and what was stored in them; returns what is gone, and what remains."""
+    items = [item for item in sent if item.session_id in session_ids]
+    stored = [item for item in items if item.kind != "turn"]
+    _delete_conclusions(client, stored)
+    if names.shares_session:
+        return stored, [
+            "the messages of these conversations: they share one session with all others, and Honcho deletes no single"
+            " messages; forget without a session deletes everything",
+            *_remaining(names),
+        ]
+    for session_id in session_ids:
+        client.delete_session(names.session(session_id))
+    return items, _remaining(names)
+
+
+def _delete_everything(
+    client: HonchoClient, names: HonchoNames, sent: Collection[SentItem]
+) -> tuple[list[SentItem], list[str]]:
+    """Delete all sessions that Memoranda created for the user, with conclusions and cards of the two peers.
+
+    What peers that other programs use know about themselves and each other stays.
+    """
+    for session in [str(row["id"]) for row in client.list_sessions(names.user, _MARK)]:
+        client.delete_session(session)
+    _delete_conclusions(client, sent)
+    for observer, observed in names.views():
+        if observer in names.shared_peers and observed in names.shared_peers:
+            continue
+        for conclusion in [str(row["id"]) for row in client.list_conclusions(observer, observed)]:
+            client.delete_conclusion(conclusion)
+        if client.get_card(observer, observed):
+            client.set_card(observer, observed, [])
+    elsewhere = [
+        f"what {peer} learned elsewhere, and its card: other programs may use it" for peer in names.shared_peers
+    ]
+    return list(sent), [*elsewhere, *_remaining(names)]
+
+
+def _delete_conclusions(client: HonchoClient, items: Collection[SentItem]) -> None:
+    for item in items:
+        if item.kind != "turn" and item.remote_id:
+            client.delete_conclusion(item.remote_id)
+
+
+def _remaining(names: HonchoNames) -> list[str]:
+    return [f"the names of the peers {names.user} and {names.assistant}: Honcho deletes no peers"]

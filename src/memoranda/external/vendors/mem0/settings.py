@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.vendors.vendor_settings import ALLOW_HTTP, COMMON_FIELDS
+from memoranda.external.vendors.vendor import ALLOW_HTTP, COMMON_FIELDS
 
 _OSS = {"deployment": "oss"}
 _PLATFORM = {"deployment": "platform"}

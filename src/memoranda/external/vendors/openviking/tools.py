@@ -3,10 +3,17 @@
 from collections.abc import Callable
 
 from memoranda.errors import PermanentProviderError
-from memoranda.external.vendors.openviking.client import NOT_FOUND, JsonObject, Level, OpenVikingClient
-from memoranda.external.vendors.openviking.turn_file import recalled_items
-from memoranda.external.vendors.openviking.uris import CATEGORIES, SHARED_RESOURCES, OpenVikingUris
-from memoranda.external.vendors.vendor_tool import ToolArgumentError, VendorTool
+from memoranda.external.vendors.openviking.client import (
+    CATEGORIES,
+    NOT_FOUND,
+    SHARED_RESOURCES,
+    JsonObject,
+    Level,
+    OpenVikingClient,
+    OpenVikingUris,
+    recalled_items,
+)
+from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
 
 _MAX_ENTRIES = 50

@@ -2,29 +2,53 @@
 
 A turn's address depends on its key only, and writing is an upsert, so a repeated delivery replaces itself. At the end
 of a session its messages are committed as well, so that the server extracts memories from them with its own model.
+
+The session at the server has one name per session of this home. It counts what it has received, so a repeated delivery
+adds nothing, and a session that was resumed adds only its new messages.
 """
 
+import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.external.vendors.openviking.client import OpenVikingClient
-from memoranda.external.vendors.openviking.session_archive import archive_session, delete_archive
-from memoranda.external.vendors.openviking.settings import FIELDS
+from memoranda.external.message_text import plain_text
+from memoranda.external.provider import Message
+from memoranda.external.vendors.openviking.client import (
+    CONFLICT,
+    FIELDS,
+    MAX_BATCH,
+    NOT_FOUND,
+    SHARED_RESOURCES,
+    JsonObject,
+    OpenVikingClient,
+    OpenVikingUris,
+    format_delegation,
+    format_turn,
+    recalled_items,
+)
 from memoranda.external.vendors.openviking.tools import OpenVikingTools
-from memoranda.external.vendors.openviking.turn_file import format_delegation, format_turn, recalled_items
-from memoranda.external.vendors.openviking.uris import SHARED_RESOURCES, OpenVikingUris
-from memoranda.external.vendors.peer_names import encode_name
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope, encode_name
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import Delegation, MemoryWrite, SessionEnd, Turn
-from memoranda.external.vendors.vendor_guidance import build_guidance
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import (
+    Delegation,
+    MemoryWrite,
+    SessionEnd,
+    Turn,
+    Vendor,
+    VendorTool,
+    build_guidance,
+)
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.shorten import shorten_end
+
+_MAX_TEXT_CHARS = 20_000
+_MAX_OUTPUT_CHARS = 4_000
+# Memories that OpenViking extracts about a peer must not become memories of the user to whom the peers belong.
+_PEER_POLICY = {"self": {"enabled": False}, "peer": {"enabled": True}}
 
 _ABOUT = (
     "# OpenViking\n"
@@ -47,7 +71,7 @@ class OpenVikingVendor(Vendor):
     fields = FIELDS
 
     def open(self) -> None:
-        self._peer = peer_of(self.scope, self.settings)
+        self._peer = _peer_of(self.scope, self.settings)
         self._uris: OpenVikingUris | None = None
         self._uris_lock = ForkLock()
         self._client = OpenVikingClient(
@@ -87,7 +111,7 @@ class OpenVikingVendor(Vendor):
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
-        uris = OpenVikingUris(str(settings.get("user") or "default"), peer_of(scope, settings))
+        uris = OpenVikingUris(str(settings.get("user") or "default"), _peer_of(scope, settings))
         return {"memories_at_vendor": uris.memories}
 
     def prompt_block(self) -> str:
@@ -127,7 +151,7 @@ class OpenVikingVendor(Vendor):
         name = self._session_name(end.session_id)
         # Before it is sent: an attempt whose answer is lost must be found by `forget`.
         self.sent.add("session", end.session_id, name, end.session_id)
-        archive_session(self._client, name, end.messages, self._peer)
+        _archive_session(self._client, name, end.messages, self._peer)
 
     def tools(self) -> Sequence[VendorTool]:
         return self._tools.tools()
@@ -139,7 +163,7 @@ class OpenVikingVendor(Vendor):
             self._client.delete(uris.turns(session_id), recursive=True)
         for item in items:
             if item.kind == "session":
-                kept = delete_archive(self._client, item.remote_id, uris)
+                kept = _delete_archive(self._client, item.remote_id, uris)
                 remaining += [f"{uri}: a conversation changed it, and it has other sources" for uri in kept]
             elif item.kind in ("memory_write", "memory", "resource") and item.remote_id:
                 self._client.delete(item.remote_id, recursive=item.kind == "resource")
@@ -158,7 +182,7 @@ class OpenVikingVendor(Vendor):
         return f"memoranda-{f'{self._peer}.' if self._peer else ''}{encode_name(session_id)}"
 
 
-def peer_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
+def _peer_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
     """The peer that has this user's memories; empty for the owner of the default profile, who needs none."""
     agent = str(settings.get("agent") or "").strip()
     if "__" in agent or not all(char.isascii() and (char.isalnum() or char in "_.@-") for char in agent):
@@ -172,3 +196,113 @@ class OpenVikingProvider(VendorProvider):
     """OpenViking as an external memory."""
 
     vendor_class = OpenVikingVendor
+
+
+def _archive_session(client: OpenVikingClient, session_id: str, messages: Sequence[Message], peer: str) -> None:
+    """Add the messages that the server does not have yet, and commit the session. Raises ProviderError."""
+    specs = list(_message_specs(messages, peer))
+    if not specs:
+        return
+    received = client.count_messages(session_id)
+    if received is None:
+        received = _create(client, session_id, peer)
+    for first in range(received, len(specs), MAX_BATCH):
+        client.add_messages(session_id, specs[first : first + MAX_BATCH])
+    client.commit(session_id)
+
+
+def _delete_archive(client: OpenVikingClient, session_id: str, uris: OpenVikingUris) -> list[str]:
+    """Delete a session and the memories that were extracted from it; returns the memories that stay.
+
+    A memory that the session only changed belongs to other sessions as well, so it stays.
+    """
+    kept: list[str] = []
+    archives = f"viking://user/{uris.user}/sessions/{session_id}/history"
+    for diff in _read_diffs(client, archives):
+        kept += [uri for uri in _changed(diff, "updates") if uris.contains(uri)]
+        for uri in _changed(diff, "adds"):
+            if uris.contains(uri):
+                client.delete(uri)
+    client.delete_session(session_id)
+    return kept
+
+
+def _message_specs(messages: Sequence[Message], peer: str) -> Iterator[JsonObject]:
+    """Messages in OpenViking's form: text, and tool calls with their results. Our own tools are left out."""
+    outputs = {
+        message.get("tool_call_id"): plain_text(message.get("content"))
+        for message in messages
+        if message.get("role") == "tool"
+    }
+    for message in messages:
+        role = message.get("role")
+        if role not in ("user", "assistant"):
+            continue
+        text = shorten_end(plain_text(message.get("content")).strip(), _MAX_TEXT_CHARS)
+        parts: list[JsonObject] = [{"type": "text", "text": text}] if text else []
+        if role == "assistant":
+            parts += _tool_parts(message.get("tool_calls"), outputs)
+        if parts:
+            yield {"role": role, "parts": parts} | ({"peer_id": peer} if peer and role == "user" else {})
+
+
+def _tool_parts(calls: Any, outputs: Mapping[Any, str]) -> Iterator[JsonObject]:
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            continue
+        name = str(function.get("name") or "")
+        if not name or name.startswith("viking_"):
+            continue
+        yield {
+            "type": "tool",
+            "tool_id": str(call.get("id") or ""),
+            "tool_name": name,
+            "tool_input": _arguments(function.get("arguments")),
+            "tool_output": shorten_end(outputs.get(call.get("id"), ""), _MAX_OUTPUT_CHARS),
+            "tool_status": "completed",
+        }
+
+
+def _arguments(text: Any) -> JsonObject:
+    try:
+        found = json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _create(client: OpenVikingClient, session_id: str, peer: str) -> int:
+    """Create a session, and return how many messages it has: it may have been created by an attempt before."""
+    try:
+        client.create_session(session_id, _PEER_POLICY if peer else None)
+    except PermanentProviderError as error:
+        if error.status != CONFLICT:
+            raise
+        raise TemporaryProviderError(f"The session {session_id} was created meanwhile.") from error
+    return 0
+
+
+def _read_diffs(client: OpenVikingClient, archives: str) -> list[JsonObject]:
+    """What each commit of a session has changed."""
+    try:
+        directories = client.list_directory(archives, limit=1_000)
+    except PermanentProviderError as error:
+        if error.status == NOT_FOUND:
+            return []
+        raise
+    diffs: list[JsonObject] = []
+    for directory in directories:
+        try:
+            diffs.append(_arguments(client.read(f"{directory.get('uri')}/memory_diff.json")))
+        except PermanentProviderError as error:
+            # A commit whose extraction failed has none.
+            if error.status != NOT_FOUND:
+                raise
+    return diffs
+
+
+def _changed(diff: JsonObject, kind: str) -> list[str]:
+    operations = diff.get("operations")
+    changes = operations.get(kind) if isinstance(operations, dict) else None
+    return [str(change.get("uri") or "") for change in changes or () if isinstance(change, dict)]

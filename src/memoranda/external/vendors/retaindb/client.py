@@ -1,4 +1,4 @@
-"""RetainDB's calls for memories, for one user in one project.
+"""RetainDB's calls for memories, for one user in one project, and its settings.
 
 A turn is ingested as two messages of its session, with the time of the turn. RetainDB knows no key for it, so an
 earlier attempt is looked for in the list of the session's memories: as a pending entry with the same words while
@@ -15,8 +15,11 @@ from typing import Any
 from urllib.parse import quote
 
 from memoranda.errors import TemporaryProviderError
+from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.vendors.scope import VendorScope
+from memoranda.external.vendors.vendor import ALLOW_HTTP, COMMON_FIELDS
 
 # How long a delivery waits for the end of its job. The outbox keeps one that is still queued then, and asks again.
 _JOB_SECONDS = 15.0
@@ -25,6 +28,28 @@ _MAX_LISTED = 1_000
 # When to ask again for a job that takes long.
 _QUEUED_PAUSE = 60.0
 _UNFINISHED = ("pending", "queued", "processing", "running")
+
+_CLOUD = "https://api.retaindb.com"
+
+FIELDS = (
+    ConfigField(
+        "api_key",
+        "API key; RetainDB's local program needs none",
+        secret=True,
+        env_var="RETAINDB_API_KEY",
+        url="https://www.retaindb.com/dashboard",
+    ),
+    ConfigField(
+        "base_url",
+        "Address: the cloud, a server of yours, or http://localhost:3111 for the local program",
+        default=_CLOUD,
+        env_var="RETAINDB_BASE_URL",
+    ),
+    ConfigField("project", "Project; empty for one that is named like the profile", env_var="RETAINDB_PROJECT"),
+    ConfigField("agent_id", "Name of the agent that writes", default="memoranda"),
+    ALLOW_HTTP,
+    *COMMON_FIELDS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +236,20 @@ def _read(entry: Any) -> RetainedMemory:
 def utc_time(seconds: float) -> str:
     """A time as RetainDB accepts it: in UTC, with a Z."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def missing_key(settings: Mapping[str, Any]) -> str:
+    """What to do if the cloud has no key; empty otherwise."""
+    if settings["api_key"] or settings["base_url"].rstrip("/") != _CLOUD:
+        return ""
+    return "api_key (RETAINDB_API_KEY) is not set. 'memoranda provider setup retaindb' asks for it."
+
+
+def project_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
+    """The project of a user: one for the owner of each profile, and one for every other user.
+
+    RetainDB may promote what one user said to the whole project, so users never share one.
+    """
+    default = "memoranda" if scope.profile == "default" else f"memoranda-{scope.profile}"
+    project = str(settings.get("project") or default)
+    return f"{project}--{scope.peer()}" if scope.user_id else project

@@ -1,20 +1,158 @@
-"""The tools of RetainDB, under the names and with the arguments that the design and Hermes's plugin give them."""
+"""The tools of RetainDB, under the names and with the arguments that the design and Hermes's plugin give them.
 
+`RetainDBFiles` keeps everything of a user below a folder of their own. RetainDB lists and opens the files of a whole
+organization, so the path of a file says whose it is, and is checked before the file is read, ingested or deleted.
+"""
+
+import mimetypes
+import uuid
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
+from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.external.loading.hermes.home import HermesHome
+from memoranda.external.remote import RemoteClient
+from memoranda.external.vendors.http_answers import unless_refused
 from memoranda.external.vendors.retaindb.client import RetainDBClient, RetainedMemory
-from memoranda.external.vendors.retaindb.files import RetainDBFiles
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
+
+_MAX_UPLOAD_BYTES = 20_000_000
+_MAX_TEXT_CHARS = 32_000
+_INGEST_SECONDS = 60.0
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/x-yaml", "application/javascript")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _QUERY = {"query": {"type": "string", "description": "What to look for."}}
 _FILE_ID = {"file_id": {"type": "string", "description": "The id of a file, as retaindb_list_files shows it."}}
-MEMORY_TYPES = ("factual", "preference", "goal", "instruction", "event", "opinion")
+_MEMORY_TYPES = ("factual", "preference", "goal", "instruction", "event", "opinion")
 _SCOPES = ("USER", "PROJECT", "ORG")
 _MAX_FILES = 200
 
 Remember = Callable[[str, str, float, str], str | None]
 RecordFile = Callable[[str, str], None]
+
+
+class RetainDBFiles:
+    """The files of one user. Raises a subclass of ProviderError, or ToolArgumentError for what a model got wrong."""
+
+    def __init__(self, http: RemoteClient, home: Path, folder: str, user_id: str, agent_id: str) -> None:
+        self._http = http
+        self._home = home
+        self._folder = f"/memoranda/{folder}"
+        self._user_id = user_id
+        self._agent_id = agent_id
+
+    def upload(self, local_path: str, remote_path: str, scope: str) -> dict[str, Any]:
+        """Send a file of this machine, unless it may contain credentials or belongs to the home."""
+        path = Path(local_path).expanduser()
+        try:
+            HermesHome("retaindb", self._home).raise_if_read_blocked(path)
+            if not path.is_file():
+                raise ToolArgumentError(f"{local_path} is not a file.")
+            if path.stat().st_size > _MAX_UPLOAD_BYTES:
+                raise ToolArgumentError(f"{local_path} is larger than {_MAX_UPLOAD_BYTES:,} bytes.")
+            content = path.read_bytes()
+        except (OSError, ValueError) as error:
+            raise ToolArgumentError(str(error)) from error
+        target = self._own_path(remote_path or path.name)
+        kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        boundary = uuid.uuid4().hex
+        body = _multipart(boundary, {"path": target, "scope": scope}, path.name, kind, content)
+        headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+        # The same path again replaces the file, so this may be repeated.
+        answer = self._http.request("POST", "/v1/files", body, headers=headers, retry_safe=True)
+        return _shown(_file_of(answer))
+
+    def list(self, prefix: str, limit: int) -> list[dict[str, Any]]:
+        answer = self._http.get("/v1/files", query={"limit": limit, "prefix": self._own_path(prefix)})
+        files = answer.get("files") if isinstance(answer, Mapping) else None
+        if not isinstance(files, list):
+            raise TemporaryProviderError("RetainDB answered without a list of files.")
+        return [_shown(file) for file in files if isinstance(file, Mapping) and self._is_own(file)]
+
+    def read(self, file_id: str) -> dict[str, Any]:
+        """The text of a file, at most 32,000 characters."""
+        file = self._get(file_id)
+        kind = str(file.get("mime_type") or "")
+        if not kind.startswith(_TEXT_TYPES):
+            raise ToolArgumentError(f"The file is of the type {kind or 'unknown'}; only text can be read.")
+        text = self._download(file_id, file).decode("utf-8", "replace")
+        return {**_shown(file), "content": text[:_MAX_TEXT_CHARS], "truncated": len(text) > _MAX_TEXT_CHARS}
+
+    def ingest(self, file_id: str, project: str) -> Mapping[str, Any]:
+        """Let RetainDB extract memories from a file."""
+        self._get(file_id)
+        body = {"project": project, "user_id": self._user_id, "agent_id": self._agent_id}
+        answer = self._http.post(f"/v1/files/{quote(file_id, safe='')}/ingest", body, timeout=_INGEST_SECONDS)
+        return answer if isinstance(answer, Mapping) else {}
+
+    def delete(self, file_id: str) -> None:
+        """Delete a file, not only its entry."""
+        self._get(file_id)
+        self._http.request("DELETE", f"/v1/files/{quote(file_id, safe='')}", query={"hard": "true"})
+
+    def delete_if_there(self, file_id: str) -> None:
+        """Delete a file of the user, unless it is gone."""
+        try:
+            self.delete(file_id)
+        except ToolArgumentError:
+            return
+
+    def _own_path(self, path: str) -> str:
+        parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+        return "/".join((self._folder, *parts))
+
+    def _is_own(self, file: Mapping[str, Any]) -> bool:
+        return f"{file.get('path')}/".startswith(f"{self._folder}/")
+
+    def _get(self, file_id: str) -> Mapping[str, Any]:
+        path = f"/v1/files/{quote(file_id, safe='')}"
+        file: Mapping[str, Any] = unless_refused(lambda: _file_of(self._http.get(path)), {})
+        if not self._is_own(file):
+            raise ToolArgumentError(
+                f"The user has no file {file_id[:60]!r} (or this RetainDB has no files); retaindb_list_files shows ids."
+            )
+        return file
+
+    def _download(self, file_id: str, file: Mapping[str, Any]) -> bytes:
+        """The content: of the service itself, or of the storage to which it points, without our key."""
+        url = urlsplit(str(file.get("download_url") or ""))
+        if not url.hostname:
+            path = f"/v1/files/{quote(file_id, safe='')}/content"
+            return bytes(self._http.get(path, headers={"Accept": "*/*"}))
+        if url.scheme != "https" or url.hostname in _LOOPBACK:
+            raise PermanentProviderError("RetainDB points to a storage that is not reached with https://.")
+        storage = RemoteClient("retaindb", f"https://{url.netloc}")
+        try:
+            return bytes(storage.get(url.path, query=dict(parse_qsl(url.query)), headers={"Accept": "*/*"}))
+        finally:
+            storage.close()
+
+
+def _file_of(answer: Any) -> Mapping[str, Any]:
+    file = answer.get("file") if isinstance(answer, Mapping) else None
+    if not isinstance(file, Mapping):
+        raise TemporaryProviderError("RetainDB answered without a file.")
+    return file
+
+
+def _shown(file: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model sees of a file."""
+    return {name: file.get(name) for name in ("id", "path", "name", "mime_type", "size", "scope")}
+
+
+def _multipart(boundary: str, fields: Mapping[str, str], name: str, kind: str, content: bytes) -> bytes:
+    """A form with one file."""
+    safe = name.replace("\\", "_").replace('"', "_").replace("\r", "_").replace("\n", "_")
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'.encode()
+        for field, value in fields.items()
+    ]
+    disposition = f'form-data; name="file"; filename="{safe}"'
+    head = f"--{boundary}\r\nContent-Disposition: {disposition}\r\nContent-Type: {kind}\r\n\r\n".encode()
+    return b"".join([*parts, head, content, f"\r\n--{boundary}--\r\n".encode()])
 
 
 class RetainDBTools:
@@ -37,7 +175,7 @@ class RetainDBTools:
 
     def _memory_tools(self) -> tuple[VendorTool, ...]:
         top_k = {"type": "integer", "description": "Maximum number of results.", "minimum": 1, "maximum": 20}
-        kind = {"type": "string", "description": "What it is.", "enum": list(MEMORY_TYPES), "default": "factual"}
+        kind = {"type": "string", "description": "What it is.", "enum": list(_MEMORY_TYPES), "default": "factual"}
         importance = {"type": "number", "description": "From 0 to 1.", "minimum": 0, "maximum": 1, "default": 0.7}
         memory_id = {"type": "string", "description": "The id of a memory, as retaindb_search shows it."}
         content = {"type": "string", "description": "One thing that stays true."}

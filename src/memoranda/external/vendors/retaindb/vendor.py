@@ -7,19 +7,28 @@ from functools import partial
 from typing import Any
 
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.recalled_item import RecalledItem
-from memoranda.external.vendors.retaindb.client import RetainDBClient, RetainedMemory, utc_time
-from memoranda.external.vendors.retaindb.files import RetainDBFiles
-from memoranda.external.vendors.retaindb.settings import FIELDS, missing_key, project_of
-from memoranda.external.vendors.retaindb.tools import RetainDBTools
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.retaindb.client import (
+    FIELDS,
+    RetainDBClient,
+    RetainedMemory,
+    missing_key,
+    project_of,
+    utc_time,
+)
+from memoranda.external.vendors.retaindb.tools import RetainDBFiles, RetainDBTools
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.text_parts import clean_text
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import Delegation, Delivery, MemoryWrite, Turn
-from memoranda.external.vendors.vendor_guidance import build_guidance
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem, clean_text
+from memoranda.external.vendors.vendor import (
+    Delegation,
+    Delivery,
+    MemoryWrite,
+    Turn,
+    Vendor,
+    VendorTool,
+    build_guidance,
+)
 
 _ABOUT = "# RetainDB\nRetainDB stores what was said in past conversations."
 _RECALL = "Memories that fit a message are added to it."

@@ -1,35 +1,76 @@
-"""Supermemory as a vendor: one container per user, one document per turn."""
+"""Supermemory as a vendor: one container per user, one document per turn.
+
+The tools have the names and the arguments that models and users know.
+"""
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.message_text import plain_text
 from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.http_answers import unless_refused
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.supermemory import guidance
-from memoranda.external.vendors.supermemory.client import Document, SupermemoryClient
-from memoranda.external.vendors.supermemory.namespace_client import NamespaceClient
-from memoranda.external.vendors.supermemory.settings import (
+from memoranda.external.vendors.supermemory.client import (
     FIELDS,
+    Document,
+    NamespaceClient,
+    SupermemoryClient,
+    V4Client,
     container_name,
     custom_containers,
     owns_container,
 )
-from memoranda.external.vendors.supermemory.tools import SupermemoryTools
-from memoranda.external.vendors.supermemory.v4_client import V4Client
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import Delivery, MemoryWrite, SessionEnd, Turn, digest
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
+from memoranda.external.vendors.texts import RecalledItem
+from memoranda.external.vendors.vendor import (
+    Delivery,
+    JsonObject,
+    MemoryWrite,
+    SessionEnd,
+    ToolArgumentError,
+    Turn,
+    Vendor,
+    VendorTool,
+    build_guidance,
+    digest,
+)
 from memoranda.storage.files.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
+
+_ABOUT = "# Supermemory"
+_RECALL = (
+    "Memories of earlier conversations that match a message are added to it; at times also what is known of the user."
+)
+_TOOLS = (
+    "Use supermemory_search to search these memories, supermemory_profile for what is known of the user, "
+    "supermemory_store for what should be remembered, and supermemory_forget for what is wrong or outdated."
+)
+
+_STORE_TOOL = "Store a fact, a preference or a decision in long-term memory."
+_SEARCH_TOOL = "Search long-term memory by meaning."
+_FORGET_TOOL = "Remove one memory: the one with this id, or the one that matches the query best."
+_PROFILE_TOOL = "What long-term memory knows about the user: lasting facts and recent ones."
+_CONTENT = "What to remember, in full sentences."
+_METADATA = "Labels: names with texts, numbers or true and false."
+_QUERY = "What to search for."
+_LIMIT_TEXT = "Maximum number of results."
+_FORGET_ID = "The id of a memory, from supermemory_search."
+_FORGET_QUERY = "Words of the memory, if its id is not known."
+_PROFILE_QUERY = "Also search for this."
+_CONTAINER = "Which container to use; without it, the user's own."
+
+_TEXT: JsonObject = {"type": "string"}
+_LIMIT: JsonObject = {
+    "type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": _LIMIT_TEXT,
+}  # fmt: skip
+# A memory that matches less is not deleted by a query.
+_MIN_SIMILARITY = 0.5
 _MAX_CONTEXT_CHARS = 1_500
 _MAX_PROFILE_ITEMS = 10
 
@@ -72,7 +113,7 @@ class SupermemoryVendor(Vendor):
         return int(self.settings["max_recall_results"])
 
     def prompt_block(self) -> str:
-        block = guidance.system_prompt(self.mode)
+        block = build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
         instructions = str(self.settings["custom_container_instructions"]) if self._containers else ""
         return f"{block}\n{instructions}" if instructions and self.mode != "context" else block
 
@@ -219,3 +260,101 @@ class SupermemoryProvider(VendorProvider):
     """Supermemory as an external memory."""
 
     vendor_class = SupermemoryVendor
+
+
+class SupermemoryTools:
+    """The four tools. With other containers, each has the argument `container_tag`."""
+
+    def __init__(self, vendor: "SupermemoryVendor", containers: Sequence[str]) -> None:
+        self._vendor = vendor
+        self._containers = containers
+
+    def tools(self) -> Sequence[VendorTool]:
+        content, query = _described(_CONTENT), _described(_QUERY)
+        metadata = {"type": "object", "description": _METADATA}
+        which = {"id": _described(_FORGET_ID), "query": _described(_FORGET_QUERY)}
+        return (
+            self._tool(
+                "supermemory_store",
+                _STORE_TOOL,
+                {"content": content, "metadata": metadata},
+                self._store,
+                required=("content",),
+                writes=True,
+            ),
+            self._tool(
+                "supermemory_search",
+                _SEARCH_TOOL,
+                {"query": query, "limit": _LIMIT},
+                self._search,
+                required=("query",),
+            ),
+            self._tool("supermemory_forget", _FORGET_TOOL, which, self._forget, writes=True),
+            self._tool(
+                "supermemory_profile",
+                _PROFILE_TOOL,
+                {"query": _described(_PROFILE_QUERY)},
+                self._profile,
+            ),
+        )
+
+    def _tool(
+        self,
+        name: str,
+        description: str,
+        properties: Mapping[str, JsonObject],
+        run: Callable[[JsonObject, str], Any],
+        *,
+        required: tuple[str, ...] = (),
+        writes: bool = False,
+    ) -> VendorTool:
+        choice = {**_TEXT, "enum": list(self._containers), "description": _CONTAINER}
+        more = {"container_tag": choice} if self._containers else {}
+        return VendorTool(name, description, {**properties, **more}, run, required, writes=writes)
+
+    def _store(self, args: JsonObject, session_id: str) -> Any:
+        metadata = {name: value for name, value in args.get("metadata", {}).items() if _is_plain(value)}
+        container = args.get("container_tag", "")
+        stored = self._vendor.store(args["content"], metadata, uuid.uuid4().hex, session_id, container)
+        return {"result": "Stored. Supermemory extracts memories in the background.", "id": stored}
+
+    def _search(self, args: JsonObject, session_id: str) -> Any:
+        return {"results": _listed(self._vendor.find(args["query"], args["limit"], args.get("container_tag", "")))}
+
+    def _forget(self, args: JsonObject, session_id: str) -> Any:
+        container = args.get("container_tag", "")
+        if memory_id := args.get("id", ""):
+            if self._vendor.forget_memory(memory_id, container):
+                return {"result": "Forgotten.", "id": memory_id}
+            return {"error": f"There is no memory with the id {memory_id}."}
+        if not args.get("query"):
+            raise ToolArgumentError("supermemory_forget needs id or query.")
+        found = self._vendor.find(args["query"], 1, container, "memories")
+        if not found or (found[0].score or 0.0) < _MIN_SIMILARITY:
+            return {"error": "No memory matches well enough. Search for it, and pass its id."}
+        if not self._vendor.forget_memory(found[0].id, container):
+            return {"error": f"The memory {found[0].id} could not be forgotten."}
+        return {"result": "Forgotten.", "id": found[0].id, "content": found[0].text}
+
+    def _profile(self, args: JsonObject, session_id: str) -> Any:
+        container = args.get("container_tag", "")
+        facts = [{"content": item.text, "kind": item.kind} for item in self._vendor.known_facts(container)]
+        if not args.get("query"):
+            return {"profile": facts}
+        return {"profile": facts, "results": _listed(self._vendor.find(args["query"], _LIMIT["default"], container))}
+
+
+def _described(description: str) -> JsonObject:
+    return {**_TEXT, "description": description}
+
+
+def _is_plain(value: object) -> bool:
+    """Whether Supermemory accepts a value in metadata."""
+    return isinstance(value, str | int | float | bool)
+
+
+def _listed(items: Sequence[RecalledItem]) -> list[JsonObject]:
+    return [
+        {"id": item.id, "content": item.text, "kind": item.kind, "similarity": item.score, "updated_at": item.time}
+        for item in items
+    ]

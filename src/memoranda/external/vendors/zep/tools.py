@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.external.vendors.text_parts import clean_text
-from memoranda.external.vendors.vendor_tool import JsonObject, ToolArgumentError, VendorTool
-from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, Row, ZepClient
-from memoranda.external.vendors.zep.directory import SOURCE, ZepDirectory
-from memoranda.external.vendors.zep.found_items import is_current
+from memoranda.external.vendors.texts import clean_text
+from memoranda.external.vendors.vendor import JsonObject, ToolArgumentError, VendorTool
+from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, SOURCE, Row, ZepClient, ZepDirectory, is_current
 from memoranda.support.shorten import shorten_end
 
 # What a model asks for, and what Zep calls it.

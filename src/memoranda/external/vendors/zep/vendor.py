@@ -6,21 +6,26 @@ from typing import Any
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.recalled_item import RecalledItem
+from memoranda.external.vendors.provider import VendorProvider
+from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.text_parts import clean_text
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import MemoryWrite, Turn
-from memoranda.external.vendors.vendor_guidance import build_guidance
-from memoranda.external.vendors.vendor_provider import VendorProvider
-from memoranda.external.vendors.vendor_scope import VendorScope
-from memoranda.external.vendors.vendor_tool import VendorTool
-from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, ZepClient
-from memoranda.external.vendors.zep.directory import IDS, SOURCE, ZepDirectory
-from memoranda.external.vendors.zep.found_items import context_items, fact_items
-from memoranda.external.vendors.zep.settings import FIELDS
+from memoranda.external.vendors.texts import RecalledItem, clean_text
+from memoranda.external.vendors.vendor import MemoryWrite, Turn, Vendor, VendorTool, build_guidance
+from memoranda.external.vendors.zep.client import (
+    FIELDS,
+    IDS,
+    MAX_EPISODE_CHARS,
+    SOURCE,
+    ZepClient,
+    ZepDirectory,
+    batches,
+    build_messages,
+    context_items,
+    fact_items,
+    idempotency_key,
+    missing_messages,
+)
 from memoranda.external.vendors.zep.tools import ZepTools
-from memoranda.external.vendors.zep.turn_messages import batches, build_messages, idempotency_key, missing_messages
 from memoranda.support.shorten import shorten_end
 
 _ABOUT = "Zep keeps a graph of facts about this user, with the time at which each was true."

@@ -2,34 +2,43 @@
 
 It resolves settings, searches within the deadline, sends each delivery once, checks arguments of tools, and refuses
 writes of sessions that only read. See `vendor` for what a vendor implements.
+
+Only recall has a circuit breaker: a vendor that is down costs a few deadlines and not one per turn, while deliveries
+wait in the outbox anyway.
 """
 
 import json
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MethodType
 from typing import Any, ClassVar
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
+from memoranda.external.circuit_breaker import CircuitBreaker
 from memoranda.external.provider import Facts, MemoryProvider, Message
-from memoranda.external.vendors.recalled_item import format_items
+from memoranda.external.vendors.scope import VendorScope, profile_of
 from memoranda.external.vendors.sent_record import SentRecord, describe_items
-from memoranda.external.vendors.vendor import Vendor
-from memoranda.external.vendors.vendor_deliveries import (
+from memoranda.external.vendors.texts import RecalledItem, format_items
+from memoranda.external.vendors.vendor import (
     Delegation,
     MemoryWrite,
     SessionEnd,
     SessionSwitch,
+    ToolArgumentError,
     Turn,
+    Vendor,
     delivery_facts,
+    missing_fields,
+    resolve_settings,
 )
-from memoranda.external.vendors.vendor_recall import VendorRecall
-from memoranda.external.vendors.vendor_scope import VendorScope, profile_of
-from memoranda.external.vendors.vendor_settings import missing_fields, resolve_settings
-from memoranda.external.vendors.vendor_tool import ToolArgumentError
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
+
+_log = logging.getLogger(__name__)
+
+Search = Callable[[str, float], list[RecalledItem]]
 
 # What a live search gets of the turn's time; the rest is for formatting and for the thread to end.
 _SHARE_OF_DEADLINE = 0.9
@@ -267,3 +276,71 @@ def _may_store(vendor: Vendor, facts: Mapping[str, Any]) -> bool:
     """Whether a delivery is stored: its own session decides, which need not be the one that delivers it."""
     context = facts.get("agent_context")
     return context == "primary" if isinstance(context, str) and context else vendor.scope.accepts_writes
+
+
+class VendorRecall:
+    """What one provider recalls. `search` gets a query and a timeout in seconds, and raises ProviderError."""
+
+    def __init__(self, vendor: str, breaker: CircuitBreaker | None = None) -> None:
+        self._vendor = vendor
+        self._breaker = breaker or CircuitBreaker()
+        self._lock = ForkLock()
+        self._ahead: tuple[str, list[RecalledItem]] | None = None
+        self._missed = False
+
+    @property
+    def missed(self) -> bool:
+        """Whether the last live search failed or was late."""
+        return self._missed
+
+    def live(self, search: Search, query: str, seconds: float) -> list[RecalledItem]:
+        """Search now, behind the breaker. Raises ProviderError."""
+        if not self._breaker.allow():
+            pause = self._breaker.seconds_left
+            self._missed = True
+            raise TemporaryProviderError(
+                f"{self._vendor} keeps failing, and is asked again in {pause:.0f} seconds.", pause
+            )
+        try:
+            items = search(query, seconds)
+        except BaseException as error:
+            self._missed = True
+            self._breaker.failed(error.retry_after if isinstance(error, TemporaryProviderError) else None)
+            raise
+        self._missed = False
+        self._breaker.succeeded()
+        return items
+
+    def search_ahead(self, search: Search, query: str, seconds: float, session_id: str) -> None:
+        """Search for the next turn of a session, and keep the result for it. Raises ProviderError."""
+        missed = self._missed
+        items = self.live(search, query, seconds)
+        # Only a live search in a turn shows that the vendor is fast enough.
+        self._missed = missed
+        with self._lock:
+            self._ahead = (session_id, items)
+
+    def take_ahead(self, session_id: str) -> list[RecalledItem]:
+        """The result that was kept for a session; it is used once, and never for another session."""
+        with self._lock:
+            kept, self._ahead = self._ahead, None
+        return kept[1] if kept is not None and kept[0] == session_id else []
+
+    def drop(self) -> None:
+        """Drop what was kept: the session was switched or rewound."""
+        with self._lock:
+            self._ahead = None
+
+    def live_or_ahead(
+        self, search: Search, query: str, seconds: float, session_id: str, *, merge: bool
+    ) -> list[RecalledItem]:
+        """The result of a live search; the one that was kept if the live one fails. `merge` adds the two."""
+        kept = self.take_ahead(session_id)
+        try:
+            found = self.live(search, query, seconds)
+        except ProviderError as error:
+            if not kept:
+                raise
+            _log.info("%s uses what it found after the last turn: %s", self._vendor, error)
+            return kept
+        return [*kept, *found] if merge else found

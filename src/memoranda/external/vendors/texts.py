@@ -1,13 +1,17 @@
-"""What a vendor recalls, as values, and as the labelled lines that a model reads."""
+"""Texts that come from a vendor and go to it: recalled items as a model reads them, and texts that a vendor accepts."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from memoranda.support.shorten import shorten_end
 
 _MAX_ITEM_CHARS = 1_200
+
+_CONTINUED = "[continued] "
+# Where a text is divided, if that leaves at least half of the room used: paragraphs, lines, sentences, words.
+_BREAKS = ("\n\n", "\n", ". ", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +78,28 @@ def _date(time: str | float | None) -> str:
 def _score(score: float | None) -> str:
     usable = isinstance(score, int | float) and not isinstance(score, bool) and math.isfinite(score)
     return f"score {score:.2f}" if usable else ""
+
+
+def clean_text(text: str) -> str:
+    """A text without what a server cannot store: PostgreSQL has no NUL, and UTF-8 no half of a surrogate pair."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode().strip()
+
+
+def split_text(text: str, max_chars: int) -> Iterator[str]:
+    """The text in parts of at most `max_chars`, divided between paragraphs, sentences or words if possible."""
+    text = clean_text(text)
+    prefix = ""
+    while text:
+        room = max_chars - len(prefix)
+        end = len(text) if len(text) <= room else _division(text, room)
+        yield prefix + text[:end].rstrip()
+        text, prefix = text[end:].lstrip(), _CONTINUED
+
+
+def _division(text: str, room: int) -> int:
+    """Where to divide a text that is too long: after the best break in the second half of the room."""
+    for mark in _BREAKS:
+        found = text.rfind(mark, room // 2, room)
+        if found >= 0:
+            return found + len(mark)
+    return room

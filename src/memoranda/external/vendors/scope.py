@@ -1,4 +1,6 @@
-"""Names of users at a vendor: one to one, readable, and reversible, so profiles and users never mix.
+"""For whom a vendor's provider was started, and the name of that user at the vendor.
+
+Names are one to one, readable and reversible, so profiles and users never mix:
 
     default                 the owner of the default profile
     default__alice          its user alice
@@ -11,13 +13,68 @@ between profile and user. Vendors that accept more characters get the same names
 import hashlib
 import re
 import string
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from memoranda.errors import ProviderError
+from memoranda.external.provider import SERVER_URL
 
 _PLAIN = frozenset((string.ascii_letters + string.digits).encode())
 _SEPARATOR = "__"
 _HASH_CHARS = 24
 _ENCODED = re.compile(r"(?:[A-Za-z0-9]|_[0-9a-f]{2})*")
+
+
+@dataclass(frozen=True, slots=True)
+class VendorScope:
+    """The facts of `initialize` that vendors need. `user_id` is empty for the owner of the home.
+
+    `facts` has the rest as text: user_name, chat_id, thread_id, session_title, parent_session_id …
+    """
+
+    home: Path
+    profile: str = "default"
+    user_id: str = ""
+    platform: str = "cli"
+    agent_context: str = "primary"
+    facts: Mapping[str, str] = field(default_factory=dict)
+    server_url: str = field(default="", repr=False)
+    """The server that has the record of what was sent, with the password; "" if the home has it."""
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any], home: Path | None = None) -> "VendorScope":
+        """The scope of the facts that a manager passes to `initialize`."""
+        root = facts.get("hermes_home") or facts.get("home") or home
+        if not root:
+            raise ProviderError("A provider needs a home.")
+        path = Path(root)
+        known = {name: value for name, value in facts.items() if isinstance(value, str) and value}
+        server_url = known.pop(SERVER_URL, "")
+        return cls(
+            path,
+            known.get("agent_identity") or profile_of(path),
+            known.get("user_id", ""),
+            known.get("platform", "cli"),
+            known.get("agent_context", "primary"),
+            known,
+            server_url,
+        )
+
+    @property
+    def accepts_writes(self) -> bool:
+        """Whether the session may write: cron jobs, sub-agents and flushes only read."""
+        return self.agent_context == "primary"
+
+    def peer(self, *, max_chars: int = 100, keep: str = "-") -> str:
+        """The name of this user at the vendor; see `peer_name`."""
+        return peer_name(self.profile, self.user_id, max_chars=max_chars, keep=keep)
+
+
+def profile_of(home: Path) -> str:
+    """The name of the profile whose home this is."""
+    return home.name if home.parent.name == "profiles" else "default"
 
 
 def peer_name(profile: str, user_id: str = "", *, max_chars: int = 100, keep: str = "-") -> str:
