@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memoranda.search.summaries import Summarize
     from memoranda.search.summary_writer import SummaryWriter
     from memoranda.search.tool import SessionSearchTool
-    from memoranda.storage.home_database import HomeDatabase
+    from memoranda.storage.lazy_database import LazyDatabase
     from memoranda.support.text_matcher import TextMatcher
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class HomeServices:
         self._views: dict[str | None, SessionDB] = {}
         self._memories = CuratedMemories(home, settings)
         self._ledger: Ledger | None = None
-        self._checkpoints: HomeDatabase | None = None
+        self._checkpoints: LazyDatabase | None = None
         self.search_extras: SearchExtras | None = None
         self._redactor: Redactor | None = None
         self._stores: StoreServices[HomeServices] | None = None

@@ -4,19 +4,20 @@ from collections import Counter
 from pathlib import Path
 
 from memoranda.home.access.schema import APPLICATION_ID, FILE_NAME, SCHEMA
-from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.lazy_database import LazyDatabase
 
 
-class ServiceDatabase(HomeDatabase):
+class ServiceDatabase(LazyDatabase):
     """Opens the engine with the service's tables at its first use."""
 
     def __init__(self, home: Path, record: Path | str = "") -> None:
         """`record` is where the record is: if it is on a server, so are these tables, for all nodes of a fleet."""
-        super().__init__(home / FILE_NAME, SCHEMA, APPLICATION_ID, record)
+        server_url = record if isinstance(record, str) else ""
+        super().__init__(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url)
 
     def connection_statistics(self) -> Counter[str]:
         """What this process counts about its connections to servers; empty if the record is in a file."""
-        if not self._server_url:
+        if not self.server_url:
             return Counter()
         from memoranda.storage.postgres.pool import sum_statistics  # noqa: PLC0415
 

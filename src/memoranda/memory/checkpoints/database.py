@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from memoranda.memory.checkpoints.schema import APPLICATION_ID, FILE_NAME, SCHEMA
-from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.lazy_database import LazyDatabase
 
 
-def open_checkpoints(home: Path, record: Path | str = "") -> HomeDatabase:
+def open_checkpoints(home: Path, record: Path | str = "") -> LazyDatabase:
     """The database, opened or created at its first use; on the server of the record, if `record` is a URL."""
-    return HomeDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, record)
+    server_url = record if isinstance(record, str) else ""
+    return LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url)

@@ -14,7 +14,7 @@ from memoranda.memory.checkpoints.rows import ChainLink, CheckpointKey, Serializ
 from memoranda.memory.checkpoints.schema import CHECKPOINT_KEY, VALUE_KEY, WRITE_KEY
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
-from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.lazy_database import LazyDatabase
 
 _FIRST_PAGE, _MAX_PAGE = 5, 50
 _COLUMNS = (
@@ -49,7 +49,7 @@ def lock_thread(engine: Engine, connection: Connection, user: str, thread_id: st
 class CheckpointStore:
     """The checkpoints of one user; None is the home itself."""
 
-    def __init__(self, database: HomeDatabase, user: str | None) -> None:
+    def __init__(self, database: LazyDatabase, user: str | None) -> None:
         self.user = user or ""
         self._database = database
         self._acting_for = user

@@ -10,7 +10,7 @@ from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.checkpoints.database import open_checkpoints
-from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home
 
@@ -44,7 +44,7 @@ def open_record_of(home: Home, server_url: str = "") -> SessionDB:
     )
 
 
-def checkpoints_of(home: Home, server_url: str = "") -> HomeDatabase:
+def checkpoints_of(home: Home, server_url: str = "") -> LazyDatabase:
     """The checkpoints of a home, wherever they are; the caller closes them."""
     return open_checkpoints(home.root, config.record_location(home, _settings(home, server_url)))
 
