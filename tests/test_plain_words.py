@@ -35,7 +35,7 @@ WORST_WORDS_ALLOWED = {
 # Words of the field that end in -ing and name a thing.
 ING_MODULES = {
     "agent/compression/pruning.py",
-    "storage/error_mapping.py",
+    "storage/sqlite/error_mapping.py",
     "models/anthropic/thinking.py",
     "external/holographic/encoding.py",
     "search/ranking.py",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError
-from memoranda.storage.sqlite import checkpointer
-from memoranda.storage.sqlite.checkpointer import WalCheckpointer
+from memoranda.storage.sqlite import write_ahead_log
+from memoranda.storage.sqlite.write_ahead_log import WalCheckpointer
 from tests.timing import wait_until
 
 
@@ -44,8 +44,8 @@ class Log:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
-    monkeypatch.setattr(checkpointer, "LARGE_LOG", 1)
-    monkeypatch.setattr(checkpointer, "_CHECK_EVERY", 1)
+    monkeypatch.setattr(write_ahead_log, "LARGE_LOG", 1)
+    monkeypatch.setattr(write_ahead_log, "_CHECK_EVERY", 1)
     opened = Log(tmp_path / "state.db")
     yield opened
     opened.close()
@@ -70,7 +70,7 @@ def test_checkpoints_share_a_thread(log: Log) -> None:
 
 def test_the_thread_ends_when_nothing_is_written(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next large log starts another one."""
-    monkeypatch.setattr(checkpointer, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(write_ahead_log, "_IDLE_SECONDS", 0.01)
     checkpoints = WalCheckpointer(log.path)
     for number in (1, 2):
         log.write()

@@ -244,8 +244,8 @@ def test_a_deep_check_can_be_interrupted(tmp_path: Path) -> None:
     path = fill_home(tmp_path / "home", 2, 4)
     program = (
         "import os, signal, threading\n"
-        "from memoranda.storage.sqlite import integrity\n"
-        "integrity._STEPS_BETWEEN_SIGNALS = 1\n"
+        "from memoranda.storage.sqlite import database\n"
+        "database._STEPS_BETWEEN_SIGNALS = 1\n"
         "from memoranda.memory.record.store import open_store\n"
         f"store = open_store({str(path)!r})\n"
         "signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)\n"

@@ -26,8 +26,8 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, check_store, take_rows
 from memoranda.storage.position import Position
 from memoranda.storage.salvage.rebuild import DamagedDatabase
-from memoranda.storage.sqlite.damaged_text import first_readable_row, readable_rows
 from memoranda.storage.sqlite.database import Database
+from memoranda.storage.sqlite.stored_texts import first_readable_row, readable_rows
 from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
 

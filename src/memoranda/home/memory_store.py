@@ -88,7 +88,7 @@ class CuratedMemories:
 
     def _server(self) -> "Engine":
         from memoranda.memory.curated.schema import SCHEMA  # noqa: PLC0415
-        from memoranda.storage.open_server import open_server_engine  # noqa: PLC0415
+        from memoranda.storage.lazy_database import open_server_engine  # noqa: PLC0415
 
         with self._opening:
             if self._engine is None:

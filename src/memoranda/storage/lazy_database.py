@@ -1,13 +1,21 @@
-"""A database that is opened, or created, at its first use; checking whether it exists creates nothing."""
+"""A database that is opened, or created, at its first use, in a file or on a server.
+
+Checking whether it exists creates nothing. The code for servers is loaded only if one is configured.
+"""
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from memoranda.errors import ConfigError
 from memoranda.storage import fork_safety
 from memoranda.storage.engine import Engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.engine import StoreGuard, open_sqlite_engine
+
+if TYPE_CHECKING:
+    from memoranda.storage.postgres.engine import PostgresEngine
 
 _OPEN_TIMEOUT = 10.0
 
@@ -69,10 +77,27 @@ class LazyDatabase:
     def _open(self) -> Engine:
         if not self.server_url:
             return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait, guard=self._guard)
-        # A command that uses files starts without the code for servers.
-        from memoranda.storage.open_server import open_server_engine  # noqa: PLC0415
-
         return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+
+
+def open_server_engine(
+    url: str, schema: Schema, *, wait: float = 10.0, lock_timeout: float | None = None
+) -> "PostgresEngine":
+    """Open the database at a URL with the tables of a component; engines for one URL share their connections.
+
+    `wait` is how many seconds a call may wait for the server and its locks; `lock_timeout` is a shorter or longer limit
+    for one component, which shares the connections of the others.
+    Raises ConfigError if psycopg is not installed, and StorageError, at once, if the server cannot be used.
+    """
+    try:
+        from memoranda.storage.postgres.engine import open_postgres_engine  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        raise ConfigError(
+            "The record is on a PostgreSQL server, and psycopg is not installed: pip install 'memoranda[postgres]'."
+        ) from error
+    return open_postgres_engine(url, schema, wait=wait, lock_timeout=lock_timeout)
 
 
 def server_url_of(engine: Engine) -> str:

@@ -1,6 +1,7 @@
 """A position in a feed: how far a follower has read, as an opaque value that only the engine interprets."""
 
 from dataclasses import dataclass
+from hashlib import sha256
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,3 +32,12 @@ class Position:
 
 
 START = Position()
+
+
+def former_stores_key(user: str | None) -> str:
+    """The key in `state_meta` under which a store notes from which other stores of its fleet a user has moved to it.
+
+    It does not name the user, so nothing of a user who is forgotten stays readable.
+    """
+    digest = sha256((user or "").encode("utf-8", "surrogatepass")).hexdigest()
+    return f"former_stores:{digest[:32]}"

@@ -8,7 +8,7 @@ import pytest
 from memoranda.memory.curated.schema import SCHEMA
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.engine import Engine
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from tests.memory.curated.storages import RowPath, Tables, open_store
 from tests.postgres import Server
 

@@ -10,7 +10,7 @@ import pytest
 
 from memoranda.memory.record import deletion
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.storage.sqlite import vacuum
+from memoranda.storage.sqlite import database as sqlite_database
 from memoranda.storage.sqlite.engine import SqliteEngine
 from tests.memory.record.conftest import file_bytes
 
@@ -66,7 +66,7 @@ def test_the_file_shrinks_by_what_was_pruned(path: Path) -> None:
 
 def test_space_is_released_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process writes between two of them, and one that is stopped leaves the rest."""
-    monkeypatch.setattr(vacuum, "_PAGES", 5)
+    monkeypatch.setattr(sqlite_database, "_PAGES_PER_STEP", 5)
     with open_store(path) as store, open_store(path) as other:
         _fill(store)
         store.deletion.prune_sessions(40)
@@ -102,7 +102,7 @@ def test_a_store_that_takes_long_to_rewrite_says_how_much_is_free(
 ) -> None:
     """Nothing is recorded while it is rewritten, so that is left to the command for it."""
     monkeypatch.setattr(deletion, "_MAX_VACUUM_SECONDS", -1.0)
-    monkeypatch.setattr(vacuum, "_STEPS_BETWEEN_CHECKS", 1)
+    monkeypatch.setattr(sqlite_database, "_STEPS_BETWEEN_CHECKS", 1)
     with open_store(old_path) as store:
         store.deletion.prune_sessions(40)
         left = store.deletion.release_space()

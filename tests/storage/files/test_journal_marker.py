@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.storage.files.journal import Journal, with_checksum
-from memoranda.storage.files.journal_file import JournalFile
-from memoranda.storage.files.journal_marker import JournalMarkerFile
+from memoranda.storage.files.journal_file import JournalFile, JournalMarkerFile
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.storage.postgres.values import escape, restore, stored_values, translate
+from memoranda.storage.postgres.connection import escape, restore, stored_values, translate
 
 _ANY_TEXT = st.text(st.characters(exclude_categories=()) | st.sampled_from("\0\x1a01d89af\ud800\udfff"))
 

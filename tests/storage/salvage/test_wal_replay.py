@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from memoranda.memory.record.salvage import salvage
 from memoranda.memory.record.schema import MESSAGES
 from memoranda.memory.record.store import open_store
-from memoranda.storage.salvage.rebuild import open_damaged, readable_rows
-from memoranda.storage.salvage.wal_replay import make_main_file
+from memoranda.storage.salvage.rebuild import make_main_file, open_damaged, readable_rows
 from tests.examples import examples
 from tests.forked import forking, in_child
 from tests.storage.orphaned_stores import LOSSES, killed_store

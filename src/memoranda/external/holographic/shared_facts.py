@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memoranda.external.holographic.server_schema import COPIED, SERVER_SCHEMA
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 
 _NAMES = tuple(column.name for column in COPIED)
 _ROW = f"fact_id, removed, given_names, {', '.join(_NAMES)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memoranda.external.holographic.server_schema import SERVER_SCHEMA
 from memoranda.storage.connection import Connection
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from memoranda.support.health_issues import HealthIssue
 
 # Nodes ask for what came after the number they know, so a row with a higher one than the user's counter is overlooked.

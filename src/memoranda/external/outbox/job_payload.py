@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast, get_args
 from memoranda.errors import StorageError
 from memoranda.external.outbox.jobs import DAMAGED, Job, Kind, stored_key
 from memoranda.storage.connection import Connection
-from memoranda.storage.files.checksum import CHECKSUM_PATTERN, checksum
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.files.marker_file import CHECKSUM_PATTERN, checksum
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _SEALED = re.compile(rf'\{{"checksum": "({CHECKSUM_PATTERN})", (?=")')
 _NAMES = {"args", "facts"}

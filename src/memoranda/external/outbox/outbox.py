@@ -36,7 +36,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.damaged_text import first_readable_row
+from memoranda.storage.sqlite.stored_texts import first_readable_row
 from memoranda.support.processes import has_ended, process_identity
 
 _log = logging.getLogger(__name__)

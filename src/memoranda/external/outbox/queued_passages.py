@@ -19,7 +19,7 @@ from memoranda.external.outbox.jobs import stored_key
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.outbox_schema import outbox_database
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.processes import has_ended
 from memoranda.support.text_matcher import TextMatcher
 

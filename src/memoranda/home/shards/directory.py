@@ -11,7 +11,7 @@ from memoranda.home.shards.fences import install_fences
 from memoranda.home.shards.placement import MAX_STORES, SHARDS, shard_of
 from memoranda.home.shards.row_ids import are_separate, last_ids, separate_ids
 from memoranda.home.shards.tables import SCHEMA
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.storage.schema import Schema
 

@@ -5,8 +5,7 @@ in the order of their ids. What the source had not read yet must come after the 
 out of the order of ids is read again.
 """
 
-from memoranda.storage.former_stores import former_stores_key
-from memoranda.storage.position import Position
+from memoranda.storage.position import Position, former_stores_key
 from memoranda.storage.postgres.connection import PostgresConnection
 from memoranda.storage.postgres.dialect import PostgresDialect
 

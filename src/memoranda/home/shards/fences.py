@@ -7,7 +7,7 @@ They then find that the user has moved. A node that does not know of the move ye
 
 from memoranda.home.shards.placement import shard_expression
 from memoranda.storage.connection import Connection
-from memoranda.storage.postgres.errors import MOVED
+from memoranda.storage.postgres.pool import MOVED
 from memoranda.storage.postgres.row_security import POLICY, SETTING
 
 # A move itself copies and deletes rows.

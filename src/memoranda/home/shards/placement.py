@@ -2,7 +2,7 @@
 
 from hashlib import md5
 
-from memoranda.storage.postgres.values import escape
+from memoranda.storage.postgres.connection import escape
 
 SHARDS = 64
 MAX_STORES = 1024

@@ -9,7 +9,7 @@ from memoranda.memory.curated.memory_file import ABSENT, ReadableMemoryFile, Und
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.allowances import read_allowances
-from memoranda.storage.files.journal_health import check_journal
+from memoranda.storage.files.journal import check_journal
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from memoranda.memory.record.message_rows import DAMAGED, WRITTEN, checksum_of_row, decode_json, dump_json, matches
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from memoranda.memory.record.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_
 from memoranda.memory.record.message_rows import DAMAGED, matches
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
 # What the checksum of a message covers besides the columns of the feed, and the checksum.

@@ -14,7 +14,7 @@ from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import FeedTable
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _BATCH_SIZE = 500
 # The maximum of text in one batch, unless a single message is longer.
@@ -103,7 +103,7 @@ class Feed(StorePart):
         """The ids of the stores of a fleet in which the user of this scope was before; a file has none."""
         if not self._engine.dialect.one_statement_appends or self._scope.all:
             return frozenset()
-        from memoranda.storage.former_stores import former_stores_key  # noqa: PLC0415
+        from memoranda.storage.position import former_stores_key  # noqa: PLC0415
 
         with self._engine.reading() as connection:
             row = connection.execute(

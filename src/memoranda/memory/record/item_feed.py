@@ -12,7 +12,7 @@ from memoranda.memory.record.item_rows import searchable_text
 from memoranda.memory.record.message_rows import decode_json
 from memoranda.storage.engine import FeedTable
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 SOURCE = "item"
 _COLUMNS = "items.id, items.item_id, items.key, items.value, items.indexed, items.updated_at"

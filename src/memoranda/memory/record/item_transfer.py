@@ -30,7 +30,7 @@ from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 ITEM = "item"
 _EVENTS = ("add", "update", "delete")

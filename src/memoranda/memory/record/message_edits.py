@@ -21,7 +21,7 @@ from memoranda.memory.record.store_part import StorePart, count_redactions, refu
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _CLEARED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items")  # fmt: skip

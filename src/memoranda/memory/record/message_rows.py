@@ -16,7 +16,7 @@ from zlib import crc32
 from memoranda.errors import SessionError
 from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _HERMES_JSON = "\x00json:"

@@ -34,7 +34,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Dialect, Engine
 from memoranda.storage.position import START, Position
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 if TYPE_CHECKING:
     from memoranda.memory.record.single_append import SingleAppend

@@ -21,7 +21,7 @@ from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_matcher import TextMatcher
 

@@ -270,7 +270,7 @@ def open_record(location: Path | str, *, wait: float = 10.0, guarded: bool = Tru
     """
     if is_server_url(location):
         # Loaded only here: it needs psycopg, which is an extra.
-        from memoranda.storage.open_server import open_server_engine  # noqa: PLC0415
+        from memoranda.storage.lazy_database import open_server_engine  # noqa: PLC0415
 
         return open_server_engine(location, SCHEMA, wait=wait)
     path = Path(location)

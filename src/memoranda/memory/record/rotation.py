@@ -34,7 +34,7 @@ from memoranda.memory.record.todos import copy_todos, drop_todos
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.shorten import shorten_end
 
 # The columns that a session inherits from the one it continues or branches from.

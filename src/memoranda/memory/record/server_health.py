@@ -7,8 +7,8 @@ from memoranda.errors import StorageError
 from memoranda.memory.record.health import check_rows
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.store import SessionStore
-from memoranda.storage.postgres.address import without_password
 from memoranda.storage.postgres.engine import PostgresEngine
+from memoranda.storage.postgres.pool import without_password
 from memoranda.support.health_issues import HealthIssue, Progress
 
 

@@ -13,7 +13,7 @@ from memoranda.memory.record.session_filter import SessionFilter
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _PREVIEW_CHARS = 60
 _FEW_SESSIONS = 200

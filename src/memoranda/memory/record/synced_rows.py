@@ -37,7 +37,7 @@ from memoranda.memory.record.todos import TODOS, add_version, read_todos
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 FLAGS = ("active", "compacted", "rewound")
 # What a machine computes or only knows for itself.

@@ -40,7 +40,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.schema import Column
-from memoranda.storage.sqlite.damaged_text import readable_rows
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 # These columns identify sessions; they contain no prose and are stored as names.
 _IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")

@@ -9,7 +9,7 @@ from memoranda.errors import StorageError
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.store import SkillStore
 from memoranda.safety.allowances import read_allowances
-from memoranda.storage.files.journal_health import check_journal
+from memoranda.storage.files.journal import check_journal
 from memoranda.storage.files.named_texts import FileDocument
 from memoranda.support.health_issues import HealthIssue, issues_until_error
 from memoranda.support.text_file import TextFile, read_text

@@ -3,16 +3,19 @@
 This module knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo`
 line undoes it. A line that cannot be read, or does not match its checksum, is skipped, and the other lines stay usable.
 The checksum is the last field, over everything before it; lines of earlier versions have none. Where the lines are
-stored is the part of `JournalLines`.
+stored is the part of `JournalLines`. `check_journal` reports damage to the doctor.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from memoranda.storage.files.checksum import CHECKSUM_PATTERN, checksum
+from memoranda.storage.files.marker_file import CHECKSUM_PATTERN, checksum
+from memoranda.support.health_issues import HealthIssue
 
 
 class NumberedLine(Protocol):
@@ -203,3 +206,33 @@ def find_undoable(changes: Sequence[Line], number: int | None, is_undoable: Call
     if number is not None:
         return next((change for change in candidates if change.number == number), None)
     return next((change for change in reversed(candidates) if change.action != "undo"), None)
+
+
+def check_journal(
+    journal: Journal[Any], path: Path, purge: str, exclusive: Callable[[], AbstractContextManager[None]]
+) -> Iterator[HealthIssue]:
+    """The issues of one journal; `purge` is the command that starts a new history, `exclusive` takes its lock."""
+    damaged, lost = journal.damaged_lines(), journal.find_loss()
+    skipped = f"unreadable or changed lines ({', '.join(map(str, damaged))})"
+    if not lost:
+        if damaged:
+            yield HealthIssue(
+                "warning",
+                path,
+                f"has {skipped}, which are skipped",
+                f"nothing to do; '{purge}' drops them with the history",
+            )
+        return
+
+    def accept() -> str:
+        with exclusive():
+            journal.accept()
+        return "what is left is the history from now on"
+
+    yield HealthIssue(
+        "error",
+        path,
+        lost + (f"; {skipped} are skipped" if damaged else ""),
+        "put the file back from a backup while nothing uses the home; --fix accepts what is left of the history",
+        accept,
+    )

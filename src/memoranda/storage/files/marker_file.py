@@ -2,17 +2,21 @@
 
 It is written after what it describes is on the disk, and not synced itself: after a crash it may lag behind, but is
 never ahead. One short write overwrites it in place, so no writer needs a lock and a killed one leaves nothing. A marker
-that is damaged is ignored, and written again.
+that is damaged is ignored, and written again. Its checksum finds accidental damage; it does not stop a forger.
 """
 
 import json
 import os
+from binascii import crc32
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memoranda.storage.files.checksum import checksum
 from memoranda.support.durable_files import open_without_following, read_file
+
+# Without vowels and digits: no word and no number that a person wants to forget is found in a checksum by chance.
+_LETTERS = bytes.maketrans(b"0123456789abcdef", b"bcdfghjklmnpqrst")
+CHECKSUM_PATTERN = "[bcdfghjklmnpqrst]{8}"
 
 # Always the same length, so that one write replaces all of it.
 _BYTES = 256
@@ -44,3 +48,8 @@ class MarkerFile:
 
 def _checksum(values: Mapping[str, Any]) -> str:
     return checksum(json.dumps(values, sort_keys=True).encode())
+
+
+def checksum(content: bytes) -> str:
+    """The CRC-32 of some bytes as eight letters: it differs after any change of up to 32 bits in a row."""
+    return (b"%08x" % crc32(content)).translate(_LETTERS).decode()

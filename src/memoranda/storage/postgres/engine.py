@@ -1,14 +1,15 @@
 """PostgreSQL as the engine of the record: a schema of a database, used by many processes on many machines.
 
 Writers of different sessions do not wait for each other: instead of SQLite's one writer at a time, every operation that
-reads a session and writes accordingly locks that session. A transaction is durable when the server has flushed it.
+reads a session and writes accordingly locks that session. A transaction is durable when the server has flushed it. A
+read-only transaction begins with its first statement, in the same round trip.
 """
 
 import copy
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, Self, TypeVar
 
@@ -20,26 +21,38 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable, last_position
 from memoranda.storage.position import Position
 from memoranda.storage.postgres import row_security
-from memoranda.storage.postgres.address import ServerAddress
-from memoranda.storage.postgres.connection import PostgresConnection, RawConnection, execute
+from memoranda.storage.postgres.connection import (
+    PostgresConnection,
+    PostgresRows,
+    RawConnection,
+    execute,
+    restored_rows,
+)
 from memoranda.storage.postgres.diagnostics import ServerDiagnostics
-from memoranda.storage.postgres.dialect import PostgresDialect
-from memoranda.storage.postgres.errors import (
+from memoranda.storage.postgres.dialect import Horizon, PostgresDialect
+from memoranda.storage.postgres.notifications import Watch
+from memoranda.storage.postgres.pool import (
+    ServerAddress,
     connection_was_lost,
     is_transient,
+    release_pool,
     rolled_back_error,
+    shared_pool,
     storage_error,
     unknown_outcome_error,
     was_rolled_back,
 )
-from memoranda.storage.postgres.horizon import Horizon
-from memoranda.storage.postgres.notifications import Watch
-from memoranda.storage.postgres.pool import release_pool, shared_pool
-from memoranda.storage.postgres.read_view import ReadView
+from memoranda.storage.postgres.row_security import SETTING
 from memoranda.storage.postgres.schema import upgrade_schema
 from memoranda.storage.postgres.turn_locks import TurnLock, TurnLocks
-from memoranda.storage.postgres.values import restored_rows
 from memoranda.storage.schema import Schema
+
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SET = f"SELECT set_config('{SETTING}', ?, true)"
+_SET_WITH_TIMEOUT = f"SELECT set_config('{SETTING}', ?, true), set_config('lock_timeout', ?, true)"
+
+UseConnection = Callable[[Callable[[RawConnection], RawConnection]], RawConnection]
+"""Calls a function with a connection, and with another one if the first was lost; keeps it on success."""
 
 _Answer = TypeVar("_Answer")
 
@@ -51,6 +64,59 @@ _LOCK_SESSION, _LOCK_TITLES = _LOCK.format(1), _LOCK.format(2)
 _PAUSE = 0.05
 # How long the clocks of a node and the server are taken to run alike.
 _CLOCK_SECONDS = 300.0
+
+
+class ReadView:
+    """One consistent view; nothing is sent before its first statement.
+
+    `setting` says for whom the next statement acts (see `row_security`). A nested read may change it, and the change
+    travels with the statement.
+    """
+
+    __slots__ = ("_applied", "_lock_timeout", "_use_connection", "raw", "setting")
+
+    def __init__(self, use_connection: UseConnection, setting: str, lock_timeout: str = "") -> None:
+        """`lock_timeout` in milliseconds, where the session has none of its own."""
+        self._use_connection = use_connection
+        self._lock_timeout = lock_timeout
+        self._applied = ""
+        self.setting = setting
+        self.raw: RawConnection | None = None
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
+        raw = self.raw
+        if raw is None:
+            return self._begin(statement, values)
+        if self._applied == self.setting:
+            return PostgresRows(execute(raw, statement, values))
+        with raw.pipeline():
+            execute(raw, _SET, [self.setting])
+            cursor = execute(raw, statement, values)
+        self._applied = self.setting
+        return PostgresRows(cursor)
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> None:
+        for row in rows:
+            self.execute(statement, row)
+
+    def _begin(self, statement: str, values: Sequence[Any]) -> PostgresRows:
+        """Begin on a new connection; nothing was read before, so another one may replace a connection that is lost."""
+        found: list[PostgresRows] = []
+
+        def begin(raw: RawConnection) -> RawConnection:
+            with raw.pipeline():
+                raw.execute(_BEGIN_READING)
+                if self._lock_timeout:
+                    execute(raw, _SET_WITH_TIMEOUT, [self.setting, self._lock_timeout])
+                else:
+                    execute(raw, _SET, [self.setting])
+                cursor = execute(raw, statement, values)
+            found.append(PostgresRows(cursor))
+            return raw
+
+        self.raw = self._use_connection(begin)
+        self._applied = self.setting
+        return found[-1]
 
 
 class _State:

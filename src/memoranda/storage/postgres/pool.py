@@ -1,4 +1,11 @@
-"""The connections of one process to one server, shared by all engines for the same URL.
+"""The connections of one process to one server, shared by all engines for the same URL, with its address and errors.
+
+    postgresql://user:password@host:5432/database?schema=memoranda&pool=10
+
+`schema` is the PostgreSQL schema with all tables. `pool` is the maximum number of connections of one process.
+`pgbouncer=true` avoids everything that belongs to a session, for poolers in transaction mode; `direct=host:port` is
+then the address of the server itself, for notifications and the locks of turns. All other parameters are libpq's.
+Errors of psycopg become Memoranda's, which say what to do and never contain a password.
 
 A connection may have died while it was idle: the server was restarted, or a firewall forgot it. No query checks for
 that before each use, because it would double the round trips. Instead the first statement on a connection tells, and
@@ -8,19 +15,152 @@ fork the child makes a new one and leaves the parent's connections alone.
 
 import logging
 import os
+import re
 import threading
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from memoranda.errors import StorageError
+from memoranda.errors import ConfigError, LockTimeoutError, MovedUserError, StorageError, StoreUnavailableError
 from memoranda.storage import fork_safety
-from memoranda.storage.postgres.address import ServerAddress
 from memoranda.storage.postgres.connection import ADAPTATION, RawConnection
-from memoranda.storage.postgres.errors import first_line, storage_error, unavailable_error
+
+DEFAULT_SCHEMA = "memoranda"
+DEFAULT_POOL = 10
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
+
+
+def without_password(url: str) -> str:
+    """The URL of a server as messages may show it: without a password, and without parameters."""
+    parts = urlsplit(url)
+    credentials, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(("postgresql", credentials.partition(":")[0] + at + host, parts.path, "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """A parsed URL. `conninfo` and `direct` contain the password and must not be shown; `location` may be."""
+
+    conninfo: str
+    direct: str
+    schema: str
+    pool_size: int
+    pgbouncer: bool
+    location: str
+
+    @classmethod
+    def parse(cls, url: str) -> "ServerAddress":
+        """Raises ConfigError, without the password, if the URL cannot be used."""
+        shown = without_password(url)
+        parts = urlsplit(url)
+        parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        schema = parameters.pop("schema", DEFAULT_SCHEMA)
+        if not _NAME.fullmatch(schema):
+            raise ConfigError(
+                f"The schema {schema!r} of {shown} is not a plain name: use lower-case letters, digits and underscores."
+            )
+        pool = parameters.pop("pool", str(DEFAULT_POOL))
+        if not pool.isdecimal() or not 1 <= int(pool) <= 1000:
+            raise ConfigError(f"The parameter pool={pool!r} of {shown} is not a number from 1 to 1000.")
+        pgbouncer = parameters.pop("pgbouncer", "false").lower() in ("true", "1", "yes", "on")
+        direct_host = parameters.pop("direct", "")
+        query = urlencode(parameters, quote_via=quote)
+        conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
+        credentials, at, _ = parts.netloc.rpartition("@")
+        direct = urlunsplit(("postgresql", f"{credentials}{at}{direct_host}", parts.path, query, ""))
+        return cls(conninfo, direct if direct_host else conninfo, schema, int(pool), pgbouncer, shown)
+
+
+_REFUSED_LOGIN = (pg.InvalidPassword, pg.InvalidAuthorizationSpecification)
+_SHUTTING_DOWN = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.IdleSessionTimeout)
+_TRANSIENT = (pg.DeadlockDetected, pg.SerializationFailure)
+MOVED = "MM001"
+"""The SQLSTATE of an error that our own triggers raise: the user has moved to another server."""
+_FULL = (pg.DiskFull, pg.OutOfMemory, pg.TooManyConnections, pg.ConfigurationLimitExceeded)
+
+
+def connection_was_lost(error: BaseException, connection: psycopg.Connection[object] | None = None) -> bool:
+    """Whether an error means that the connection is of no use any more, and not that the statement was wrong."""
+    if isinstance(error, _SHUTTING_DOWN):
+        return True
+    if connection is not None and connection.broken:
+        return True
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Whether the server rolled a transaction back only because of others that ran at the same time."""
+    return isinstance(error, _TRANSIENT)
+
+
+class _RolledBackError(StoreUnavailableError):
+    """The connection was lost before anything was committed."""
+
+
+def was_rolled_back(error: StorageError) -> bool:
+    """Whether an error certainly left nothing behind and may not occur again."""
+    return isinstance(error, _RolledBackError) or is_transient(error.__cause__)
+
+
+def storage_error(error: psycopg.Error, location: str, wait: float) -> StorageError:
+    """The error of Memoranda for one of psycopg's; `wait` is how many seconds the caller tried."""
+    reason = first_line(error)
+    if isinstance(error, (pg.LockNotAvailable, *_TRANSIENT)):
+        return LockTimeoutError(
+            f"Another writer has kept a lock in {location} for {wait:g} s, or both waited for each other. "
+            "Nothing was written; try again."
+        )
+    if error.sqlstate == MOVED:
+        return MovedUserError(f"{location} no longer has this user: {reason}. Nothing was written.")
+    if isinstance(error, _REFUSED_LOGIN):
+        return StorageError(f"{location} refuses the login: {reason}. Check user and password in store.url.")
+    if connection_was_lost(error):
+        return _RolledBackError(_cannot_be_reached(location, reason))
+    if isinstance(error, pg.InsufficientPrivilege):
+        return StorageError(f"{location} does not permit this: {reason}. Nothing was written.")
+    if isinstance(error, _FULL):
+        return StorageError(f"{location} has no room left: {reason}. Nothing was written.")
+    if isinstance(error, pg.ReadOnlySqlTransaction):
+        return StorageError(f"{location} is a read-only server, such as a standby. Use the address of the primary.")
+    return StorageError(f"{location} cannot be used: {reason}.")
+
+
+def unavailable_error(location: str, reason: str) -> StoreUnavailableError:
+    return StoreUnavailableError(_cannot_be_reached(location, reason))
+
+
+def _cannot_be_reached(location: str, reason: str) -> str:
+    return (
+        f"The database at {location} cannot be reached: {reason}. Nothing was written. "
+        "Start the server or correct store.url; then try again."
+    )
+
+
+def rolled_back_error(location: str) -> StoreUnavailableError:
+    """The error after a connection was lost before its transaction was committed."""
+    return _RolledBackError(
+        f"The connection to {location} was lost, and the server rolled the change back. Nothing was written; try again."
+    )
+
+
+def unknown_outcome_error(location: str) -> StoreUnavailableError:
+    """The error after a connection was lost while a transaction was being committed."""
+    return StoreUnavailableError(
+        f"The connection to {location} was lost during a commit, so it is not known whether the change was saved. "
+        "Read it back before you repeat it."
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without hints and without the final period."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
 
 _CONNECT_TIMEOUT = 5
 # The pool itself stops trying after this time; the next caller starts it again.

@@ -6,8 +6,7 @@ protect from a caller that can set the setting. Superusers and roles with BYPASS
 should log in as a plain role; owners of the tables are not exempt, because the tables force the policies on them.
 """
 
-from memoranda.storage.postgres.connection import PostgresConnection, RawConnection
-from memoranda.storage.postgres.values import escape
+from memoranda.storage.postgres.connection import PostgresConnection, RawConnection, escape
 
 EVERYONE = "*"
 POLICY = "memoranda_user"

@@ -1,21 +1,33 @@
-"""Reads the pages of a SQLite file one by one, whatever is damaged.
+"""Reads the pages of a SQLite file and of its write-ahead log one by one, whatever is damaged.
 
 SQLite follows links from page to page and does not reach rows after a damaged page. `Pages` reads every page by itself.
-It uses the latest version of a page in the log, as SQLite does, so that deleted rows do not return. It trusts no number
-in a page to decide how much to read. The format is described at sqlite.org/fileformat2.html.
+It uses the latest version of a page in a complete transaction of the log, as SQLite does, so that deleted rows do not
+return. It trusts no number in a page to decide how much to read. The format is described at
+sqlite.org/fileformat2.html.
 """
 
 import os
 import struct
+import sys
+from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from memoranda.storage.orphaned_wal import wal_path
-from memoranda.storage.salvage.wal_frames import WalFrames, read_frames
+
+_WAL_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+# The last bit is the byte order of the checksums.
+_WAL_MAGIC = 0x377F0682
+_WAL_PAGE_SIZES = {1 << power for power in range(9, 17)}
+_SUMMED_OF_HEADER, _SUMMED_OF_FRAME = 24, 8
+_MASK = 0xFFFFFFFF
+
+_Sum = tuple[int, int]
 
 TABLE_LEAF, TABLE_INNER = 13, 5
 _HEADERS = {TABLE_LEAF: 8, TABLE_INNER: 12}
@@ -29,6 +41,61 @@ _MIN_USABLE = 480
 _MIN_CELL = 6
 _ENCODINGS = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _NUMBER = struct.Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class WalFrames:
+    """The pages in a log: `offsets` by page number; `size` is the page size, `count` the pages of the whole file."""
+
+    size: int = 0
+    count: int = 0
+    offsets: dict[int, int] = field(default_factory=dict)
+    log: BinaryIO | None = None
+
+    def read(self, number: int) -> bytes:
+        """The content of a page that is in `offsets`."""
+        if self.log is None:
+            return b""
+        self.log.seek(self.offsets[number])
+        return self.log.read(self.size)
+
+
+def read_frames(log: BinaryIO) -> WalFrames:
+    """The frames that SQLite would use: none after damage, and none that an earlier use of the log left."""
+    header = log.read(_WAL_HEADER.size)
+    if len(header) < _WAL_HEADER.size:
+        return WalFrames()
+    magic, _, size, _, *salts, first, second = _WAL_HEADER.unpack(header)
+    little = magic == _WAL_MAGIC
+    total = _frame_checksum((0, 0), header[:_SUMMED_OF_HEADER], little)
+    if magic | 1 != _WAL_MAGIC | 1 or size not in _WAL_PAGE_SIZES or total != (first, second):
+        return WalFrames()
+    count = 0
+    offsets: dict[int, int] = {}
+    pending: dict[int, int] = {}
+    while len(frame := log.read(_FRAME.size + size)) == _FRAME.size + size:
+        number, count_after, *frame_salts, first, second = _FRAME.unpack_from(frame)
+        total = _frame_checksum(total, frame[:_SUMMED_OF_FRAME] + frame[_FRAME.size :], little)
+        if frame_salts != salts or total != (first, second) or number == 0:
+            break
+        pending[number] = log.seek(0, os.SEEK_CUR) - size
+        # Only the last frame of a transaction gives the size of the file after it.
+        if count_after:
+            count = count_after
+            offsets.update(pending)
+            pending.clear()
+    return WalFrames(size, count, offsets, log) if offsets else WalFrames()
+
+
+def _frame_checksum(total: _Sum, content: bytes, little: bool) -> _Sum:
+    numbers = array("I", content)
+    if little != (sys.byteorder == "little"):
+        numbers.byteswap()
+    one, two = total
+    for even, odd in zip(numbers[::2], numbers[1::2], strict=True):
+        one = (one + even + two) & _MASK
+        two = (two + odd + one) & _MASK
+    return one, two
 
 
 @dataclass(frozen=True, slots=True)

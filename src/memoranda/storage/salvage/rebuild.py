@@ -1,4 +1,11 @@
-"""Reads the rows of a damaged SQLite file, and replaces it with a new file with those rows."""
+"""Reads the rows of a damaged SQLite file, and replaces it with a new file with those rows.
+
+If the main file was lost, its write-ahead log becomes readable through another main file: SQLite reads the pages that
+are in the log from the log, and only the others from the file. A new, empty store is best: the pages that define the
+tables and their roots are written once and are rarely in the log, and they are the same if the same program created
+both files. `make_main_file` checks that: for each root of the empty store that is in the log, the log must have a page
+of the same kind, with rows of the same number of columns. Otherwise the pages of the log are read one by one.
+"""
 
 import glob
 import os
@@ -14,11 +21,13 @@ from typing import Any, TypeVar
 from memoranda.errors import StorageError
 from memoranda.storage.orphaned_wal import WAL_SUFFIX, main_file_missing, wal_path
 from memoranda.storage.salvage.leaf_rows import rows_past_damage
-from memoranda.storage.salvage.wal_replay import make_main_file
+from memoranda.storage.salvage.pages import FILE_HEADER, TABLE_INNER, TABLE_LEAF, cells, number_at, read_frames
 from memoranda.storage.schema import Table
 from memoranda.storage.sqlite.database import Connection
 from memoranda.storage.sqlite.exclusive_file import exclusive_access
 from memoranda.support.durable_files import PRIVATE_FILE, sync, sync_directory
+
+_Pages = dict[int, bytes]
 
 # The suffixes of a database file and of SQLite's other files for it.
 SIDE_FILES = ("", WAL_SUFFIX, "-shm", "-journal")
@@ -236,3 +245,56 @@ def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[
                 pending += [(middle + 1, high), (low, middle)]
         else:
             yield from found
+
+
+def make_main_file(log: Path, scratch: Path, make: Callable[[Path], object]) -> None:
+    """Create a file at `scratch` that can replace the main file of `log`; `make` creates an empty store."""
+    make(scratch)
+    roots = _roots(scratch)
+    with log.open("rb") as file:
+        frames = read_frames(file)
+        pages = {number: frames.read(number) for number in (1, *roots) if number in frames.offsets}
+    size, content = frames.size, scratch.read_bytes()
+    empty = {number: content[(number - 1) * size : number * size] for number in (1, *roots)}
+    if not _fits(pages, empty, roots):
+        # A file with one empty page: SQLite deletes the log of a file without pages.
+        scratch.write_bytes(bytes(size))
+
+
+def _roots(path: Path) -> dict[int, int]:
+    """The root page of each table and index of a store, with the number of columns of a table."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        return dict(
+            connection.execute(
+                "SELECT rootpage, (SELECT count(*) FROM pragma_table_info(item.name)) FROM sqlite_master item"
+                " WHERE rootpage > 0"
+            )
+        )
+
+
+def _fits(pages: _Pages, empty: _Pages, roots: dict[int, int]) -> bool:
+    """Whether the pages of a log fit a store with the roots of the empty one."""
+    first = pages.get(1, empty[1])
+    return first[FILE_HEADER:] == empty[1][FILE_HEADER:] and all(
+        _is_table(pages[number]) == _is_table(empty[number])
+        and (not _is_table(pages[number]) or all(width == columns for width in _widths(pages[number])))
+        for number, columns in roots.items()
+        if number in pages
+    )
+
+
+def _is_table(page: bytes) -> bool:
+    return page[:1] in (bytes([TABLE_LEAF]), bytes([TABLE_INNER]))
+
+
+def _widths(page: bytes) -> Iterator[int]:
+    """The number of columns of each row of a leaf page."""
+    for offset in cells(page) if page[:1] == bytes([TABLE_LEAF]) else ():
+        _, row_number = number_at(page, offset)
+        _, header = number_at(page, row_number)
+        length, after = number_at(page, header)
+        width = 0
+        while after < min(header + length, len(page)):
+            _, after = number_at(page, after)
+            width += 1
+        yield width

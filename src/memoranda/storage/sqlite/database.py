@@ -4,6 +4,9 @@ There is one short `BEGIN IMMEDIATE` transaction at a time, retried with jitter 
 the disk. Readers use separate connections and see one consistent state. A background thread checkpoints the write-ahead
 log, so that no writer waits for it. Only SQLite opens the file: closing any other descriptor would drop the locks that
 this process holds on it.
+
+The space of deleted rows returns to the file system in short steps: SQLite moves pages from the end of the file to free
+places. A file that an earlier version created must be rewritten once before it can shrink so.
 """
 
 import os
@@ -26,13 +29,11 @@ from memoranda.errors import (
 )
 from memoranda.storage import fork_safety
 from memoranda.storage.connection import Connection as AnyConnection
-from memoranda.storage.error_mapping import encoding_error, storage_error
 from memoranda.storage.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
-from memoranda.storage.sqlite.checkpointer import LOG_KEPT, WalCheckpointer
-from memoranda.storage.sqlite.file_owner import claim_file
-from memoranda.storage.sqlite.integrity import find_damage
-from memoranda.storage.sqlite.vacuum import SHRINK_IN_STEPS, read_page_size, release_space, rewrite_file
+from memoranda.storage.sqlite.error_mapping import encoding_error, is_contention, storage_error
 from memoranda.storage.sqlite.write_ahead_log import (
+    LOG_KEPT,
+    WalCheckpointer,
     choose_journal,
     connect,
     empty_log,
@@ -45,16 +46,32 @@ from memoranda.storage.sqlite.writer_turns import (
     Transaction,
     WaitingWrites,
     WriterTurns,
+    busy_timeout,
+    pause,
     retry,
     write_together,
 )
 from memoranda.support.durable_files import create_private_file
+
+SHRINK_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
+_INCREMENTAL = 2
+_STEPS_BETWEEN_CHECKS = 10_000
+# A step of so many pages takes a few milliseconds; then other writers have a chance.
+_PAGES_PER_STEP = 100
+_VACUUM_LOCK_TIMEOUT_MS = 1000
+_PAUSE_BETWEEN_STEPS = 0.005
+
+_STEPS_BETWEEN_SIGNALS = 100_000
+_MAX_PROBLEMS = 20
 
 _IDLE_READERS = 4
 _PAGE = 8192
 
 Connection = sqlite3.Connection
 _Answer = TypeVar("_Answer")
+
+# Connections of the process that this one was forked from; they must not be garbage-collected.
+_parent_connections: list[Connection] = []
 
 
 class Database:
@@ -400,5 +417,87 @@ class Database:
             raise encoding_error(error) from error
 
 
-# Connections of the process that this one was forked from; they must not be garbage-collected.
-_parent_connections: list[Connection] = []
+def claim_file(connection: sqlite3.Connection, path: Path, application_id: int, deadline: float) -> None:
+    """Set our application id in an empty file; a file with other content belongs to another program."""
+    retry(connection, "BEGIN IMMEDIATE", deadline)
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if owner != application_id and (tables or owner):
+        connection.execute("ROLLBACK")
+        raise CorruptStoreError(f"{path} was not written by Memoranda. It was not changed.")
+    connection.execute(f"PRAGMA application_id={application_id}")
+    connection.execute("COMMIT")
+
+
+def find_damage(connection: sqlite3.Connection, thorough: bool) -> list[str]:
+    """Describe damage in SQLite's words; a thorough check also compares indexes with their tables, and takes longer."""
+    # Python handles a signal only while it runs, so it gets a chance now and then.
+    connection.set_progress_handler(lambda: 0, _STEPS_BETWEEN_SIGNALS)
+    try:
+        kind = "integrity_check" if thorough else "quick_check"
+        found = [str(row[0]) for row in connection.execute(f"PRAGMA {kind}({_MAX_PROBLEMS})")]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+    return [] if found == ["ok"] else found
+
+
+def rewrite_file(connection: sqlite3.Connection, max_seconds: float | None) -> bool:
+    """Rewrite the file; give up after `max_seconds`, which leaves it as it is, and return False."""
+    connection.execute(SHRINK_IN_STEPS)
+    if max_seconds is not None:
+        deadline = time.monotonic() + max_seconds
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+    try:
+        with busy_timeout(connection, _VACUUM_LOCK_TIMEOUT_MS):
+            connection.execute("VACUUM")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return False
+    finally:
+        connection.set_progress_handler(None, 0)
+    return True
+
+
+def release_space(
+    use: Callable[[Callable[[sqlite3.Connection], int]], int], stopped: Callable[[], bool], wait: float
+) -> int:
+    """Return free pages to the file system until none is left, or `stopped`; returns how many pages are still free.
+
+    `use` calls a function with the connection that writes.
+    """
+    free = use(_count_free_pages)
+    while free and not stopped():
+        left = use(lambda connection: _release_pages(connection, time.monotonic() + wait))
+        if left >= free:
+            # The file cannot shrink in steps, or others delete faster.
+            return left
+        free = left
+        time.sleep(_PAUSE_BETWEEN_STEPS)
+    return free
+
+
+def read_page_size(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA page_size").fetchone()[0])
+
+
+def _count_free_pages(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+
+def _release_pages(connection: sqlite3.Connection, deadline: float) -> int:
+    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+        return _count_free_pages(connection)
+    while True:
+        try:
+            # `execute` would release a single page: the statement must be stepped to its end.
+            connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_PER_STEP})")
+            return _count_free_pages(connection)
+        except sqlite3.OperationalError as error:
+            if not is_contention(error) or time.monotonic() >= deadline:
+                raise
+            pause()

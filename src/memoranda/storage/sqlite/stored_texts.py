@@ -1,8 +1,15 @@
-"""The texts in all tables of a SQLite file, for work that does not depend on what the tables are for."""
+"""The texts in the tables of a SQLite file: rows whose text is damaged, and all texts, whatever the tables are for.
+
+Damage can make text invalid, and Python's SQLite module refuses to return such a row. `readable_rows` returns it.
+"""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Any, NamedTuple
+
+from memoranda.storage.connection import Connection
 
 ReplaceText = Callable[[str], tuple[str, int]]
 """Returns the text to store, and how many passages of it were replaced."""
@@ -84,3 +91,39 @@ def _unique_columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+_NOT_UTF8 = "Could not decode to UTF-8"
+
+
+def readable_rows(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Generator[Any, None, None]:
+    """The rows of a statement that always gives the same rows in the same order.
+
+    Bytes that are not text come as U+FFFD; otherwise one damaged row would make all others unreadable.
+    """
+    count = 0
+    try:
+        for row in connection.execute(statement, values):
+            yield row
+            count += 1
+    except sqlite3.OperationalError as error:
+        if _NOT_UTF8 not in str(error) or not isinstance(connection, sqlite3.Connection):
+            raise
+    else:
+        return
+    factory = connection.text_factory
+    connection.text_factory = _decode
+    try:
+        yield from islice(connection.execute(statement, values), count, None)
+    finally:
+        connection.text_factory = factory
+
+
+def first_readable_row(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
+    """The first of these rows; None if there is none."""
+    with closing(readable_rows(connection, statement, values)) as rows:
+        return next(rows, None)
+
+
+def _decode(stored: bytes) -> str:
+    return stored.decode(errors="replace")

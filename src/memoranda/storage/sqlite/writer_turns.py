@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from memoranda.errors import LockTimeoutError, ReplacedStoreError, SessionError, StorageError
 from memoranda.storage.connection import Connection
-from memoranda.storage.error_mapping import is_contention, is_disk_full
+from memoranda.storage.sqlite.error_mapping import is_contention, is_disk_full
 
 # How many writes share a transaction, at most: the first of them waits for all others.
 _MAX_GROUP = 64

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.errors import BackupError
-from memoranda.storage.sqlite.integrity import find_damage
+from memoranda.storage.sqlite.database import find_damage
 
 _PAGES_PER_STEP = 2_000
 _BUSY_SECONDS = 30.0

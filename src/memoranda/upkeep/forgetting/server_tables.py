@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memoranda.importers.state.store import delete_items_with
 from memoranda.storage.engine import Engine
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.report import ForgetPlace

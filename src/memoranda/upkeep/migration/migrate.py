@@ -19,7 +19,7 @@ from memoranda.memory.record.prompt_tables import SYSTEM_PROMPTS
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.storage.engine import Engine
-from memoranda.storage.open_server import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home, decode_user_id, encode_user_id
 from memoranda.upkeep.migration import curated
