@@ -22,9 +22,9 @@ from typing import Any
 import memoranda
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer, import_lock
-from memoranda.integrations.hosts.home_config import HomeConfig
-from memoranda.integrations.hosts.hooks import answer_event, read_payload
-from memoranda.integrations.hosts.session_capture import capture_transcript
+from memoranda.integrations.hooks.answers import answer_event, read_payload
+from memoranda.integrations.hooks.capture import capture_transcript
+from memoranda.integrations.hooks.home_config import HomeConfig
 from memoranda.support.projects import project_of
 
 _PACKAGE = f"{Path(memoranda.__file__).parent}/"

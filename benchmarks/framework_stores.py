@@ -42,7 +42,7 @@ from strands.types.session import Session, SessionAgent, SessionMessage, Session
 import memoranda
 from memoranda.integrations.frameworks.agent_framework import MemorandaHistory
 from memoranda.integrations.frameworks.google_adk import MemorandaMemoryService, MemorandaSessionService
-from memoranda.integrations.frameworks.langgraph_checkpoints import MemorandaSaver
+from memoranda.integrations.frameworks.langgraph import MemorandaSaver
 from memoranda.integrations.frameworks.llama_index import MemorandaChatStore
 from memoranda.integrations.frameworks.openai_agents import MemorandaSession
 from memoranda.integrations.frameworks.strands import MemorandaRepository

@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory
 
 import memoranda
 from memoranda.cli.hosts.helper_files import running_helpers
-from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS
+from memoranda.integrations.hooks.events import ANSWERED_EVENTS
 from memoranda.support.home import Home
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

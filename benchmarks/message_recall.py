@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.recall import fill_store
 from benchmarks.vendors.quality_result import contains_evidence
 from memoranda.home.session_db import SessionDB
-from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.models.tokens import estimate_text
 from memoranda.search.tool import SessionSearchTool
 

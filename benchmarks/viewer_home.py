@@ -16,7 +16,7 @@ from memoranda.external.holographic.fact import Provenance
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.integrations.hosts.hook_log import HookCaller, HookLog
+from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import TARGETS, CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

@@ -81,7 +81,7 @@ def test_no_class_has_too_many_public_members() -> None:
     large = set()
     for module in pkgutil.walk_packages(memoranda.__path__, "memoranda."):
         # The plugin runs inside Hermes, whose modules it imports.
-        if module.name.startswith("memoranda.testing") or module.name.endswith(("__main__", "provider_plugin")):
+        if module.name.startswith("memoranda.testing") or module.name.endswith(("__main__", "hermes_plugin")):
             continue
         for name, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if found.__module__ == module.name and len(_public_members(found)) > MAX_PUBLIC_MEMBERS:

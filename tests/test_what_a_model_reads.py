@@ -16,10 +16,10 @@ from memoranda.agent.review.reviewer import Reviewer
 from memoranda.agent.review.session_snapshot import take_snapshot
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
-from memoranda.integrations.hosts.home_config import HomeConfig
-from memoranda.integrations.hosts.hooks import HookPayload, answer_event, call_tool
-from memoranda.integrations.hosts.plugin_hosts import TOOLS
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.hooks.answers import HookPayload, answer_event, call_tool
+from memoranda.integrations.hooks.events import TOOLS
+from memoranda.integrations.hooks.home_config import HomeConfig
+from memoranda.integrations.tool_host import ToolHost
 from memoranda.models.model import Reply
 from memoranda.safety import scan
 from memoranda.safety.fence import PAST_DATA

@@ -20,7 +20,7 @@ from benchmarks.relevance.prompts import (
     without_answers,
 )
 from memoranda.home.session_db import SessionDB
-from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.models.tokens import estimate_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.relevance import HitRater, Relevance, judge_prompt

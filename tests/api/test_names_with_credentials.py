@@ -9,10 +9,9 @@ import pytest
 
 import memoranda
 from memoranda.errors import HomeError
-from memoranda.integrations.hosts.hook_log import HookLog, was_given_memory
-from memoranda.integrations.hosts.session_capture import capture_transcript
-from memoranda.integrations.hosts.turn_files import spool_directory
-from memoranda.integrations.hosts.turn_spool import record_turns
+from memoranda.integrations.hooks.capture import capture_transcript, record_turns
+from memoranda.integrations.hooks.events import spool_directory
+from memoranda.integrations.hooks.log import HookLog, was_given_memory
 from memoranda.models.model import Reply
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel

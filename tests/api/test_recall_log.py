@@ -8,7 +8,7 @@ import pytest
 import memoranda
 from memoranda.api.memory import Memory
 from memoranda.integrations.frameworks import prompt_recall
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import hook_calls_path, read_calls, recalls_path
 from tests.external.plugins import add_plugin, plain
 

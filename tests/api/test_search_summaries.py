@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.api.memory import open_memory
 from memoranda.home import config
-from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.models.model import Reply, ToolCall
 from memoranda.search import guidance
 from memoranda.support.home import Home

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.capabilities.conversations import take_turn

@@ -13,10 +13,9 @@ import click
 from memoranda.cli.background_maintenance import maintain_while_open
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.resource_log import log_resources
-from memoranda.integrations.mcp.http_token import TOKEN_VARIABLE, load_or_create_token
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.stdio_server import McpStdioServer, claim_standard_streams
-from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.support.projects import project_of
 
 _EPILOG = """\b
@@ -61,6 +60,8 @@ def _exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _print_token(invocation: Invocation, *, new: bool) -> None:
+    from memoranda.integrations.mcp.http_server import TOKEN_VARIABLE, load_or_create_token  # noqa: PLC0415
+
     token = load_or_create_token(invocation.locate_home(), new=new)
     invocation.respond(token, {"name": TOKEN_VARIABLE, "token": token, "header": f"Authorization: Bearer {token}"})
 
@@ -102,7 +103,7 @@ def _serve_stdio(invocation: Invocation, bare: bool) -> None:
 
 def _serve_http(invocation: Invocation, port: int, bare: bool) -> None:
     # Hosts start the stdio server with every session, so it must not load the HTTP server.
-    from memoranda.integrations.mcp.http_server import McpHttpServer  # noqa: PLC0415
+    from memoranda.integrations.mcp.http_server import TOKEN_VARIABLE, McpHttpServer, load_or_create_token  # noqa: PLC0415
 
     home = invocation.locate_home()
     with _open_tool_host(invocation) as tool_host:

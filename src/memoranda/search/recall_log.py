@@ -2,7 +2,7 @@
 
 Programs (our own agent, the HTTP service, adapters of frameworks) write one line for each recall: the owner's to
 `logs/recall-events.jsonl`, those of a user to a file of that user in `logs/users`. Hooks of hosts write lines of the
-same form to a file of their own (`adapters.hosts.hook_log`), because they read it when they answer. Only plain words of
+same form to a file of their own (`integrations.hooks.log`), because they read it when they answer. Only plain words of
 a prompt are stored, and none of a message that the record has. A file is halved when it exceeds its limit; while that
 happens, another line may be lost. This module loads nothing that a hook does not load anyway, and no error of it
 reaches the caller.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS
+from memoranda.integrations.hooks.events import ANSWERED_EVENTS
 from tests.timing import GIVE_UP
 
 _SPACE = UUID(int=7)

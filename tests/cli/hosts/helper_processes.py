@@ -11,7 +11,7 @@ from typing import Any
 
 import memoranda
 from memoranda.cli.hosts.helper_files import RunningHelper, running_helpers
-from memoranda.integrations.hosts.hook_log import read_calls
+from memoranda.integrations.hooks.log import read_calls
 from memoranda.support.home import Home
 from tests.timing import GIVE_UP, wait_until
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.integrations.hosts.home_config import HomeConfig
-from memoranda.integrations.hosts.hooks import answer_event, read_payload
-from memoranda.integrations.hosts.session_capture import capture_transcript
+from memoranda.integrations.hooks.answers import answer_event, read_payload
+from memoranda.integrations.hooks.capture import capture_transcript
+from memoranda.integrations.hooks.home_config import HomeConfig
 from tests.cli.terminal import Terminal
 
 _ID = "01a1e28e-afdb-7d62-a732-63e077ba6649"

@@ -10,8 +10,8 @@ import memoranda
 from memoranda.importers.coding_agents.cursor import Cursor
 from memoranda.importers.importer import Importer
 from memoranda.importers.summary import ImportSummary
-from memoranda.integrations.hosts.hooks import read_payload
-from memoranda.integrations.hosts.session_capture import capture_transcript
+from memoranda.integrations.hooks.answers import read_payload
+from memoranda.integrations.hooks.capture import capture_transcript
 from tests.cli.terminal import Terminal
 from tests.importers import cursor_stores as stores
 

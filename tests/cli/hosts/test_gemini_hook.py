@@ -9,8 +9,8 @@ import pytest
 import memoranda
 from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.importer import Importer
-from memoranda.integrations.hosts.hooks import read_payload
-from memoranda.integrations.hosts.session_capture import capture_transcript
+from memoranda.integrations.hooks.answers import read_payload
+from memoranda.integrations.hooks.capture import capture_transcript
 from tests.cli.terminal import Terminal
 
 _ID = "f9073a6b-99ca-4946-8ee8-3dfb006a49a8"

@@ -11,7 +11,7 @@ import pytest
 
 import memoranda
 from memoranda.importers.session_writer import session_name
-from memoranda.integrations.hosts.prompt_evidence import is_own_session
+from memoranda.integrations.hooks.prompt_evidence import is_own_session
 from memoranda.search.search import Hit
 from tests.cases import cases
 from tests.cli.hosts.claude_host import ClaudeHost

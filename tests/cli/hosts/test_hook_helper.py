@@ -17,7 +17,7 @@ import pytest
 import memoranda
 from memoranda.cli.hosts import helper_protocol
 from memoranda.cli.hosts.helper_files import HelperFiles
-from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.integrations.hooks.prompt_evidence import PromptStore
 from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
 from tests.cli.hosts.helper_processes import ANSWER, PROMPT, HookProcesses, copy_program, fill

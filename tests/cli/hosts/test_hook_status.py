@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import hook_calls_path
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
@@ -115,9 +115,9 @@ def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
 def test_a_missed_deadline_is_logged(home: Path) -> None:
     """In the list, and in the log of the home; the host got an empty answer and code 0."""
     code = (
-        "import sys, time; from memoranda.integrations.hosts import hooks\n"
+        "import sys, time; from memoranda.integrations.hooks import answers\n"
         "from memoranda.cli.hosts import hook_options\n"
-        "hooks.answer_event = lambda *_: time.sleep(60); hook_options.TIMEOUT = 0.2\n"
+        "answers.answer_event = lambda *_: time.sleep(60); hook_options.TIMEOUT = 0.2\n"
         "from memoranda.cli.hosts.hook_entry import run_installed_hook; run_installed_hook(sys.argv[1:])"
     )
     done = subprocess.run(

@@ -13,10 +13,9 @@ import pytest
 import memoranda
 from memoranda.importers.coding_agents.opencode import OpenCode
 from memoranda.importers.importer import Importer
-from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hooks.capture import capture_transcript
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.install_plan import plan_install
-from memoranda.integrations.hosts.launch_command import LaunchCommand
-from memoranda.integrations.hosts.session_capture import capture_transcript
 from memoranda.integrations.hosts.settings_change import apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from tests.importers.opencode_sessions import SESSION, TALK, add_session, begin_database

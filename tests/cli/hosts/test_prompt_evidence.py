@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import memoranda
-from memoranda.integrations.hosts.prompt_evidence import find_evidence
+from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from tests.search.past import BEGIN, tell
 
 _QUESTION = "How did we fix the deadlocks of the import worker?"

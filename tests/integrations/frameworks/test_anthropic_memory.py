@@ -9,8 +9,13 @@ import pytest
 
 import memoranda
 from memoranda.errors import HomeError
-from memoranda.integrations.frameworks.memory_directory import TOOL, MemoryDirectory, memory_tool
-from memoranda.integrations.frameworks.memory_files import MAX_FILE_CHARS, FileError
+from memoranda.integrations.frameworks.memory_directory import (
+    MAX_FILE_CHARS,
+    TOOL,
+    FileError,
+    MemoryDirectory,
+    memory_tool,
+)
 from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
 

@@ -13,7 +13,7 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from langgraph.store.memory import InMemoryStore
 
 from memoranda.integrations.frameworks.langchain_history import MemorandaChatHistory
-from memoranda.integrations.frameworks.langgraph_store import MemorandaStore
+from memoranda.integrations.frameworks.langgraph import MemorandaStore
 
 
 def _fill(store: Any) -> None:

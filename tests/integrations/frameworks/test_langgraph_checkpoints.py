@@ -26,8 +26,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.types import Command, interrupt
 
-from memoranda.integrations.frameworks.langgraph_checkpoints import MemorandaSaver
-from memoranda.integrations.frameworks.langgraph_store import MemorandaStore
+from memoranda.integrations.frameworks.langgraph import MemorandaSaver, MemorandaStore
 from tests.forked import Forked, Say, forking
 from tests.timing import GIVE_UP
 

@@ -3,11 +3,9 @@
 import json
 from pathlib import Path
 
-from memoranda.integrations.hosts.created_files import CreatedFiles
-from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.install_plan import plan_install, plan_uninstall
-from memoranda.integrations.hosts.launch_command import LaunchCommand
-from memoranda.integrations.hosts.settings_change import apply_changes
+from memoranda.integrations.hosts.settings_change import CreatedFiles, apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 
 _CONFIG = '# mine\nmodel = "gpt-5.5"\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.integrations.hosts.hook_log import HookLog, read_calls
+from memoranda.integrations.hooks.log import HookLog, read_calls
 from memoranda.search.recall_log import GIVEN, LATE, NOTHING, STOPPED, hook_calls_path, mask_words
 
 

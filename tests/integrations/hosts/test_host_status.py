@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.integrations.hosts.hook_log import HookLog
-from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hooks.log import HookLog
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.host_status import HostStatus, inspect_hosts
 from memoranda.integrations.hosts.install_plan import plan_install
-from memoranda.integrations.hosts.launch_command import LaunchCommand
 from memoranda.integrations.hosts.settings_change import apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 

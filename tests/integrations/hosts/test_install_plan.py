@@ -9,22 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.integrations.hosts import claude_code, codex, cursor, gemini_cli
-from memoranda.integrations.hosts.created_files import CreatedFiles
-from memoranda.integrations.hosts.host import HostEnvironment, no_plugin
+from memoranda.integrations.hosts import codex
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand, is_our_hook, no_plugin
 from memoranda.integrations.hosts.install_plan import plan_install, plan_uninstall
-from memoranda.integrations.hosts.launch_command import LaunchCommand, is_our_hook
-from memoranda.integrations.hosts.settings_change import SettingsError, apply_changes
-from memoranda.integrations.hosts.supported_hosts import HOSTS
+from memoranda.integrations.hosts.settings_change import CreatedFiles, SettingsError, apply_changes
+from memoranda.integrations.hosts.supported_hosts import CLAUDE_CODE_EVENTS, CURSOR_EVENTS, GEMINI_CLI_EVENTS, HOSTS
 from memoranda.support.relaxed_json import parse
 from tests.conftest import mode
 
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/my memory"))
 SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my memory"]}
 HOOKS = {
-    "claude-code": (".claude/settings.json", claude_code.EVENTS),
+    "claude-code": (".claude/settings.json", CLAUDE_CODE_EVENTS),
     "codex": (".codex/hooks.json", tuple(codex.EVENTS)),
-    "gemini-cli": (".gemini/settings.json", gemini_cli.EVENTS),
+    "gemini-cli": (".gemini/settings.json", GEMINI_CLI_EVENTS),
 }
 _each = pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.plugin is no_plugin])
 
@@ -241,7 +239,7 @@ def test_cursor_has_its_hooks_in_a_list_without_groups(tmp_path: Path) -> None:
     file = tmp_path / ".cursor" / "hooks.json"
     _install("cursor", _environment(tmp_path))
     new = _settings(file)
-    assert (new["version"], list(new["hooks"])) == (1, list(cursor.EVENTS))
+    assert (new["version"], list(new["hooks"])) == (1, list(CURSOR_EVENTS))
     command = "/opt/bin/memoranda hook cursor stop --home '/data/my memory'"
     assert new["hooks"]["stop"] == [{"command": command}]
     text = json.dumps({"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}], "preToolUse": ["odd"]}}, indent=2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.integrations.hosts.json_edit import rewrite_json
+from memoranda.integrations.hosts.settings_text import rewrite_json
 from memoranda.support.relaxed_json import JsonTextError, parse
 
 _names = st.text('abc"\\/é中 \n', max_size=4)

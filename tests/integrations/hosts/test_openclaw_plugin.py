@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.install_plan import plan_install
-from memoranda.integrations.hosts.launch_command import LaunchCommand
 from memoranda.integrations.hosts.settings_change import apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from tests.integrations.hosts.openclaw_stub import call_plugin

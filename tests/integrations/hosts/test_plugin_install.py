@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.integrations.hosts.created_files import CreatedFiles
-from memoranda.integrations.hosts.host import HostEnvironment
+from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.install_plan import plan_install, plan_uninstall
-from memoranda.integrations.hosts.launch_command import LaunchCommand
-from memoranda.integrations.hosts.settings_change import SettingsError, apply_changes
+from memoranda.integrations.hosts.settings_change import CreatedFiles, SettingsError, apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.support.relaxed_json import parse_json5
 

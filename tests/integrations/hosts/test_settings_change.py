@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.integrations.hosts.created_files import CreatedFiles
-from memoranda.integrations.hosts.settings_backups import SettingsBackups
 from memoranda.integrations.hosts.settings_change import (
+    CreatedFiles,
     HostFileChange,
+    SettingsBackups,
     SettingsError,
     apply_change,
     apply_changes,

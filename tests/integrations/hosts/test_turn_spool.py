@@ -10,8 +10,8 @@ import pytest
 import memoranda
 from memoranda.importers.hermes.reader import Hermes
 from memoranda.importers.importer import Importer
-from memoranda.integrations.hosts.turn_files import spool_directory, waiting_turns
-from memoranda.integrations.hosts.turn_spool import record_turns
+from memoranda.integrations.hooks.capture import record_turns
+from memoranda.integrations.hooks.events import spool_directory, waiting_turns
 from memoranda.support.home import Home
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.openclaw.material import EVENTS, SESSION, write_database

@@ -10,7 +10,7 @@ from typing import Any
 
 from memoranda.api.memory import Memory
 from memoranda.integrations.mcp.server import McpServer
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.tool_host import ToolHost
 from tests.timing import GIVE_UP
 
 MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}

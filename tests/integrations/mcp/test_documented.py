@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import memoranda
+from memoranda.integrations import tool_host as answer_size
 from memoranda.integrations.mcp import streamable_http
-from memoranda.integrations.mcp.protocol_versions import HANDSHAKE, SELF_CONTAINED
+from memoranda.integrations.mcp.protocol import HANDSHAKE, SELF_CONTAINED
 from memoranda.integrations.mcp.server import McpServer, describe_tool
-from memoranda.integrations.tool_host import answer_size
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.tool_host import ToolHost
 from memoranda.support.loopback import ADDRESS
 from memoranda.support.tool import Tool
 

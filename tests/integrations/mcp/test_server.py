@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import memoranda
 from memoranda.api.memory import Memory
 from memoranda.home import config
-from memoranda.integrations.mcp.json_rpc import ProtocolError, decode, encode
+from memoranda.integrations.mcp.protocol import ProtocolError, decode, encode
 from memoranda.integrations.mcp.server import McpServer
-from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.support.home import Home
 from memoranda.support.tool import Tool
 from tests.cases import cases

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.integrations.tool_host.answer_size import MAX_BYTES, fit_answer
+from memoranda.integrations.tool_host import MAX_BYTES, fit_answer
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -8,7 +8,7 @@ import pytest
 import memoranda
 from memoranda.api.memory import Memory
 from memoranda.home import config
-from memoranda.integrations.tool_host.tool_host import ToolHost, open_for_hosts
+from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.support.home import Home
 from tests.damaged_homes import fill_home
 

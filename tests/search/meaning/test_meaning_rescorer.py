@@ -10,7 +10,7 @@ import memoranda
 from memoranda.api.search_extras import open_search_extras
 from memoranda.home import config
 from memoranda.home.session_db import SessionDB
-from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.integrations.hooks.prompt_evidence import PromptStore
 from memoranda.memory.record.scope import Scope
 from memoranda.search.index.postings import Filters
 from memoranda.search.legs.leg import Candidates

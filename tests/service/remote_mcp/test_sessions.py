@@ -7,7 +7,7 @@ import pytest
 
 import memoranda
 from memoranda.integrations.mcp.server import McpServer
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.remote_mcp.sessions import RemoteSessions, SessionOwner
 from tests.cases import cases
 

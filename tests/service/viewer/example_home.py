@@ -3,7 +3,7 @@
 import time
 
 from memoranda.api.memory import Memory
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.write_result import PERSON
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.search.recall_log import GIVEN

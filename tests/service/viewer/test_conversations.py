@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import TURN, PromptPlace
 from memoranda.service.viewer.shown_messages import PAGE_CHARS, TextBudget
 from tests.service.viewer.example_home import BRANCH, COMPRESSED, CONTINUATION, DEADLOCK, HOST_ID, LONG

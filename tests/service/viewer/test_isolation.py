@@ -11,7 +11,7 @@ from memoranda.api.memory import Memory
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

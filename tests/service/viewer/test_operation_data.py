@@ -12,7 +12,7 @@ from memoranda.external.holographic.fact import Provenance
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.models.model import Usage
 from memoranda.safety.redaction import Redactor
 from memoranda.search.recall_log import hook_calls_path

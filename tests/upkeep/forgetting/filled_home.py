@@ -10,7 +10,7 @@ import memoranda
 from memoranda.api.memory import Memory
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
-from memoranda.integrations.hosts.hook_log import HookLog
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

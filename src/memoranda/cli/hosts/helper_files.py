@@ -18,7 +18,7 @@ from memoranda.cli.hosts.detached_process import start_detached
 from memoranda.cli.hosts.helper_protocol import DIRECTORY, IS_SUPPORTED, identity_of, name_of
 from memoranda.cli.hosts.hook_options import HELPER
 from memoranda.errors import LockTimeoutError
-from memoranda.integrations.hosts.home_config import HomeConfig
+from memoranda.integrations.hooks.home_config import HomeConfig
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, open_without_following, read_file, write_private
 from memoranda.support.home import Home

@@ -8,7 +8,7 @@ from memoranda import __version__
 from memoranda.cli.hosts.helper_files import RunningHelper
 from memoranda.cli.hosts.helper_protocol import IS_SUPPORTED
 from memoranda.errors import ConfigError
-from memoranda.integrations.hosts.home_config import HomeConfig
+from memoranda.integrations.hooks.home_config import HomeConfig
 from memoranda.support.home import Home
 
 

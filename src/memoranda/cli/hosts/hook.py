@@ -13,7 +13,7 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.hook_call import run
 from memoranda.cli.hosts.hook_options import HookOptions
 from memoranda.cli.hosts.hook_status import status
-from memoranda.integrations.hosts.hook_events import HOSTS
+from memoranda.integrations.hooks.events import HOSTS
 
 _EPILOG = """\b
 Examples:

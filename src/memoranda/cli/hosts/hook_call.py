@@ -11,16 +11,15 @@ import time
 
 from memoranda.cli.hosts.hook_options import CAPTURE, HookOptions
 from memoranda.cli.hosts.host_streams import write_answer
-from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS
-from memoranda.integrations.hosts.hooks import HookPayload, read_payload
-from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
+from memoranda.integrations.hooks.answers import HookPayload, read_payload
+from memoranda.integrations.hooks.events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS, PLUGIN_HOSTS, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memoranda.integrations.hosts.home_config import HomeConfig
-    from memoranda.integrations.hosts.hook_log import HookLog
+    from memoranda.integrations.hooks.home_config import HomeConfig
+    from memoranda.integrations.hooks.log import HookLog
     from memoranda.support.home import Home
 
 
@@ -99,15 +98,15 @@ class HookCall:
         return self._raw_payload
 
     def _answer_event(self, payload: HookPayload) -> str:
-        from memoranda.integrations.hosts.home_config import HomeConfig  # noqa: PLC0415
-        from memoranda.integrations.hosts.hook_log import HookLog  # noqa: PLC0415
+        from memoranda.integrations.hooks.home_config import HomeConfig  # noqa: PLC0415
+        from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
 
         self._config = config = HomeConfig(self._locate_home())
         return answer_and_log(config, self._options, payload, HookLog(config.home.root, self._started_at))
 
     def _call_tool(self, payload: HookPayload) -> str:
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
-        from memoranda.integrations.hosts.hooks import call_tool  # noqa: PLC0415
+        from memoranda.integrations.hooks.answers import call_tool  # noqa: PLC0415
 
         home = self._locate_home()
         with log_to_home(home.root):
@@ -129,12 +128,10 @@ class HookCall:
     def _capture(self, transcript: "Path") -> None:
         from memoranda.api.memory import open_memory  # noqa: PLC0415
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
-        from memoranda.integrations.hosts.session_capture import capture_transcript  # noqa: PLC0415
+        from memoranda.integrations.hooks.capture import capture_transcript, record_turns  # noqa: PLC0415
 
         options = self._options
         if options.host in PLUGIN_HOSTS:
-            from memoranda.integrations.hosts.turn_spool import record_turns  # noqa: PLC0415
-
             home = self._locate_home()
             with log_to_home(home.root):
                 record_turns(home, options.host, options.user)
@@ -169,7 +166,7 @@ class HookCall:
     def _log_outcome(self, outcome: str, reason: str) -> None:
         """Adds a result to the list of `memoranda hook status`, which contains the answered events only."""
         from memoranda.errors import MemorandaError  # noqa: PLC0415
-        from memoranda.integrations.hosts.hook_log import HookLog  # noqa: PLC0415
+        from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
 
         payload = self._payload
         if payload.event not in ANSWERED_EVENTS:
@@ -196,7 +193,7 @@ class HookCall:
 def answer_and_log(config: "HomeConfig", options: HookOptions, payload: HookPayload, log: "HookLog") -> str:
     """Finds the answer, and logs the call and its result for `memoranda hook status`. A helper calls this too."""
     from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
-    from memoranda.integrations.hosts.hooks import answer_event  # noqa: PLC0415
+    from memoranda.integrations.hooks.answers import answer_event  # noqa: PLC0415
 
     with log_to_home(config.home.root):
         log.begin(options.host, payload.event, payload.session_id, payload.prompt, options.user)

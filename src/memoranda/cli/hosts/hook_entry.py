@@ -9,7 +9,7 @@ import sys
 import time
 
 from memoranda.cli.hosts.hook_options import CAPTURE, HELPER, parse_arguments
-from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS, EVENT_NAMES
+from memoranda.integrations.hooks.events import ANSWERED_EVENTS, EVENT_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from memoranda.cli.resource_log import log_resources
 from memoranda.errors import LockTimeoutError, MemorandaError
 from memoranda.home.config import load, record_location
 from memoranda.home.config.environment import locate_home
-from memoranda.integrations.hosts.home_config import HomeConfig
-from memoranda.integrations.hosts.hook_events import ANSWERED_EVENTS
-from memoranda.integrations.hosts.hook_log import HookCaller, HookLog
-from memoranda.integrations.hosts.hooks import read_payload
-from memoranda.integrations.hosts.prompt_store import PromptStore
+from memoranda.integrations.hooks.answers import read_payload
+from memoranda.integrations.hooks.events import ANSWERED_EVENTS
+from memoranda.integrations.hooks.home_config import HomeConfig
+from memoranda.integrations.hooks.log import HookCaller, HookLog
+from memoranda.integrations.hooks.prompt_evidence import PromptStore
 from memoranda.memory.record.scope import Scope
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.orphaned_wal import record_exists
@@ -54,14 +54,14 @@ _PAUSE = 0.05
 _REQUEST_FIELDS = 8
 # What an answer loads when it needs it.
 _MODULES = (
-    "memoranda.integrations.hosts.prompt_evidence",
+    "memoranda.integrations.hooks.prompt_evidence",
     "memoranda.cli.log_file",
     "memoranda.memory.curated.store",
     "memoranda.search.evidence",
     "memoranda.search.excerpts",
     "memoranda.search.settings",
     "memoranda.safety.fence",
-    "memoranda.integrations.tool_host.memory_text",
+    "memoranda.integrations.memory_text",
 )
 
 

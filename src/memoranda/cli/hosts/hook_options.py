@@ -1,7 +1,6 @@
 """The arguments of a hook command: which host, which event, which home."""
 
-from memoranda.integrations.hosts.hook_events import HOSTS
-from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOL_CALL
+from memoranda.integrations.hooks.events import HOSTS, PLUGIN_HOSTS, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.hosts.helper_files import running_helpers
 from memoranda.cli.hosts.helper_report import describe_helpers, helper_as_json
 from memoranda.home.config import known_secrets
-from memoranda.integrations.hosts.hook_log import read_calls
+from memoranda.integrations.hooks.log import read_calls
 from memoranda.safety.redaction import Redactor
 from memoranda.search.recall_log import ERROR, LATE, RUNNING, STOPPED, hook_calls_path
 

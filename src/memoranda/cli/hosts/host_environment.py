@@ -7,8 +7,7 @@ from pathlib import Path
 from memoranda.cli.context import Invocation
 from memoranda.home.config import locate_home
 from memoranda.home.config.environment import ENVIRONMENT
-from memoranda.integrations.hosts.host import HostEnvironment
-from memoranda.integrations.hosts.launch_command import HOME_OPTION, PROGRAM, LaunchCommand
+from memoranda.integrations.hosts.host import HOME_OPTION, PROGRAM, HostEnvironment, LaunchCommand
 from memoranda.support.home import DEFAULT_PROFILE
 
 DEFAULT_HOME = "~/.memoranda"

@@ -9,8 +9,8 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.host_environment import host_environment, launch_command
 from memoranda.cli.hosts.host_states import find_hosts
 from memoranda.cli.hosts.install_steps import apply_with_consent, find_host, host_options
+from memoranda.integrations.hosts.host import HOME_OPTION
 from memoranda.integrations.hosts.install_plan import plan_install
-from memoranda.integrations.hosts.launch_command import HOME_OPTION
 
 _EPILOG = """\b
 Examples:

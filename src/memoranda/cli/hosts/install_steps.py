@@ -10,8 +10,7 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import bold
 from memoranda.integrations.hosts.host import Host
-from memoranda.integrations.hosts.settings_backups import SettingsBackups
-from memoranda.integrations.hosts.settings_change import HostFileChange, apply_changes
+from memoranda.integrations.hosts.settings_change import HostFileChange, SettingsBackups, apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.safety.redaction import Redactor
 from memoranda.support.suggestions import did_you_mean

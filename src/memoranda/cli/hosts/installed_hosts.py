@@ -9,8 +9,8 @@ from memoranda import __version__
 from memoranda.cli.hosts.host_environment import DEFAULT_HOME, host_environment
 from memoranda.errors import HomeError
 from memoranda.home.config import locate_home
+from memoranda.integrations.hosts.host import HOME_OPTION
 from memoranda.integrations.hosts.host_status import HostStatus, inspect_hosts
-from memoranda.integrations.hosts.launch_command import HOME_OPTION
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.support.home import DEFAULT_PROFILE, Home
 

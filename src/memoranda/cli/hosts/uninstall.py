@@ -8,9 +8,8 @@ from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.host_environment import host_environment
 from memoranda.cli.hosts.install_steps import apply_with_consent, backups_directory, find_host, host_options
-from memoranda.integrations.hosts.created_files import CreatedFiles
 from memoranda.integrations.hosts.install_plan import plan_uninstall
-from memoranda.integrations.hosts.settings_backups import SettingsBackups
+from memoranda.integrations.hosts.settings_change import CreatedFiles, SettingsBackups
 
 _EPILOG = """\b
 Examples:

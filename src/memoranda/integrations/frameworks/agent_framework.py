@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
+from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of, tool_call
-from memoranda.integrations.frameworks.tool_answers import call_tool_outside_the_loop
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of, tool_call
 
 try:
     from agent_framework import ContextProvider, FunctionTool, HistoryProvider, Message

@@ -21,8 +21,7 @@ from anthropic.types.beta import (
 
 from memoranda.errors import MemorandaError
 from memoranda.integrations.frameworks import blocking_calls
-from memoranda.integrations.frameworks.memory_directory import MemoryDirectory
-from memoranda.integrations.frameworks.memory_files import FileError
+from memoranda.integrations.frameworks.memory_directory import FileError, MemoryDirectory
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory

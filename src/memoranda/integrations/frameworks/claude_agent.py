@@ -17,8 +17,7 @@ from urllib.parse import quote
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.session_names import join_names, split_names
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of
+from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of, split_names
 from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:

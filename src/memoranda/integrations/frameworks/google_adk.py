@@ -19,11 +19,16 @@ from uuid import uuid4
 
 from memoranda.errors import SessionChangedError
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
+from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession
-from memoranda.integrations.frameworks.session_names import join_names, split_names
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of, tool_call
-from memoranda.integrations.frameworks.tool_answers import call_tool_outside_the_loop
+from memoranda.integrations.frameworks.recorded_session import (
+    RecordedSession,
+    as_message,
+    join_names,
+    original_of,
+    split_names,
+    tool_call,
+)
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.stateful_append import StatefulAppend
 from memoranda.types import PutItem

@@ -12,8 +12,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from memoranda.integrations.frameworks import blocking_calls
-from memoranda.integrations.frameworks.session_names import join_names
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of
+from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory

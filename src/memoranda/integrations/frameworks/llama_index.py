@@ -15,11 +15,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
+from memoranda.integrations.frameworks.blocking_calls import call_tool, call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession
-from memoranda.integrations.frameworks.session_names import join_names, split_names
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of, tool_call
-from memoranda.integrations.frameworks.tool_answers import call_tool, call_tool_outside_the_loop
+from memoranda.integrations.frameworks.recorded_session import (
+    RecordedSession,
+    as_message,
+    join_names,
+    original_of,
+    split_names,
+    tool_call,
+)
 
 try:
     from llama_index.core.base.llms.types import ChatMessage

@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.session_names import join_names
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of
+from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of
 from memoranda.memory.record.message_rows import text_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoranda.external.external_memory import guarded
-from memoranda.integrations.hosts.prompt_evidence import PromptEvidence, find_evidence_in
-from memoranda.integrations.tool_host.memory_text import read_memory_text
+from memoranda.integrations.hooks.prompt_evidence import PromptEvidence, find_evidence_in
+from memoranda.integrations.memory_text import read_memory_text
 from memoranda.memory.record.feed import Feed, FeedSession
 from memoranda.memory.record.scope import Scope
 from memoranda.search.index.postings import Filters

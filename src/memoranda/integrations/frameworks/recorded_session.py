@@ -1,14 +1,21 @@
-"""One conversation of a framework as a session of the record, which begins with its first message."""
+"""A conversation of a framework as a session of the record: its id, and its objects as messages.
 
-from collections.abc import Iterable, Mapping
+The text of an object becomes the content of a message, the rest an extra field. So a search finds the text, the record
+has it once, and the object comes back as it was.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
+from memoranda.api.recall_filter import strip_recall
 from memoranda.integrations.frameworks import prompt_recall
-from memoranda.integrations.frameworks.session_names import join_names
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
+
+_OBJECT, _PATH = "sdk_object", "sdk_content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +73,56 @@ class RecordedSession:
     def recall(self, prompt: str, seconds: float) -> str:
         """What other conversations say about a prompt, within a deadline; "" for most prompts."""
         return prompt_recall.recall(self.memory, prompt, self.id, seconds=seconds)
+
+
+def join_names(framework: str, user: str | None, *names: str) -> str:
+    """An id made of a framework's own names, which are quoted: two of them never share one, nor do two users."""
+    owner = "" if user is None else f"@{quote(user, safe='')}"
+    return f"{framework}{owner}:{'/'.join(quote(name, safe='') for name in names)}"
+
+
+def split_names(session_id: str) -> list[str]:
+    """The names that an id was made of."""
+    return [unquote(part) for part in session_id.partition(":")[2].split("/")]
+
+
+def as_message(original: Mapping[str, Any], role: str, path: Sequence[str | int] = (), **fields: Any) -> dict[str, Any]:
+    """A message for the record; `path` leads to the content, by keys and numbers, and `fields` are columns.
+
+    Recalled memory that the model repeats is left out, as from every message.
+    """
+    kept, content = _take_out(original, path) if path else (dict(original), None)
+    place = {_PATH: list(path)} if path else {}
+    return dict(strip_recall({"role": role, "content": content, _OBJECT: kept, **place, **fields}))
+
+
+def original_of(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The object of a recorded message; None if no adapter recorded it."""
+    kept, path = message.get(_OBJECT), message.get(_PATH)
+    if not isinstance(kept, dict):
+        return None
+    return _put_back(kept, path, message.get("content")) if isinstance(path, list) else dict(kept)
+
+
+def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """A call of a tool as a message of the record lists it, so that a search finds its arguments."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _take_out(value: Any, path: Sequence[Any]) -> tuple[Any, Any]:
+    kept, step = _copy(value), path[0]
+    if len(path) > 1:
+        kept[step], content = _take_out(kept[step], path[1:])
+    else:
+        content, kept[step] = kept[step], None
+    return kept, content
+
+
+def _put_back(value: Any, path: Sequence[Any], content: Any) -> Any:
+    complete, step = _copy(value), path[0]
+    complete[step] = content if len(path) == 1 else _put_back(complete[step], path[1:], content)
+    return complete
+
+
+def _copy(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else dict(value)

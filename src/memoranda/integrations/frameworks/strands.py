@@ -11,10 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
+from memoranda.integrations.frameworks.blocking_calls import call_tool
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession
-from memoranda.integrations.frameworks.stored_objects import as_message, original_of, tool_call
-from memoranda.integrations.frameworks.tool_answers import call_tool
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of, tool_call
 from memoranda.memory.record.message_rows import text_of
 
 try:

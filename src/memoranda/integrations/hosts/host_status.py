@@ -11,14 +11,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memoranda.integrations.hosts.hook_events import HOOK_HOSTS
-from memoranda.integrations.hosts.hook_log import read_calls
-from memoranda.integrations.hosts.host import Host, HostEnvironment, OwnedFile, SettingsFile, UnusableSettingsError
-from memoranda.integrations.hosts.launch_command import PROGRAM, is_our_hook
+from memoranda.integrations.hooks.events import HOOK_HOSTS, waiting_turns
+from memoranda.integrations.hooks.log import read_calls
+from memoranda.integrations.hosts.host import (
+    PROGRAM,
+    Host,
+    HostEnvironment,
+    OwnedFile,
+    SettingsFile,
+    UnusableSettingsError,
+    is_our_hook,
+)
 from memoranda.integrations.hosts.plugin_settings import FILE_NAME
 from memoranda.integrations.hosts.settings_change import SettingsError, read_settings
 from memoranda.integrations.hosts.settings_text import read_values
-from memoranda.integrations.hosts.turn_files import waiting_turns
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.relaxed_json import JsonTextError
 

@@ -5,21 +5,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memoranda.integrations.hosts.created_files import CreatedFiles
 from memoranda.integrations.hosts.host import (
     OWNER_MARK,
     Host,
     HostEnvironment,
+    LaunchCommand,
     OwnedFile,
     PluginFile,
     Settings,
     SettingsFile,
     UnusableSettingsError,
 )
-from memoranda.integrations.hosts.launch_command import LaunchCommand
 from memoranda.integrations.hosts.plugin_settings import is_installed
-from memoranda.integrations.hosts.settings_backups import SettingsBackups
-from memoranda.integrations.hosts.settings_change import HostFileChange, SettingsError, read_settings
+from memoranda.integrations.hosts.settings_change import (
+    CreatedFiles,
+    HostFileChange,
+    SettingsBackups,
+    SettingsError,
+    read_settings,
+)
 from memoranda.integrations.hosts.settings_text import edit_text
 from memoranda.support.relaxed_json import JsonTextError
 

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memoranda.integrations.hosts.launch_command import PROGRAM, LaunchCommand
-from memoranda.integrations.hosts.plugin_hosts import TOOLS
+from memoranda.integrations.hooks.events import TOOLS, spool_directory
+from memoranda.integrations.hosts.host import PROGRAM, LaunchCommand
 from memoranda.integrations.hosts.settings_change import HostFileChange, read_settings
-from memoranda.integrations.hosts.turn_files import spool_directory
 
 FILE_NAME = "memoranda.json"
 _REPLACES = "replaces"

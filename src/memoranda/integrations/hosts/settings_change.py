@@ -1,16 +1,27 @@
-"""A change to another program's settings file: shown first, backed up, and refused if the file changed in between."""
+"""A change to another program's settings file: shown first, backed up, and refused if the file changed in between.
 
+There is one backup of each file, from before the last change. Settings contain account data and keys, so older copies
+are removed with each change, and the last one when Memoranda is uninstalled. Only the owner can read a copy.
+
+`created.json` beside the backups of a host lists the settings files and directories that an installation created.
+Without it, uninstalling could not tell an empty settings file that it created from one that the user had before; the
+record has the text of those too.
+"""
+
+import contextlib
 import difflib
+import json
 import logging
 import os
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from memoranda.errors import StorageError
-from memoranda.integrations.hosts.created_files import CreatedFiles, is_empty_text, missing_directories, remove_empty
-from memoranda.integrations.hosts.settings_backups import SettingsBackups
+from memoranda.support.canonical_text import digest
 from memoranda.support.durable_files import (
     discard_staged,
     make_private_directory,
@@ -19,11 +30,16 @@ from memoranda.support.durable_files import (
     stage,
     staged_path,
     sync_directory,
+    write_private,
 )
 
-_MAX_BYTES = 64 * 1024 * 1024
-_PRIVATE_MODE, _SHARED_MODE = 0o600, 0o644
+BLANK = " \t\r\n\ufeff"
+_FILE_NAME = "created.json"
+_MAX_RECORD_BYTES = 1_000_000
 _log = logging.getLogger(__name__)
+_STAMP = r"\d{8}T\d{6}\.\d{6}"
+_MAX_SETTINGS_BYTES = 64 * 1024 * 1024
+_PRIVATE_MODE, _SHARED_MODE = 0o600, 0o644
 
 
 class SettingsError(StorageError):
@@ -59,12 +75,12 @@ class HostFileChange:
 def read_settings(file: Path) -> bytes | None:
     """Returns the content of a settings file; None when it does not exist."""
     try:
-        content = read_file(file, _MAX_BYTES + 1)
+        content = read_file(file, _MAX_SETTINGS_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror or error}. Nothing was written.") from error
-    if len(content) > _MAX_BYTES:
+    if len(content) > _MAX_SETTINGS_BYTES:
         raise SettingsError(f"{file} is too large for a settings file. Nothing was written.")
     return content
 
@@ -186,3 +202,129 @@ def _empty_text(content: bytes | None) -> str | None:
     """Returns the text of a file without settings; None for other files, and for a file that does not exist."""
     text = None if content is None else content.decode("utf-8", "replace")
     return text if text is not None and is_empty_text(text) else None
+
+
+class CreatedFiles:
+    """The files that installing created for one host, each with the directories that were created for it.
+
+    Files that existed without settings, such as those of zero bytes, are here too.
+    """
+
+    def __init__(self, backups: Path) -> None:
+        self._path = backups / _FILE_NAME
+        self._files = _read_record(self._path)
+
+    def __contains__(self, file: object) -> bool:
+        return isinstance(file, Path) and str(file) in self._files
+
+    def original_content(self, file: Path, content: bytes | None) -> bytes | None:
+        """Returns what a file had before the installation: None when it did not exist, `content` when that is unknown.
+
+        A link that is in place of a created file was put there later, and what it points to is not ours.
+        """
+        before = self._files.get(str(file))
+        if isinstance(before, str):
+            return before.encode()
+        return None if before is not None and not file.is_symlink() else content
+
+    def add(self, created: Mapping[Path, list[Path]], empty: Mapping[Path, str]) -> None:
+        """Adds new files with their new directories, and files without settings with their text."""
+        added = {str(file): list(map(str, made)) for file, made in created.items()}
+        if added or empty:
+            self._save(self._files | added | {str(file): text for file, text in empty.items()})
+
+    def remove(self, files: Iterable[Path]) -> None:
+        """Removes files from the record, and those of their directories that are empty now from the disk."""
+        names = [str(file) for file in files if str(file) in self._files]
+        if names:
+            remove_empty(Path(made) for name in names if isinstance(found := self._files[name], list) for made in found)
+            self._save({file: made for file, made in self._files.items() if file not in names})
+
+    def _save(self, files: dict[str, list[str] | str]) -> None:
+        self._files = files
+        try:
+            if files:
+                make_private_directory(self._path.parent)
+                write_private(self._path, json.dumps(files, indent=2).encode())
+            else:
+                self._path.unlink(missing_ok=True)
+                remove_empty([self._path.parent])
+        except OSError as error:
+            # The installation is complete; only an empty file may stay when it is removed.
+            _log.warning("%s cannot be written: %s", self._path, error)
+
+
+def is_empty_text(text: str) -> bool:
+    """Whether a settings file with this text has no settings; a comment counts as content."""
+    return text.strip(BLANK) in ("", "{}")
+
+
+def missing_directories(file: Path) -> list[Path]:
+    """Returns the directories that have to be created for a file."""
+    target = Path(os.path.realpath(file))
+    return [directory for directory in target.parents if not directory.exists()]
+
+
+def remove_empty(directories: Iterable[Path]) -> None:
+    """Removes the directories that are empty, the deepest first."""
+    for directory in sorted(directories, key=lambda path: -len(path.parts)):
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
+
+def _read_record(path: Path) -> dict[str, list[str] | str]:
+    try:
+        value = json.loads(read_file(path, _MAX_RECORD_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    found: dict[str, list[str] | str] = {}
+    for file, made in value.items():
+        if isinstance(made, list):
+            found[file] = [name for name in made if isinstance(name, str)]
+        elif isinstance(made, str) and is_empty_text(made):
+            found[file] = made
+    return found
+
+
+class SettingsBackups:
+    """The copies of one host's settings files, in a directory of the home."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def add(self, file: Path, content: bytes) -> Path:
+        """Stores a copy of a file, deletes its earlier copies, and returns the path of the new one."""
+        earlier = self.copies(file)
+        make_private_directory(self._directory)
+        stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
+        copy = self._directory / f"{stamp}-{_file_id(file)}-{file.name.lstrip('.')}"
+        write_private(copy, content)
+        _delete(earlier)
+        return copy
+
+    def remove(self, files: Iterable[Path]) -> None:
+        """Removes the copies of these files, and then the directory if it is empty."""
+        for file in files:
+            _delete(self.copies(file))
+        remove_empty([self._directory])
+
+    def copies(self, file: Path) -> list[Path]:
+        """Returns the copies of a file, the oldest first; earlier versions of Memoranda kept several."""
+        # Earlier versions of Memoranda put no file id into the names of copies.
+        name = re.compile(rf"{_STAMP}-(?:{_file_id(file)}-)?{re.escape(file.name.lstrip('.'))}")
+        return sorted(path for path in self._directory.glob("*") if name.fullmatch(path.name))
+
+
+def _delete(copies: Iterable[Path]) -> None:
+    for path in copies:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("the settings backup %s cannot be removed: %s", path, error)
+
+
+def _file_id(file: Path) -> str:
+    """Returns an id for a path, because two projects may have settings files of the same name."""
+    return digest(str(file))[:8]

@@ -1,23 +1,26 @@
 """MCP over streamable HTTP, on the loopback address only, for clients that send the token.
 
-Each request is independent and gets one JSON body: no sessions and no streams, so a restart loses nothing.
+Each request is independent and gets one JSON body: no sessions and no streams, so a restart loses nothing. The token is
+created when it is first needed, and stored with the secrets of the home.
 """
 
 import logging
 import re
+import secrets
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from memoranda.integrations.mcp.json_rpc import INTERNAL_ERROR, ProtocolError, encode, failure
-from memoranda.integrations.mcp.protocol_versions import SERVER_INFO
+from memoranda.home import config
+from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, SERVER_INFO, ProtocolError, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import MAX_BODY_BYTES, PATH, answer_body, is_json
+from memoranda.support.home import Home
 from memoranda.support.loopback import ADDRESS, check_header_names, check_request
 
+TOKEN_VARIABLE = "MEMORANDA_MCP_TOKEN"
 _log = logging.getLogger(__name__)
-
 _IDLE_TIMEOUT = 120
 # A client that connects and sends nothing gets less time, because every connection takes a thread.
 _FIRST_REQUEST_TIMEOUT = 10
@@ -138,3 +141,13 @@ class _McpHandler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         self.wfile.flush()
         self.connection.settimeout(_IDLE_TIMEOUT)
+
+
+def load_or_create_token(home: Home, *, new: bool = False) -> str:
+    """Returns the token from the environment or the secrets of a home; creates one if there is none, or if `new`."""
+    token = config.credentials(home).get(TOKEN_VARIABLE, "").strip()
+    if token and not new:
+        return token
+    token = secrets.token_urlsafe(32)
+    config.set_secret(home, TOKEN_VARIABLE, token)
+    return token

@@ -5,28 +5,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.integrations.mcp import guidance
-from memoranda.integrations.mcp.json_rpc import (
+from memoranda.integrations.mcp.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
-    ProtocolError,
-    RpcRequest,
-    failure,
-    read_request,
-    success,
-)
-from memoranda.integrations.mcp.protocol_versions import (
     SELF_CONTAINED,
     SERVER_INFO,
+    ProtocolError,
+    RpcRequest,
     complete_result,
+    failure,
     negotiate_version,
+    read_request,
     request_version,
+    success,
 )
-from memoranda.integrations.tool_host.answer_size import fit_answer
-from memoranda.integrations.tool_host.memory_text import MemoryText
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.memory_text import MemoryText
+from memoranda.integrations.tool_host import ToolHost, fit_answer
 from memoranda.support.tool import JsonObject, Tool
 
 _log = logging.getLogger(__name__)

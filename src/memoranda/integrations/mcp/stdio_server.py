@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from memoranda.integrations.mcp.json_rpc import PARSE_ERROR, ProtocolError, decode, encode, failure
+from memoranda.integrations.mcp.protocol import PARSE_ERROR, ProtocolError, decode, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 
 _MAX_LINE_BYTES = 16 * 1024 * 1024

@@ -7,17 +7,19 @@ import base64
 import re
 from typing import Any, Protocol
 
-from memoranda.integrations.mcp.json_rpc import (
+from memoranda.integrations.mcp.protocol import (
+    HANDSHAKE,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
+    SELF_CONTAINED,
     ProtocolError,
     RpcRequest,
     decode,
     failure,
     read_request,
+    request_version,
 )
-from memoranda.integrations.mcp.protocol_versions import HANDSHAKE, SELF_CONTAINED, request_version
 from memoranda.integrations.mcp.server import McpServer
 
 PATH = "/mcp"

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from memoranda.errors import MemorandaError
-from memoranda.integrations.mcp.json_rpc import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError, decode, encode, failure
+from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError, decode, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import MAX_BODY_BYTES, answer_message, is_json, try_to_read
 from memoranda.service.http.request_checks import check_headers, read_body

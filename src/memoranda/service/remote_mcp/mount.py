@@ -11,7 +11,7 @@ from memoranda.errors import MemorandaError
 from memoranda.home.access.keys import Scope as KeyScope
 from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
 from memoranda.home.access.shared_secret import load_or_create_secret
-from memoranda.integrations.mcp.json_rpc import INTERNAL_ERROR, ProtocolError, encode, failure
+from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, ProtocolError, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import PATH
 from memoranda.service.http.callers import Caller, read_token

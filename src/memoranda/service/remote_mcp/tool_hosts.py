@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from memoranda.api.memory import Memory
-from memoranda.integrations.tool_host.tool_host import ToolHost
+from memoranda.integrations.tool_host import ToolHost
 
 _MAX_HOSTS = 256
 _SOURCE = "mcp"

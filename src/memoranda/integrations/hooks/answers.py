@@ -7,15 +7,14 @@ waits for its hooks, so this module loads quickly and each event imports what it
 import json
 from functools import partial
 
-from memoranda.integrations.hosts.hook_events import EVENT_NAMES, USER_PROMPT
-from memoranda.integrations.hosts.plugin_hosts import PLUGIN_HOSTS, TOOLS
+from memoranda.integrations.hooks.events import EVENT_NAMES, PLUGIN_HOSTS, TOOLS, USER_PROMPT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from memoranda.integrations.hosts.home_config import HomeConfig
+    from memoranda.integrations.hooks.home_config import HomeConfig
     from memoranda.support.home import Home
 
 # Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
@@ -52,7 +51,7 @@ class HookPayload:
 
 
 class HookAnswer:
-    """The text for the context of the host's model ("" for none), and the reason; `hook_log` lists the outcomes."""
+    """The text for the context of the host's model ("" for none), and the reason; `recall_log` lists the outcomes."""
 
     __slots__ = ("details", "outcome", "reason", "text")
 
@@ -122,8 +121,7 @@ def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, h
 def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
     """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
     from memoranda.importers.session_writer import session_name  # noqa: PLC0415
-    from memoranda.integrations.tool_host.answer_size import fit_answer  # noqa: PLC0415
-    from memoranda.integrations.tool_host.tool_host import open_for_hosts  # noqa: PLC0415
+    from memoranda.integrations.tool_host import fit_answer, open_for_hosts  # noqa: PLC0415
     from memoranda.safety.fence import screen_tools  # noqa: PLC0415
     from memoranda.support.tool import tool_refusal  # noqa: PLC0415
 
@@ -156,7 +154,7 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
         location = record_location(config.home, loaded)
     if not record_exists(location):
         return HookAnswer("", "nothing", "no conversation is recorded yet")
-    from memoranda.integrations.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
+    from memoranda.integrations.hooks.prompt_evidence import find_evidence  # noqa: PLC0415
     from memoranda.search.settings import RecallSettings  # noqa: PLC0415
 
     hidden = frozenset((loaded.recall if loaded else RecallSettings()).hidden_sources)
@@ -174,7 +172,7 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
 
 def _has_memory(home: "Home", payload: HookPayload) -> bool:
     """Whether the session's model still has the memory that an earlier prompt received."""
-    from memoranda.integrations.hosts.hook_log import was_given_memory  # noqa: PLC0415
+    from memoranda.integrations.hooks.log import was_given_memory  # noqa: PLC0415
 
     return payload.source != "compact" and was_given_memory(home.root, payload.session_id)
 
@@ -189,7 +187,7 @@ def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:
 
 def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
     """Returns the notes and the profile with a heading."""
-    from memoranda.integrations.tool_host.memory_text import read_memory_text  # noqa: PLC0415
+    from memoranda.integrations.memory_text import read_memory_text  # noqa: PLC0415
     from memoranda.memory.curated.settings import CuratedSettings  # noqa: PLC0415
     from memoranda.memory.curated.store import MemoryStore  # noqa: PLC0415
     from memoranda.support.shorten import shorten_end  # noqa: PLC0415

@@ -1,7 +1,7 @@
 """The log of answered hooks: what each prompt received, or why it received nothing, in `logs/hook-events.jsonl`.
 
 A call appends one line when it begins and one with its result, so a call that was killed is in the log too. Only plain
-words of a prompt are stored; `recall.recall_log` has the form of the lines and their limits. This module loads nothing
+words of a prompt are stored; `search.recall_log` has the form of the lines and their limits. This module loads nothing
 that a hook does not load anyway.
 """
 

@@ -5,16 +5,17 @@ from functools import partial
 from pathlib import Path
 
 from memoranda import __version__
+from memoranda.integrations.hooks.events import HERMES
 from memoranda.integrations.hosts.host import (
+    PROGRAM,
     Host,
     HostEnvironment,
+    LaunchCommand,
     PluginFile,
     Settings,
     SettingsFile,
     UnusableSettingsError,
 )
-from memoranda.integrations.hosts.launch_command import PROGRAM, LaunchCommand
-from memoranda.integrations.hosts.plugin_hosts import HERMES
 from memoranda.integrations.hosts.plugin_settings import FILE_NAME, plugin_settings, read_replaced
 from memoranda.integrations.hosts.settings_change import read_settings
 from memoranda.integrations.hosts.yaml_edit import read_yaml
@@ -78,7 +79,7 @@ def _memory_section(settings: Settings) -> Settings:
 
 
 def _provider_code(command: LaunchCommand) -> bytes:
-    return Path(__file__).with_name("provider_plugin.py").read_bytes()
+    return Path(__file__).with_name("hermes_plugin.py").read_bytes()
 
 
 def _manifest(command: LaunchCommand) -> bytes:
@@ -91,7 +92,7 @@ def _settings(root: Path, command: LaunchCommand) -> bytes:
     return plugin_settings(HERMES, command, root, replaced if isinstance(replaced, str) and replaced else None)
 
 
-HOST = Host(
+HERMES_HOST = Host(
     HERMES,
     "Hermes",
     _files,

@@ -1,11 +1,12 @@
-"""Records the turns that a plugin has put into the spool of a home, `host-turns/<host>/`.
+"""Records the sessions of hosts, from their transcripts and from the turns that a plugin has put into its spool.
 
-A plugin writes a file for each turn, synced to disk, and starts `memoranda hook HOST capture`. So no turn is lost when
-the host is killed, or when Memoranda cannot run at that time: the file stays until the turn is in the record.
+`capture_transcript` imports what is new in a transcript, as `memoranda import` would.
 
-The turn itself is imported from the host's own database, as `memoranda import` does it, so that tool calls and
-timestamps are complete and a later import adds nothing twice. The text in the file is recorded only if the host's
-database does not have it.
+`record_turns` empties the spool of a home. A plugin writes a file for each turn, synced to disk, and starts
+`memoranda hook HOST capture`. So no turn is lost when the host is killed, or when Memoranda cannot run at that time:
+the file stays until the turn is in the record. The turn itself is imported from the host's own database, so that tool
+calls and timestamps are complete and a later import adds nothing twice. The text in the file is recorded only if the
+host's database does not have it.
 """
 
 import json
@@ -15,21 +16,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoranda.api.memory import Memory, open_memory
-from memoranda.importers.hermes.reader import Hermes
 from memoranda.importers.importer import Importer, import_lock
-from memoranda.importers.openclaw.reader import OpenClaw
+from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import session_name
-from memoranda.integrations.hosts.plugin_hosts import HERMES
-from memoranda.integrations.hosts.turn_files import spool_directory, waiting_turns
+from memoranda.importers.summary import ImportSummary
+from memoranda.integrations.hooks.events import HERMES, spool_directory, waiting_turns
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file
 from memoranda.support.home import Home
+from memoranda.support.projects import project_of
+
+if TYPE_CHECKING:
+    from memoranda.importers.hermes.reader import Hermes
+    from memoranda.importers.openclaw.reader import OpenClaw
 
 _LOCK_TIMEOUT = 120.0
 _MAX_BYTES = 64 * 1024 * 1024
@@ -41,6 +46,64 @@ _ATTEMPT_INTERVAL = 0.5
 _MAX_RECENT_MESSAGES = 100
 _COMPARED_CHARS = 400
 _log = logging.getLogger(__name__)
+
+
+def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: str = "") -> ImportSummary | None:
+    """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
+
+    Captures wait for each other. If a long import holds the lock, this gives up: the transcript stays, and the next
+    event of the session imports it. `session_id` is the id that the host uses.
+    """
+    if not transcript.is_file():
+        return None
+    reader, items = _find_items(memory, host, transcript, session_id)
+    if not items:
+        return None
+    with import_lock(memory.home.root, _LOCK_TIMEOUT, store=memory.sessions) as lock_holder:
+        if lock_holder:
+            return None
+        importer = Importer(memory.home.root, memory.sessions, project=project_of)
+        try:
+            return importer.apply(reader, items)
+        finally:
+            importer.close()
+
+
+def _find_items(
+    memory: Memory, host: str, transcript: Path, session_id: str
+) -> tuple[ConversationReader, Sequence[ImportItem]]:
+    """Returns the reader of a host's transcripts and the items to import; the readers of other hosts are not loaded."""
+    reader: ConversationReader
+    if host == "opencode":
+        from memoranda.importers.coding_agents.opencode import OpenCode  # noqa: PLC0415
+
+        opencode = OpenCode()
+        return opencode, opencode.scan_session(transcript, session_id)
+    if host == "cursor":
+        from memoranda.importers.coding_agents.cursor import Cursor  # noqa: PLC0415
+
+        cursor = Cursor()
+        # A conversation continues in the format from which it was imported before.
+        name = session_name(cursor.name, cursor.editor_id(transcript), memory.sessions.scope.user)
+        return cursor, cursor.scan_conversation(transcript, from_editor=memory.sessions.get_session(name) is not None)
+    if host == "codex":
+        from memoranda.importers.coding_agents.codex import Codex  # noqa: PLC0415
+
+        # Codex has a separate event for sub-agents.
+        reader = Codex()
+        return reader, reader.scan(transcript)
+    if host == "gemini-cli":
+        from memoranda.importers.coding_agents.gemini_cli import GeminiCli  # noqa: PLC0415
+
+        reader, sub_agents = GeminiCli(), transcript.parent / Path(session_id).name
+    else:
+        from memoranda.importers.coding_agents.claude_code import ClaudeCode  # noqa: PLC0415
+
+        reader, sub_agents = ClaudeCode(), transcript.with_suffix("")
+    items = list(reader.scan(transcript))
+    if items and sub_agents != transcript.parent and sub_agents.is_dir():
+        items += [item for item in reader.scan(sub_agents) if item.file.is_file()]
+    return reader, items
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +245,7 @@ def _letters_and_digits(text: str) -> str:
 
 def _import_session(memory: Memory, host: str, session_id: str, database: Path | None) -> tuple[bool, str]:
     """Imports a session from the host's database; returns whether the database has it, and the first problem."""
-    reader = Hermes(session_id) if host == HERMES else OpenClaw(session_id)
+    reader = _database_reader(host, session_id)
     items = reader.session_items(database) if database else ()
     if not items:
         return False, ""
@@ -194,6 +257,16 @@ def _import_session(memory: Memory, host: str, session_id: str, database: Path |
     problem = summary.problems[0].text if summary.problems else ""
     name = memory.services.stored_name(session_name(host, session_id, memory.user))
     return name in summary.sessions, problem
+
+
+def _database_reader(host: str, session_id: str) -> "Hermes | OpenClaw":
+    if host == HERMES:
+        from memoranda.importers.hermes.reader import Hermes  # noqa: PLC0415
+
+        return Hermes(session_id)
+    from memoranda.importers.openclaw.reader import OpenClaw  # noqa: PLC0415
+
+    return OpenClaw(session_id)
 
 
 def _append_turn(memory: Memory, host: str, name: str, turn: SpooledTurn) -> None:

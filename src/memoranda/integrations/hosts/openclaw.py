@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from memoranda import __version__
+from memoranda.integrations.hooks.events import OPENCLAW, TOOLS
 from memoranda.integrations.hosts.host import (
+    PROGRAM,
     Host,
     HostEnvironment,
+    LaunchCommand,
     PluginFile,
     Settings,
     SettingsFile,
     UnusableSettingsError,
 )
-from memoranda.integrations.hosts.launch_command import PROGRAM, LaunchCommand
-from memoranda.integrations.hosts.plugin_hosts import OPENCLAW, TOOLS
 from memoranda.integrations.hosts.plugin_settings import FILE_NAME, plugin_settings, read_replaced
 from memoranda.integrations.hosts.settings_change import read_settings
 from memoranda.support.relaxed_json import parse_json5
@@ -116,7 +117,7 @@ def _map(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def _plugin_code(command: LaunchCommand) -> bytes:
-    return Path(__file__).with_name("plugin.js").read_bytes()
+    return Path(__file__).with_name("openclaw_plugin.js").read_bytes()
 
 
 def _manifest(command: LaunchCommand) -> bytes:
@@ -159,7 +160,7 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, indent=2).encode() + b"\n"
 
 
-HOST = Host(
+OPENCLAW_HOST = Host(
     OPENCLAW,
     "OpenClaw",
     _files,

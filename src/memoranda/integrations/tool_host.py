@@ -1,5 +1,11 @@
-"""The tools and the memory of one home, for a protocol server to offer to other programs."""
+"""The tools and the memory of one home, for a protocol server to offer to other programs.
 
+Answers are shortened to a size that other programs accept. Claude Code warns about a result of more than 10,000 tokens
+and refuses one of more than 25,000. Codex removes the middle of a result of more than 10,000 tokens, with some models
+of more than 10 kB. So an answer that is too long loses the ends of its longest fields, and says so.
+"""
+
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -10,9 +16,7 @@ from memoranda.api.memory import Memory
 from memoranda.api.session import Session
 from memoranda.errors import MemorandaError
 from memoranda.home import config
-from memoranda.integrations.tool_host import guidance
-from memoranda.integrations.tool_host.answer_size import MAX_SEARCH_CHARS
-from memoranda.integrations.tool_host.memory_text import MemoryText
+from memoranda.integrations.memory_text import MemoryText
 from memoranda.memory.curated.settings import TARGETS
 from memoranda.safety.fence import screen_tools
 from memoranda.storage.files.fork_lock import ForkLock
@@ -20,6 +24,18 @@ from memoranda.support.tool import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
+REMEMBER = (
+    "Save one fact that the user asked to be remembered, in a sentence that will still make sense in a year. It is on "
+    "disk when this answers, and known to every agent of the user from their next session on. Correct or remove what "
+    "is remembered with `memory`."
+)
+REMEMBER_TEXT = "The fact, in a short sentence of its own: 'The staging database is called heron.'"
+REMEMBER_TARGET = "'memory' for notes about work and surroundings, 'user' for who the user is and what they prefer"
+
+MAX_BYTES = 40_000
+# Search gets a smaller limit, because it knows better what to omit and offers a cursor for the rest.
+MAX_SEARCH_CHARS = 9_500
+_NOTE = "Parts of this answer were left out because it was too long; ask for less at once."
 _START_TIMEOUT = 5.0
 # Some programs wait no longer than 25 seconds for a tool.
 _SUMMARY_SECONDS = 20.0
@@ -27,8 +43,8 @@ _BUILT_IN_TOOLS = ("memory", "session_search")
 _REMEMBER_PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {
-        "text": {"type": "string", "description": guidance.REMEMBER_TEXT},
-        "target": {"type": "string", "enum": list(TARGETS), "description": guidance.REMEMBER_TARGET},
+        "text": {"type": "string", "description": REMEMBER_TEXT},
+        "target": {"type": "string", "enum": list(TARGETS), "description": REMEMBER_TARGET},
     },
     "required": ["text"],
 }
@@ -80,7 +96,7 @@ class ToolHost:
         session = self._started_session()
         built_in = tuple(tool for tool in session.tools if tool.name in _BUILT_IN_TOOLS)
         may_write = any(tool.name == "memory" for tool in built_in)
-        remember = Tool("remember", guidance.REMEMBER, _REMEMBER_PARAMETERS, self._remember)
+        remember = Tool("remember", REMEMBER, _REMEMBER_PARAMETERS, self._remember)
         return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:
@@ -131,3 +147,35 @@ def open_for_hosts(home: str | None = None, *, profile: str | None = None, user:
         summary_deadline=min(settings.recall.summary_deadline, _SUMMARY_SECONDS),
     )
     return Memory(located, replace(settings, recall=recall), user)
+
+
+def fit_answer(answer: JsonObject, max_bytes: int = MAX_BYTES) -> str:
+    """Returns an answer as compact JSON of at most `max_bytes`."""
+    text = _dump(answer)
+    if _byte_count(text) <= max_bytes:
+        return text
+    shorter: JsonObject = dict(answer) | {"truncated": True, "note": _NOTE}
+    while _byte_count(_dump(shorter)) > max_bytes:
+        longest = max(shorter, key=lambda field: _byte_count(_dump(shorter[field])))
+        half = _first_half(shorter[longest])
+        if half is None:
+            return _dump({"success": bool(answer.get("success")), "truncated": True, "note": _NOTE})
+        shorter[longest] = half
+    return _dump(shorter)
+
+
+def _first_half(value: Any) -> Any:
+    """Returns the first half of a value; None when it cannot be shortened further."""
+    if isinstance(value, str | list) and value:
+        return value[: len(value) // 2]
+    if isinstance(value, dict) and value:
+        return dict(list(value.items())[: len(value) // 2])
+    return None
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _byte_count(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

@@ -1,1 +1,0 @@
-"""Memoranda as the memory provider of Hermes: the installation, and the plugin that Hermes loads."""

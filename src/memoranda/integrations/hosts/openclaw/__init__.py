@@ -1,1 +1,0 @@
-"""Memoranda in the memory slot of OpenClaw: the installation, and the plugin that OpenClaw loads."""

@@ -1,1 +1,0 @@
-"""The tools and the memory of a home, offered to programs through any protocol: MCP today, HTTP next."""
