@@ -12,17 +12,23 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-frameworks torture lint reference docs lock bench vendors clean
+.PHONY: run test test-alone test-all test-frameworks torture lint reference docs lock bench vendors clean
 
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# Three at once, also on two cores: many tests wait for a disk or for a process. Each worker collects all tests.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
-
-# The everyday run: no slow tests, few examples per property. Nothing is tried again, so that plugin is left out.
+# The everyday run: no slow tests, few examples per property. Each process loads and runs its share of the files.
+# Nothing is tried again, so that plugin is left out. SHUFFLE=seed runs the files in a random order.
 test: $(READY)
-	$(PYTEST) -m "not slow" -p no:rerunfailures
+	$(BIN)/python -m pytest -n 2 --dist each --max-worker-restart 4 -m "not slow" -p no:rerunfailures \
+		$(if $(SHUFFLE),--shuffle $(SHUFFLE))
+
+# Some files, each in a process of its own, chosen at random by SEED; all of them with FILES=all.
+test-alone: $(READY)
+	$(BIN)/python -m tests.alone $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED))
+
+# Three at once, also on two cores: many tests wait for a process. Each worker loads all files.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
 
 # Everything: crash, concurrency and large-input tests too, and all examples. A test that fails is tried once more, and
 # both are printed: a busy machine must not hide what the rest says. A process that crashes fails the run.

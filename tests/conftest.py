@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,9 +27,9 @@ from tests.cpu_limit import (
     pytest_sessionfinish,
     pytest_testnodedown,
     show_offenders,
-    start_measuring,
 )
 from tests.examples import examples, use_all_examples
+from tests.file_order import is_in_share, shuffle_files
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
@@ -38,6 +39,7 @@ from tests.postgres import (
     server_url,
 )
 from tests.strikes import print_strikes, select_strikes, strikes
+from tests.temporary_files import disk_directory, use_memory_for_temporary_files
 from tests.tls_contexts import share_default_contexts
 
 __all__ = [
@@ -61,11 +63,13 @@ _ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Let every property try all of its examples.")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="Run the files in a random order.")
     parser.addoption("--torture", action="store_true", help="Run the tests that strike, each with its full number.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples properties try, and let Ctrl-C interrupt tests however the shell was started."""
+    use_memory_for_temporary_files()
     if config.getoption("--full"):
         use_all_examples()
     # Every example syncs files to the disk, so a deadline per example would measure the disk.
@@ -77,10 +81,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def _own_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _own_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The path of a directory for the test, which most tests do not need; so it is not made here."""
+    on_disk = request.node.get_closest_marker("disk") is not None
+    base = disk_directory() if on_disk else tmp_path_factory.getbasetemp()
     name = re.sub(r"\W", "_", request.node.name)[:30]
-    return tmp_path_factory.getbasetemp() / f"{name}{next(_numbers)}"
+    path = base / f"{name}{next(_numbers)}"
+    yield path
+    # It may lie in memory. What a test that failed left behind is kept.
+    if request.session.testsfailed == 0 or on_disk:
+        rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture
@@ -185,10 +195,12 @@ def unprivileged() -> Iterator[Path]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import a file in the everyday run if all of its tests are slow: each worker would load what it imports."""
-    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
+    """Load no file whose tests this process does not run: one of slow tests in the everyday run, or another's share."""
+    if collection_path.suffix != ".py":
         return None
-    return bool(_ALL_SLOW.search(collection_path.read_text("utf-8"))) or None
+    if config.getoption("markexpr") == "not slow" and _ALL_SLOW.search(collection_path.read_text("utf-8")):
+        return True
+    return not is_in_share(collection_path, config) or None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -197,6 +209,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark_server_tests_slow(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
+    shuffle_files(config, items)
     select_strikes(config, items)
 
 
@@ -215,4 +228,3 @@ def pytest_collection_finish() -> None:
     find(text(), lambda _: True)
     gc.collect()
     gc.freeze()
-    start_measuring()
