@@ -25,8 +25,7 @@ from memoranda.api.memory import Memory
 from memoranda.models.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.models.tokens import estimate_text
 from memoranda.support.tool import Tool
-from memoranda.testing.scripted.prompt_cache import prefix_digests
-from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer, prefix_digests
 from memoranda.testing.scripted.steps import ReceivedRequest
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import Acknowledged

@@ -12,7 +12,7 @@ from memoranda.api.memory import Memory
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelUnreachableError
 from memoranda.models.anthropic.client import AnthropicMessages
 from memoranda.models.model import ChatModel, Reply, ToolCall
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.settings import ModelSettings
 from memoranda.support.tool import Tool
 from memoranda.testing.scripted.server import ScriptedServer

@@ -13,8 +13,8 @@ from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.home.access.audit_log import AuditLog
 from memoranda.home.access.keys import ApiKeys
+from memoranda.home.access.request_log import AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.home.session_db import SessionDB
 from memoranda.models.spending.ledger import Ledger

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from memoranda.cli import serve
 from memoranda.cli.main import command
-from memoranda.home.access.audit_log import AuditLog
+from memoranda.home.access.request_log import AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.service.mounts import COMPATIBLE
 from tests.timing import GIVE_UP

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from memoranda.models.model import Usage
-from memoranda.models.spending.call_record import CallRecord
+from memoranda.models.spending.call_record import CallRecord, store_calls
 from memoranda.models.spending.ledger import Ledger
-from memoranda.models.spending.ledger_writer import store_calls
 from tests.cli.terminal import Terminal
 from tests.models.spending.models import QUESTION, Fixed
 

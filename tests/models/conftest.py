@@ -8,7 +8,7 @@ import pytest
 
 from memoranda.models import model_call
 from memoranda.models.anthropic.client import AnthropicMessages
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.sdk_model import SdkModel
 from memoranda.models.settings import ModelSettings
 from memoranda.support.tool import Tool

@@ -260,7 +260,7 @@ def test_an_interrupt_stops_listening_at_once(connect: Connect) -> None:
 WAITING = """
 import sys
 from memoranda.models.settings import ModelSettings
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.anthropic.client import AnthropicMessages
 kind = OpenAIChat if sys.argv[1] == "openai" else AnthropicMessages
 print("ready", flush=True)

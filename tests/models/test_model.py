@@ -2,7 +2,7 @@
 
 from memoranda.models.anthropic.client import AnthropicMessages
 from memoranda.models.model import ChatModel, Reply, ToolCall, Usage
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.settings import ModelSettings
 from memoranda.testing.scripted.model import ScriptedModel
 

@@ -9,7 +9,7 @@ from memoranda.errors import ModelAuthError, ModelError
 from memoranda.models import model_factory
 from memoranda.models.model import Reply
 from memoranda.models.model_factory import model_for
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.settings import ModelSettings
 from memoranda.testing.scripted.server import ScriptedServer
 

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.models.context_windows import DEFAULT_WINDOW, context_window, max_answer_tokens
-from memoranda.models.tokens import estimate_message, estimate_messages, estimate_request, estimate_text, estimate_tools
+from memoranda.models.tokens import (
+    DEFAULT_WINDOW,
+    context_window,
+    estimate_message,
+    estimate_messages,
+    estimate_request,
+    estimate_text,
+    estimate_tools,
+    max_answer_tokens,
+)
 from tests.models.conftest import tool, user
 
 PROSE = (

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.models.tool_call_repair import repair_call
+from memoranda.models.sdk_model import repair_call
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _json = st.recursive(

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelReplyError
-from memoranda.models.vendor_errors import failure_from_status, quote, retry_after
+from memoranda.models.model_call import failure_from_status, quote, retry_after
 
 
 def test_the_wait_is_read_in_every_form() -> None:

@@ -16,7 +16,7 @@ from memoranda.external.outbox import outbox_schema as outbox
 from memoranda.external.outbox.outbox_state import OutboxState, read_positions
 from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
 from memoranda.home.access import schema as service
-from memoranda.home.access.oauth_schema import OAUTH_TABLES
+from memoranda.home.access.schema import OAUTH_TABLES
 from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server
 from memoranda.memory.record.record import open_record
 from memoranda.models.spending import schema as spending

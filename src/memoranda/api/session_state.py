@@ -74,7 +74,7 @@ class SessionState:
     @property
     def compressor(self) -> "SessionCompressor":
         from memoranda.api.session_compressor import ContextUsage, SessionCompressor
-        from memoranda.models.context_windows import context_window
+        from memoranda.models.tokens import context_window
 
         if self._compressor is None:
             settings = self.services.config

@@ -9,11 +9,10 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import since_option, until_option
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.home import config
-from memoranda.models.spending.budget import BackgroundSpending
+from memoranda.models.spending.budget import BackgroundSpending, Grouping, Total
 from memoranda.models.spending.ledger import Ledger
 from memoranda.models.spending.prices import AS_OF, FILE_NAME
 from memoranda.models.spending.settings import BudgetSettings
-from memoranda.models.spending.totals import Grouping, Total
 from memoranda.support.home import Home
 
 _EPILOG = """\b

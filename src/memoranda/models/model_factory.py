@@ -1,16 +1,41 @@
-"""Builds the model client that the settings and the available keys call for."""
+"""Builds the model client that the settings and the available keys call for, from the known model services."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Literal
 
 from memoranda.errors import ModelAuthError, ModelError
 from memoranda.models.anthropic.client import AnthropicMessages
 from memoranda.models.model import ChatModel
-from memoranda.models.openai.client import OpenAIChat
+from memoranda.models.openai import OpenAIChat
 from memoranda.models.sdk_model import missing_package
 from memoranda.models.settings import ModelSettings
-from memoranda.models.vendors import VENDORS, Vendor
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """A model service. `api` names the protocol it speaks; `key` is the variable of its key, empty if it needs none."""
+
+    name: str
+    api: Literal["openai", "anthropic"]
+    key: str = ""
+    base_url: str = ""
+    model: str = ""
+    window: int = 0
+
+
+VENDORS = {
+    vendor.name: vendor
+    for vendor in (
+        Vendor("anthropic", "anthropic", "ANTHROPIC_API_KEY", model="claude-sonnet-5-5"),
+        Vendor("openai", "openai", "OPENAI_API_KEY", model="gpt-5.6-terra"),
+        Vendor("openrouter", "openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
+        # Ollama's default context is far smaller than the window that a model was trained for.
+        Vendor("ollama", "openai", base_url="http://localhost:11434/v1", window=8_192),
+    )
+}
+
 
 _HELP = (
     "Store a key with 'memoranda secret set {key}' (or put it into the environment). Without one, 'ollama' as "

@@ -2,25 +2,32 @@
 
 The SDKs are optional and take a second or two to import, so the first call imports them. The clients ask for plain JSON
 instead of the SDK's typed objects: services that are merely compatible send unknown fields and omit required ones.
+
+A model may call a tool that does not exist or write invalid JSON, and a service refuses every later request that
+repeats the call. So the clients repair names and arguments before they send a call back. The repair changes only the
+request, never the record.
 """
 
 import importlib
+import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import ModelError
-from memoranda.models.context_windows import context_window
 from memoranda.models.model import Message, OnText, Reply
-from memoranda.models.model_call import FailedAttemptError, ModelCall
-from memoranda.models.settings import ModelSettings
-from memoranda.models.vendor_errors import (
+from memoranda.models.model_call import (
     CallFailure,
+    FailedAttemptError,
+    ModelCall,
     connection_failure,
     failure_from_status,
     retry_after,
     unreadable_reply,
 )
+from memoranda.models.settings import ModelSettings
+from memoranda.models.tokens import context_window
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool
 
@@ -175,3 +182,30 @@ def _read_error(body: object, default: str) -> tuple[str, str]:
         return "", default
     codes = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
     return " ".join(codes[:1]), str(inner.get("message") or default) + (f" [{codes[1]}]" if len(codes) > 1 else "")
+
+
+_MAX_NAME_CHARS = 64
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def repair_name(name: Any) -> str:
+    """The tool name without the characters that services refuse."""
+    return _INVALID_IN_NAME.sub("_", str(name or ""))[:_MAX_NAME_CHARS] or "unnamed"
+
+
+def repair_arguments(arguments: Any) -> JsonObject:
+    """The arguments as an object; arguments that are not JSON become the text of one field."""
+    try:
+        value = json.loads(arguments) if isinstance(arguments, str) and arguments.strip() else arguments or {}
+    except (ValueError, RecursionError):
+        value = None
+    return dict(value) if isinstance(value, Mapping) else {"unreadable_arguments": str(arguments)}
+
+
+def repair_call(call: Mapping[str, Any]) -> JsonObject:
+    """The call in OpenAI's form; valid arguments stay byte-identical."""
+    function = call.get("function") or {}
+    original = function.get("arguments")
+    valid = isinstance(original, str) and "unreadable_arguments" not in repair_arguments(original) and original.strip()
+    arguments = original if valid else json.dumps(repair_arguments(original), ensure_ascii=False)
+    return {**call, "function": {"name": repair_name(function.get("name")), "arguments": arguments}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class ModelSettings:
     """The user's choice of a model; `memoranda.models.model_factory` fills in what is empty or 0.
 
-    `provider` is a name from `memoranda.models.vendors`; any other OpenAI-compatible service is "openai" with a
+    `provider` is a name from `memoranda.models.model_factory`; any other OpenAI-compatible service is "openai" with a
     `base_url`. `deadline_seconds` covers a whole call with all its `tries`.
     """
 

@@ -136,9 +136,10 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     ("event", "forbidden"),
     [
         ("Stop", ("click", "logging", "sqlite3", "subprocess", "dataclasses", "memoranda.support.home")),
-        ("SessionStart", ("click", "memoranda.api", "memoranda.home.config.keys", "ruamel.yaml", "sqlite3.dbapi2")),
-        ("UserPromptSubmit", ("click", "memoranda.api", "memoranda.home.config.keys", "memoranda.safety", "ruamel.yaml",
-                              "memoranda.home.session_db", "memoranda.memory.record.messages", "logging.handlers")),
+        ("SessionStart", ("click", "memoranda.api", "memoranda.home.config.config", "ruamel.yaml", "sqlite3.dbapi2")),
+        ("UserPromptSubmit", ("click", "memoranda.api", "memoranda.home.config.config", "memoranda.safety",
+                              "ruamel.yaml", "memoranda.home.session_db", "memoranda.memory.record.messages",
+                              "logging.handlers")),
     ],
 )  # fmt: skip
 def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forbidden: tuple[str, ...]) -> None:

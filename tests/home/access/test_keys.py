@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.home.access.answers import KEEP_SECONDS, Answers, StoredAnswer
-from memoranda.home.access.audit_log import AuditLog
 from memoranda.home.access.keys import ApiKeys
+from memoranda.home.access.request_log import KEEP_SECONDS, Answers, AuditLog, StoredAnswer
 from memoranda.home.access.service_database import ServiceDatabase
 
 
@@ -58,7 +57,7 @@ def test_the_first_answer_of_a_token_counts(database: ServiceDatabase, monkeypat
     answers.store("t", StoredAnswer("f2", 201, "[]"))
     assert answers.find("t") == StoredAnswer("f1", 201, "{}")
     later = time.time() + KEEP_SECONDS + 1
-    monkeypatch.setattr("memoranda.home.access.answers.time.time", lambda: later)
+    monkeypatch.setattr("memoranda.home.access.request_log.time.time", lambda: later)
     assert answers.find("t") is None
     answers.store("t", StoredAnswer("f2", 201, "[]"))
     assert answers.find("t") == StoredAnswer("f2", 201, "[]")

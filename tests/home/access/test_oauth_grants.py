@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.home.access.oauth_grants import ACCESS_SECONDS, REFRESH_SECONDS, GrantStore, InvalidGrant
-from memoranda.home.access.service_database import ServiceDatabase
-from memoranda.home.access.shared_secret import load_or_create_secret
+from memoranda.home.access.service_database import ServiceDatabase, load_or_create_secret
 
 REDIRECT, RESOURCE = "https://app.example/callback", "https://memory.example/mcp"
 

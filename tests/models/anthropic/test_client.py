@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import ModelReplyError
-from memoranda.models.anthropic.cache_breakpoints import add_cache_breakpoints
-from memoranda.models.anthropic.messages import CONTINUE, NO_TEXT, to_anthropic_messages
+from memoranda.models.anthropic.request import CONTINUE, NO_TEXT, add_cache_breakpoints, to_anthropic_messages
 from memoranda.models.anthropic.thinking import keep_thinking, order_blocks
 from memoranda.models.model import Message, Reply, ToolCall
 from memoranda.support.tool import JsonObject

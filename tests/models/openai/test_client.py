@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.models.model import Reply
-from memoranda.models.openai.client import OpenAIChat
-from memoranda.models.openai.response import OpenAIStream, parse_reply, parse_usage
+from memoranda.models.openai import OpenAIChat, OpenAIStream, parse_reply, parse_usage
 from memoranda.models.settings import ModelSettings
 from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.server import ScriptedServer

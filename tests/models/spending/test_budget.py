@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from memoranda.errors import BudgetSpentError, ModelOverloadedError
 from memoranda.models.model import Usage
 from memoranda.models.spending.budget import BackgroundSpending
-from memoranda.models.spending.call_record import CallRecord
+from memoranda.models.spending.call_record import CallRecord, store_calls
 from memoranda.models.spending.ledger import Ledger
-from memoranda.models.spending.ledger_writer import store_calls
 from memoranda.models.spending.settings import BudgetSettings
 from tests.models.spending.models import QUESTION, Fixed
 from tests.timing import GIVE_UP
@@ -195,7 +194,7 @@ from pathlib import Path
 from memoranda.errors import BudgetSpentError
 from memoranda.models.model import Usage
 from memoranda.models.spending.ledger import Ledger
-from memoranda.models.spending.ledger_writer import store_calls
+from memoranda.models.spending.call_record import store_calls
 from memoranda.models.spending.settings import BudgetSettings
 from tests.models.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]), BudgetSettings(float(sys.argv[2]), None))
@@ -229,7 +228,7 @@ _DYING = """
 import os, sys
 from pathlib import Path
 from memoranda.models.spending.ledger import Ledger
-from memoranda.models.spending.ledger_writer import store_calls
+from memoranda.models.spending.call_record import store_calls
 from tests.models.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]))
 ledger.metered(Fixed(before=lambda: os.kill(os.getpid(), 9)), "review", background=True).reply("word " * 1000, QUESTION)

@@ -17,8 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from memoranda.models.spending.call_record import CallRecord
-from memoranda.models.spending.ledger_writer import store_calls
+from memoranda.models.spending.call_record import CallRecord, store_calls
 from memoranda.service.http.app import create_app
 from memoranda.service.http.mount import Mount
 from memoranda.service.http.route import Answer, Call, Route

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.testing.scripted.facts import find_facts
-from memoranda.testing.scripted.rules import RuleModel
+from memoranda.testing.scripted.rules import RuleModel, find_facts
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cases import cases
 from tests.models.conftest import user

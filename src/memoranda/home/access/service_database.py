@@ -1,5 +1,11 @@
-"""The database of the service: `service.db` in the home, or the server that has the record."""
+"""The database of the service: `service.db` in the home, or the server that has the record.
 
+Besides its tables, all processes of a service share two things in it: a secret for signatures, and which logins to the
+viewer were ended before their time.
+"""
+
+import secrets
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -22,3 +28,54 @@ class ServiceDatabase(LazyDatabase):
         from memoranda.storage.postgres.pool import sum_statistics  # noqa: PLC0415
 
         return sum_statistics()
+
+
+_KEY = "service.signing_secret"
+
+
+def load_or_create_secret(database: ServiceDatabase) -> bytes:
+    """Returns the secret; the first process that asks creates it. Without a database it lasts as long as the process.
+
+    There is no database until the first key is created, and reading must not create one.
+    """
+    if not database.exists():
+        return secrets.token_bytes(32)
+    with database.open().writing() as connection:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+            (_KEY, secrets.token_hex(32)),
+        )
+        (stored,) = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_KEY,)).fetchone()
+    return bytes.fromhex(stored)
+
+
+_PREFIX = "viewer.ended_login."
+
+
+class EndedLogins:
+    """The ids of ended logins, in the service's database; without one there is a single process, which knows them."""
+
+    def __init__(self, database: ServiceDatabase) -> None:
+        self._database = database
+
+    def add(self, login_id: str, until: float) -> None:
+        """Store that a login has ended; `until` is when it would have ended by itself."""
+        if not self._database.exists():
+            return
+        with self._database.open().writing() as connection:
+            rows = connection.execute("SELECT key, value FROM state_meta WHERE key LIKE ?", (f"{_PREFIX}%",)).fetchall()
+            for key, value in rows:
+                if float(value) < time.time():
+                    connection.execute("DELETE FROM state_meta WHERE key = ?", (key,))
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
+                (_PREFIX + login_id, str(until)),
+            )
+
+    def has(self, login_id: str) -> bool:
+        """Whether a login has ended."""
+        if not self._database.exists():
+            return False
+        with self._database.open().reading() as connection:
+            row = connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_PREFIX + login_id,)).fetchone()
+        return row is not None

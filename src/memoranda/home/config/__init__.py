@@ -11,7 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from memoranda.home.config.config import KEYS as KEYS
     from memoranda.home.config.config import Config as Config
+    from memoranda.home.config.config import Key as Key
+    from memoranda.home.config.config import describe_unknown_key as describe_unknown_key
+    from memoranda.home.config.config import find_key as find_key
+    from memoranda.home.config.config import shown_value as shown_value
+    from memoranda.home.config.config import value_of as value_of
     from memoranda.home.config.config_file import read_document as read_document
     from memoranda.home.config.config_file import set_value as set_value
     from memoranda.home.config.config_file import set_values as set_values
@@ -22,13 +28,11 @@ if TYPE_CHECKING:
     from memoranda.home.config.environment import is_set as is_set
     from memoranda.home.config.environment import locate_home as locate_home
     from memoranda.home.config.environment import service_url as service_url
-    from memoranda.home.config.keys import KEYS as KEYS
-    from memoranda.home.config.keys import Key as Key
-    from memoranda.home.config.keys import describe_unknown_key as describe_unknown_key
-    from memoranda.home.config.keys import find_key as find_key
-    from memoranda.home.config.keys import shown_value as shown_value
-    from memoranda.home.config.keys import value_of as value_of
     from memoranda.home.config.loader import load as load
+    from memoranda.home.config.loader import record_location as record_location
+    from memoranda.home.config.loader import server_url as server_url
+    from memoranda.home.config.loader import store_urls as store_urls
+    from memoranda.home.config.loader import vectors_base as vectors_base
     from memoranda.home.config.secrets import credentials as credentials
     from memoranda.home.config.secrets import export_secrets as export_secrets
     from memoranda.home.config.secrets import known_secrets as known_secrets
@@ -36,13 +40,9 @@ if TYPE_CHECKING:
     from memoranda.home.config.secrets import read_secrets as read_secrets
     from memoranda.home.config.secrets import remove_secret as remove_secret
     from memoranda.home.config.secrets import set_secret as set_secret
-    from memoranda.home.config.store_locations import record_location as record_location
-    from memoranda.home.config.store_locations import server_url as server_url
-    from memoranda.home.config.store_locations import store_urls as store_urls
-    from memoranda.home.config.store_locations import vectors_base as vectors_base
 
 _NAMES = {
-    "config": ("Config",),
+    "config": ("KEYS", "Config", "Key", "describe_unknown_key", "find_key", "shown_value", "value_of"),
     "config_file": ("read_document", "set_value", "set_values", "unset_value"),
     "environment": (
         "colour_choice",
@@ -52,9 +52,7 @@ _NAMES = {
         "locate_home",
         "service_url",
     ),
-    "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "shown_value", "value_of"),
-    "loader": ("load",),
-    "store_locations": ("record_location", "server_url", "store_urls", "vectors_base"),
+    "loader": ("load", "record_location", "server_url", "store_urls", "vectors_base"),
     "secrets": (
         "credentials",
         "export_secrets",

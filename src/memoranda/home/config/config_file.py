@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ConfigError
-from memoranda.home.config.keys import Key, find_key, shown_value
+from memoranda.home.config.config import Key, find_key, shown_value
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home

@@ -1,11 +1,16 @@
-"""Loads the configuration of a home: each setting from the environment, else from the file, else its default."""
+"""Loads the configuration of a home: each setting from the environment, else from the file, else its default.
+
+The loaded configuration also says where the record is: in `state.db`, or on the server that `store.url` names.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from memoranda.errors import ConfigError
-from memoranda.home.config.config import DEFAULTS, Config, attribute_of
+from memoranda.home.config.config import DEFAULTS, KEYS, SECTIONS, Config, attribute_of, find_key
 from memoranda.home.config.config_file import (
     PROVIDER_KEYS,
     describe_provider_conflict,
@@ -14,8 +19,8 @@ from memoranda.home.config.config_file import (
     read_document,
 )
 from memoranda.home.config.environment import ENVIRONMENT
-from memoranda.home.config.keys import KEYS, SECTIONS, find_key
-from memoranda.support.home import Home
+from memoranda.home.config.secrets import credentials
+from memoranda.support.home import DEFAULT_PROFILE, Home, server_index_path
 from memoranda.support.suggestions import did_you_mean
 
 
@@ -81,3 +86,56 @@ def _unknown_keys(document: Mapping[str, Any]) -> tuple[str, ...]:
     found = [f"{section}.{leaf}" for section in sections for leaf in document.get(section) or {}]
     misspelt = [name for name in map(str, document) if name not in SECTIONS and did_you_mean(name, SECTIONS)]
     return tuple(sorted([*(name for name in found if name not in known), *misspelt]))
+
+
+PASSWORD = "MEMORANDA_STORE_PASSWORD"
+
+
+def record_location(home: Home, settings: Config) -> Path | str:
+    """The path of the record, or its URL; a password that the URL lacks comes from the environment or from `.env`."""
+    return _complete(home, settings.store.url) if settings.store.url else home.state_db
+
+
+def vectors_base(home: Home, settings: Config) -> Path:
+    """The path beside which this node keeps the vectors of the record: see `vector_paths`."""
+    url = server_url(home, settings)
+    return server_index_path(home.root, url) if url else home.state_db
+
+
+def server_url(home: Home, settings: Config | None = None) -> str:
+    """The URL of the server that has the record, with the password; "" if the home has it in files."""
+    url = (settings or load(home)).store.url
+    return _complete(home, url) if url else ""
+
+
+def store_urls(home: Home, settings: Config) -> list[str]:
+    """The URLs of all stores among which users are distributed, by number; empty if they are not distributed."""
+    servers = settings.store.servers
+    if not servers:
+        return []
+    if not settings.store.url:
+        raise ConfigError("store.servers needs store.url: it names the first store, which has the map of the others.")
+    return [_complete(home, url) for url in (settings.store.url, *servers)]
+
+
+def _complete(home: Home, url: str) -> str:
+    url = _with_schema_of_profile(url, home.profile)
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at or ":" in user:
+        return url
+    password = credentials(home).get(PASSWORD, "")
+    if not password:
+        # libpq looks into PGPASSWORD and ~/.pgpass.
+        return url
+    return urlunsplit(parts._replace(netloc=f"{user}:{quote(password, safe='')}@{host}"))
+
+
+def _with_schema_of_profile(url: str, profile: str) -> str:
+    """A URL without a schema means another schema for every profile, because profiles share nothing."""
+    parts = urlsplit(url)
+    if profile == DEFAULT_PROFILE or "schema" in dict(parse_qsl(parts.query)):
+        return url
+    # One to one: a schema may not contain a hyphen.
+    schema = "memoranda_" + profile.replace("_", "__").replace("-", "_m")
+    return urlunsplit(parts._replace(query=f"{parts.query}&schema={schema}".removeprefix("&")))

@@ -1,4 +1,7 @@
-"""The directory of a fleet: which store has which shard, kept in the first store and read by every node."""
+"""The directory of a fleet: which store has which shard, kept in the first store and read by every node.
+
+Every store also has a table of the users who have moved away from it.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,12 +11,48 @@ from threading import Lock
 
 from memoranda.errors import ConfigError
 from memoranda.home.shards.fences import install_fences
-from memoranda.home.shards.placement import MAX_STORES, SHARDS, shard_of
-from memoranda.home.shards.row_ids import are_separate, last_ids, separate_ids
-from memoranda.home.shards.tables import SCHEMA
+from memoranda.home.shards.placement import MAX_STORES, SHARDS, are_separate, last_ids, separate_ids, shard_of
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.postgres.engine import PostgresEngine
-from memoranda.storage.schema import Schema
+from memoranda.storage.schema import Column, Schema, Table
+
+_STORES = Table(
+    "stores",
+    "The stores of a fleet; only the first store has rows here.",
+    (
+        Column("number", "integer", "NOT NULL UNIQUE", "The number of the store, from 0."),
+        Column("store_id", "text", "NOT NULL", "The random id of its record, so that no other store gets its number."),
+        Column("added_at", "real", "NOT NULL", "When it was added."),
+    ),
+)
+_SHARDS = Table(
+    "shards",
+    "Which store has which shard; only the first store has rows here.",
+    (
+        Column("shard", "integer", "NOT NULL UNIQUE", "The number of the shard, 0 to 63."),
+        Column("store", "integer", "NOT NULL", "The number of its store."),
+        Column("moving_to", "integer", "", "The number of the store that it is moving to, if it is."),
+    ),
+)
+_MOVED_USERS = Table(
+    "moved_users",
+    "Users whose rows here are only a copy from before they moved: writing them is refused.",
+    (
+        Column("user_id", "text", "NOT NULL UNIQUE", "The user; '' is the owner of the home."),
+        Column("store", "integer", "NOT NULL", "The number of the store that has the user now."),
+    ),
+)
+_MOVED_SHARDS = Table(
+    "moved_shards",
+    "Shards that have moved away completely: no user of theirs may be created here.",
+    (
+        Column("shard", "integer", "NOT NULL UNIQUE", "The number of the shard."),
+        Column("store", "integer", "NOT NULL", "The number of the store that has it now."),
+    ),
+)
+
+SCHEMA = Schema(1, (_STORES, _SHARDS, _MOVED_USERS, _MOVED_SHARDS), (), name="shards")
+
 
 MAP_SECONDS = 1.0
 """How old the map of a node may be. A move waits longer than this before it relies on what nodes know."""

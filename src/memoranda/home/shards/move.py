@@ -3,6 +3,10 @@
 A user is moved in two transactions. The target gets a copy of all rows and commits; then the source notes that the user
 has moved, which makes its own rows an old copy that nothing may write. Until that note is committed the source is the
 truth, so a move that is killed at any point is simply repeated. The old copies are deleted when every node knows.
+
+Some rows name a position in the feed of messages, and a position names a transaction of its store. In the target, all
+copied messages belong to the transaction of the move, in the order of their ids. What the source had not read yet must
+come after the new position; a message that it had read out of the order of ids is read again.
 """
 
 import time
@@ -12,13 +16,50 @@ from dataclasses import dataclass
 
 from memoranda.errors import StorageError
 from memoranda.home.shards.directory import MAP_SECONDS, Directory, Placement
-from memoranda.home.shards.feed_positions import keep_turn_marks, translate_positions
 from memoranda.home.shards.fences import SET_MOVING, lock_shard, lock_user, user_column, user_tables
-from memoranda.home.shards.placement import shard_expression
-from memoranda.home.shards.row_ids import id_sequences, separate_ids
+from memoranda.home.shards.placement import id_sequences, separate_ids, shard_expression
+from memoranda.storage.position import Position, former_stores_key
 from memoranda.storage.postgres import row_security
 from memoranda.storage.postgres.connection import PostgresConnection, RawConnection
+from memoranda.storage.postgres.dialect import PostgresDialect
 from memoranda.storage.postgres.engine import PostgresEngine
+
+_TABLE = "outbox_positions"
+_STORE_ID = "store_id"
+
+
+def keep_turn_marks(source: PostgresConnection, target: PostgresConnection, user: str) -> None:
+    """Note in the target which stores the user came from.
+
+    A completed turn names the store in which it was recorded. Without the note, the target would take a turn that was
+    not queued before the move for an imported one, and never deliver it.
+    """
+    key = former_stores_key(user)
+    former = {_meta(source, _STORE_ID), *_meta(source, key).split()} - {"", _meta(target, _STORE_ID)}
+    target.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, " ".join(sorted(former))),
+    )
+
+
+def _meta(connection: PostgresConnection, key: str) -> str:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
+    return str(row[0] or "") if row else ""
+
+
+def translate_positions(source: PostgresConnection, target: PostgresConnection, tables: list[str]) -> None:
+    """Change the copied positions of one user, as whom both transactions act."""
+    if _TABLE not in tables:
+        return
+    ((transaction,),) = target.execute("SELECT pg_current_xact_id()::text").fetchall()
+    for number, text in source.execute(f"SELECT id, position FROM {_TABLE}").fetchall():
+        condition, values = PostgresDialect().visible_after("id", Position.parse(text))
+        first, last = source.execute(
+            f"SELECT (SELECT min(id) FROM messages WHERE {condition}), (SELECT max(id) FROM messages)", values
+        ).fetchone()
+        position = Position(int(transaction), first - 1 if first else last or 0)
+        target.execute(f"UPDATE {_TABLE} SET position = ? WHERE id = ?", (str(position), number))
+
 
 # So that every node has read the map again, also one whose clock or network is slow.
 _SETTLE_SECONDS = 3 * MAP_SECONDS

@@ -16,7 +16,7 @@ from dotenv import dotenv_values
 from memoranda.importers.openclaw.installation import Installation, section
 from memoranda.importers.openclaw.transcripts import FILE_NAME
 from memoranda.importers.source_databases import open_database
-from memoranda.models.vendors import VENDORS
+from memoranda.models.model_factory import VENDORS
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
 

@@ -13,15 +13,20 @@ from pathlib import Path
 
 from memoranda.errors import ConfigError, StorageError
 from memoranda.models.model import ChatModel, Usage
-from memoranda.models.spending.budget import BackgroundSpending, Budget, background_spending
-from memoranda.models.spending.call_record import CallRecord
-from memoranda.models.spending.embedding_meter import EmbeddingMeter
-from memoranda.models.spending.ledger_writer import LedgerWriter, store_calls
-from memoranda.models.spending.metering import LedgerAccess, MeteredModel
+from memoranda.models.spending.budget import (
+    BackgroundSpending,
+    Budget,
+    Grouping,
+    Total,
+    background_spending,
+    sum_by_group,
+    sum_calls,
+)
+from memoranda.models.spending.call_record import CallRecord, LedgerWriter, store_calls
+from memoranda.models.spending.metering import EmbeddingMeter, LedgerAccess, MeteredModel
 from memoranda.models.spending.prices import Price, Prices
 from memoranda.models.spending.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.models.spending.settings import BudgetSettings
-from memoranda.models.spending.totals import Grouping, Total, sum_by_group, sum_calls
 from memoranda.storage.lazy_database import LazyDatabase
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,7 @@
-"""A chat model that records every call in the ledger and otherwise behaves like the model it wraps."""
+"""Records every call of a chat model, and every request for embeddings, in the ledger.
+
+A metered model otherwise behaves like the model it wraps.
+"""
 
 import json
 import time
@@ -6,11 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
-from memoranda.models.context_windows import max_answer_tokens
 from memoranda.models.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.models.spending.call_record import INTERRUPTED, OK, RUNNING, CallRecord
 from memoranda.models.spending.prices import Price
-from memoranda.models.tokens import estimate_request, estimate_text
+from memoranda.models.tokens import estimate_request, estimate_text, max_answer_tokens
 from memoranda.support.tool import Tool
 
 # Limits of background calls whose caller sets none; the budget reserves this much.
@@ -169,3 +171,60 @@ def _max_input_tokens(system: str, messages: Sequence[Message], tools: Sequence[
     """An upper bound: no tokenizer produces more than one token per byte."""
     everything = [system, list(messages), [tool.openai_schema() for tool in tools]]
     return len(json.dumps(everything, ensure_ascii=False, default=str).encode("utf-8", "replace")) + _OVERHEAD_TOKENS
+
+
+PURPOSE = "embeddings"
+_MAX_SECONDS = 120.0
+
+
+class EmbeddingMeter:
+    """Each request becomes a row of the ledger; a background request is recorded before it starts."""
+
+    def __init__(self, ledger: LedgerAccess, provider: str, model: str) -> None:
+        self._ledger = ledger
+        self._provider = provider
+        self._model = model
+
+    def start(self, texts: Sequence[str], *, background: bool, user: str) -> Callable[[int, str], None]:
+        """Returns the function to call at the end, with the tokens that the service counted and the outcome.
+
+        Raises BudgetSpentError if a background request would exceed the budget of the day.
+        """
+        estimate = sum(map(estimate_text, texts))
+        call = CallRecord(
+            PURPOSE,
+            self._ledger.clock(),
+            background,
+            user_id=user,
+            provider=self._provider,
+            model=self._model,
+            input_tokens=estimate,
+            estimated=True,
+        )
+        if background:
+            # No tokenizer produces more than one token per byte.
+            self._reserve(call, sum(len(text.encode("utf-8", "replace")) for text in texts))
+        started = time.monotonic()
+
+        def finish(tokens: int, outcome: str) -> None:
+            used = tokens or (estimate if outcome == OK else 0)
+            done = replace(call, input_tokens=used, estimated=not tokens, outcome=outcome)
+            done = replace(done, seconds=time.monotonic() - started)
+            (self._ledger.settle if background else self._ledger.record)(done)
+
+        return finish
+
+    def _reserve(self, call: CallRecord, most_tokens: int) -> None:
+        try:
+            price = self._ledger.price(call.provider, call.model)
+        except ConfigError as error:
+            raise BudgetSpentError(f"The cost of background work is unknown: {error}") from error
+        reserved = replace(
+            call,
+            cost_usd=None if price is None else price.cost(Usage(call.input_tokens)),
+            outcome=RUNNING,
+            most_tokens=most_tokens,
+            most_usd=0.0 if price is None else price.max_cost(most_tokens, 0),
+            until=call.at + _MAX_SECONDS,
+        )
+        self._ledger.reserve(reserved, _RESERVE_TIMEOUT)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from hashlib import sha256
 
-from memoranda.home.access.answers import Answers, StoredAnswer
+from memoranda.home.access.request_log import Answers, StoredAnswer
 from memoranda.service.http.json_text import write_json
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call

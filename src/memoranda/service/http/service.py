@@ -6,9 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from memoranda.api.memory import Memory
-from memoranda.home.access.answers import Answers
-from memoranda.home.access.audit_log import AuditLog
 from memoranda.home.access.keys import ApiKeys
+from memoranda.home.access.request_log import Answers, AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.service.http.callers import Authenticator
 from memoranda.service.http.conversations import Conversations

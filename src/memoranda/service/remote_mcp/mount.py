@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from memoranda.errors import MemorandaError
 from memoranda.home.access.keys import Scope as KeyScope
 from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
-from memoranda.home.access.shared_secret import load_or_create_secret
+from memoranda.home.access.service_database import load_or_create_secret
 from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, ProtocolError, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import PATH

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memoranda.home.access.ended_logins import EndedLogins
-from memoranda.home.access.shared_secret import load_or_create_secret
+from memoranda.home.access.service_database import EndedLogins, load_or_create_secret
 from memoranda.service.http.callers import CACHE_SECONDS, OWNER, Caller
 from memoranda.service.http.mount import MountContext
 from memoranda.service.http.problems import Problem

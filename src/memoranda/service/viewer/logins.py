@@ -2,7 +2,7 @@
 
 A cookie contains what the server needs to know (which key, which user, until when) and its signature, so nothing is
 stored for a login, and every node of a fleet recognises it. A login ends with its time, with its key, or by logging
-out; `home/access/ended_logins.py` stores the last case for other nodes.
+out; `home/access/service_database.py` stores the last case for other nodes.
 """
 
 import base64

@@ -11,23 +11,16 @@ and `other`, each an empty store without a redactor.
         def other(self) -> Iterator[SessionStore]: ...
 """
 
-from memoranda.testing.store_contract.conversations import ConversationContract
-from memoranda.testing.store_contract.deletion import DeletionContract
-from memoranda.testing.store_contract.external_ids import ExternalIdContract
+from memoranda.testing.store_contract.conversations import ConversationContract, SessionListContract
+from memoranda.testing.store_contract.deletion import DeletionContract, ReplacementContract
 from memoranda.testing.store_contract.feed import FeedContract
 from memoranda.testing.store_contract.items import ItemContract
-from memoranda.testing.store_contract.lineage import LineageContract
-from memoranda.testing.store_contract.messages import MessageContract
-from memoranda.testing.store_contract.projects import ProjectContract
-from memoranda.testing.store_contract.prompts import PromptContract
-from memoranda.testing.store_contract.replacement import ReplacementContract
+from memoranda.testing.store_contract.lineage import LineageContract, ProjectContract, TodoContract
+from memoranda.testing.store_contract.messages import ExternalIdContract, MessageContract
 from memoranda.testing.store_contract.rewind import RewindContract
 from memoranda.testing.store_contract.rotation import RotationContract
 from memoranda.testing.store_contract.scopes import ScopeContract
-from memoranda.testing.store_contract.session_list import SessionListContract
-from memoranda.testing.store_contract.sessions import SessionContract
-from memoranda.testing.store_contract.titles import TitleContract
-from memoranda.testing.store_contract.todos import TodoContract
+from memoranda.testing.store_contract.sessions import PromptContract, SessionContract, TitleContract
 from memoranda.testing.store_contract.transfer import TransferContract
 
 

@@ -1,7 +1,11 @@
-"""Contract of lineage: compression, branches and delegated work, and what remains after one of them is deleted."""
+"""Contracts of what sessions of one conversation share: their lineage, their project, and their list of tasks."""
 
+import json
+
+from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, contents, findable, say
+from memoranda.testing.store_contract.assertions import chain, contents, expect_refusal, findable, say
+from memoranda.testing.store_contract.rotation import begin, rotate
 
 
 def relation(store: SessionStore, session_id: str) -> str | None:
@@ -186,3 +190,144 @@ class LineageContract:
         assert found[0]["content"] == "one\n\ntwo"
         assert found[3]["content"] == [{"type": "text", "text": "five"}, {"type": "text", "text": "six"}]
         assert len(store.messages.get_messages_as_conversation("s")) == 7
+
+
+ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
+
+
+def project_in(store: SessionStore, session_id: str) -> object:
+    session = store.sessions.get_session(session_id)
+    assert session is not None
+    return session["project"]
+
+
+class ProjectContract:
+    def test_a_session_has_its_project(self, store: SessionStore) -> None:
+        """Exactly as it was passed; a session without one has None."""
+        store.sessions.create_session("a", "cli", project=ONE)
+        store.sessions.create_session("b", "cli")
+        store.sessions.create_session("c", "cli", project="")
+        assert [project_in(store, name) for name in "abc"] == [ONE, None, None]
+
+    def test_a_project_that_becomes_known_is_filled_in_and_stays(self, store: SessionStore) -> None:
+        """Creating a session again sets a missing project and never changes one; the feed reports it."""
+        store.sessions.create_session("a", "cli")
+        before = store.feed.head().change
+        store.sessions.create_session("a", "cli", project=ONE)
+        filled_in = store.feed.head().change
+        store.sessions.create_session("a", "cli", project=TWO)
+        assert project_in(store, "a") == ONE
+        assert before < filled_in == store.feed.head().change
+
+    def test_a_project_can_be_set(self, store: SessionStore) -> None:
+        """It can also be removed; the feed reports both."""
+        store.sessions.create_session("a", "cli", project=ONE)
+        positions = [store.feed.head().change]
+        for project in (TWO, None):
+            assert store.sessions.update_session("a", project=project)
+            assert project_in(store, "a") == project
+            positions.append(store.feed.head().change)
+        assert positions == sorted(set(positions))
+        with expect_refusal("project"):
+            store.sessions.update_session("a", project="half \ud800")
+
+    def test_continuations_and_branches_have_the_same_project(self, store: SessionStore) -> None:
+        """They inherit it from the session they come from."""
+        store.sessions.create_session("a", "cli", project=ONE)
+        say(store, "a", "1", "2")
+        rotate(store, "a", "b", 1)
+        store.rotation.branch_session("b", "c")
+        assert [project_in(store, name) for name in "abc"] == [ONE, ONE, ONE]
+
+    def test_a_project_is_exported_and_imported(self, store: SessionStore, other: SessionStore) -> None:
+        """The other store has the same project."""
+        store.sessions.create_session("a", "cli", project=ONE)
+        say(store, "a", "1")
+        other.transfer.import_sessions(store.transfer.export_all())
+        assert project_in(other, "a") == ONE
+
+    def test_lists_can_be_limited_to_projects(self, store: SessionStore) -> None:
+        """A list can be limited to one project, to several, or to none."""
+        for name, project in (("a", ONE), ("b", TWO), ("c", None)):
+            store.sessions.create_session(name, "cli", project=project, started_at=ord(name))
+        for projects, shown in (([ONE], ["a"]), ([ONE, TWO], ["b", "a"]), ([], []), (["else"], []), (None, [*"cba"])):
+            for order in (False, True):
+                rows = store.listing.list_sessions_rich(projects=projects, order_by_last_active=order)
+                assert [row["id"] for row in rows] == shown
+
+    def test_all_projects_are_listed(self, store: SessionStore) -> None:
+        """Each is listed once with the number of its sessions, the latest first, and never those of another user."""
+        for name, project, user in (("a", ONE, None), ("b", TWO, None), ("c", ONE, None), ("d", "theirs", "ana")):
+            store.sessions.create_session(name, "cli", project=project, user_id=user, started_at=ord(name))
+        store.sessions.create_session("e", "cli")
+        assert list(store.listing.known_projects().items()) == [("theirs", 1), (ONE, 2), (TWO, 1)]
+        assert list(store.scoped(Scope.of(None)).listing.known_projects()) == [ONE, TWO]
+        assert store.scoped(Scope.of("ben")).listing.known_projects() == {}
+
+
+_FIRST = [{"id": "wash", "content": "Wash the car.", "status": "pending"}]
+_SECOND = [{"id": "wash", "content": "Wash the car.", "status": "completed"}]
+
+
+def _todos(store: SessionStore, session_id: str) -> object:
+    stored = store.todos.conversation_todos(session_id)
+    return None if stored is None else json.loads(stored)
+
+
+class TodoContract:
+    def test_a_list_belongs_to_the_conversation(self, store: SessionStore) -> None:
+        """Any of its sessions reads and writes it, and it is deleted with the conversation."""
+        begin(store, "a", "1", "2")
+        assert _todos(store, "a") is None
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        rotate(store, "a", "b")
+        assert _todos(store, "b") == _FIRST
+        store.todos.save_conversation_todos("b", json.dumps(_SECOND))
+        assert _todos(store, "a") == _SECOND
+        store.deletion.delete_sessions(["a", "b"])
+        begin(store, "a", "1")
+        assert _todos(store, "a") is None
+
+    def test_a_rewind_and_its_restore_change_the_list(self, store: SessionStore) -> None:
+        """Also for messages that a continuation repeats; a branch has versions of its own."""
+        begin(store, "a", "1")
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        say(store, "a", "2")
+        store.todos.save_conversation_todos("a", json.dumps(_SECOND))
+        _, _, copy = rotate(store, "a", "b")
+        store.rotation.branch_session("b", "c")
+        store.edits.rewind_to_message("b", copy)
+        assert (_todos(store, "b"), _todos(store, "c")) == (_FIRST, _SECOND)
+        store.edits.restore_rewound("b", copy)
+        assert _todos(store, "b") == _SECOND
+
+    def test_an_export_contains_the_list_once(self, store: SessionStore, other: SessionStore) -> None:
+        """With the latest session of a conversation; an import without new messages leaves the list as it is."""
+        begin(store, "a", "1", "2")
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        rotate(store, "a", "b")
+        exported = store.transfer.export_all()
+        assert [session.get("todos") for session in exported] == [None, _FIRST]
+        assert other.transfer.import_sessions(exported).ok
+        assert _todos(other, "a") == _todos(other, "b") == _FIRST
+        other.todos.save_conversation_todos("b", json.dumps(_SECOND))
+        assert other.transfer.import_sessions(exported).ok
+        assert _todos(other, "b") == _SECOND
+
+    def test_the_list_of_another_user_is_out_of_reach(self, store: SessionStore) -> None:
+        """Neither reads nor writes find the session."""
+        begin(store, "a", "1", user_id="ana")
+        bob = store.scoped(Scope.of("bob"))
+        with expect_refusal("no session"):
+            bob.todos.conversation_todos("a")
+        with expect_refusal("no session"):
+            bob.todos.save_conversation_todos("a", "[]")
+
+    def test_what_is_not_a_list_is_refused(self, store: SessionStore) -> None:
+        """It could not be read back, so saving it must not look like a success."""
+        begin(store, "a", "1")
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        for text in ('{"todos": []}', '"later"', "null", "[broken"):
+            with expect_refusal("JSON list"):
+                store.todos.save_conversation_todos("a", text)
+        assert _todos(store, "a") == _FIRST

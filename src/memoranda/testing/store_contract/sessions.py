@@ -1,11 +1,14 @@
-"""Contract of sessions: starting and ending them, their fields and their usage."""
+"""Contracts of sessions: starting and ending them, their fields, their usage, their titles and their system prompts."""
 
 import time
 from contextlib import suppress
 from typing import Any
 
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.shared_prompts import SharedPrompts
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import expect_refusal, say
+from memoranda.support.text_matcher import TextMatcher
+from memoranda.testing.store_contract.assertions import chain, expect_refusal, say
 
 
 class SessionContract:
@@ -231,3 +234,224 @@ class SessionContract:
                 store.sessions.set_extra_fields("s", **{name: "x"})
         with expect_refusal("no session"):
             store.sessions.set_extra_fields("missing", gateway={})
+
+
+class TitleContract:
+    def test_a_session_can_be_named_renamed_and_unnamed(self, store: SessionStore) -> None:
+        """A blank title removes the title."""
+        store.sessions.create_session("s", "cli")
+        assert store.titles.get_session_title("s") is None
+        assert store.titles.set_session_title("s", "Fix Docker Build")
+        assert store.titles.get_session_title("s") == "Fix Docker Build"
+        assert store.titles.set_session_title("s", "Fix Docker Build")
+        for blank in ("", "  \n", "\u200b", None):
+            store.titles.set_session_title("s", "Some title")
+            assert store.titles.set_session_title("s", blank)
+            assert store.titles.get_session_title("s") is None
+
+    def test_a_title_belongs_to_one_session(self, store: SessionStore) -> None:
+        """A second session is refused and keeps its own title; titles are case-sensitive."""
+        store.sessions.create_session("a", "cli", title="Plan")
+        store.sessions.create_session("b", "cli", title="Other")
+        with expect_refusal("Plan", "taken"):
+            store.titles.set_session_title("b", " Plan ")
+        with expect_refusal("Plan", "taken"):
+            store.sessions.create_session("c", "cli", title="Plan")
+        assert store.sessions.get_session("c") is None
+        assert store.titles.get_session_title("b") == "Other"
+        assert store.titles.set_session_title("b", "plan")
+
+    def test_a_title_is_unique_for_its_user_only(self, store: SessionStore) -> None:
+        """A collision does not reveal other users, not even to the user without a name."""
+        for user in ("ann", "bob", None, ""):
+            try:
+                store.sessions.create_session(f"of {user!r}", "cli", user_id=user, title="Plan")
+            except ValueError as error:
+                # A store may refuse an empty name, but not because of another user's title.
+                assert user == "" and "of None" not in str(error), error
+                continue
+            assert store.scoped(Scope.of(user)).titles.resolve_session_by_title("Plan") == f"of {user!r}"
+
+    def test_a_title_is_one_line_that_can_be_seen(self, store: SessionStore) -> None:
+        """Control, zero-width and direction characters are removed; emoji are kept whole."""
+        store.sessions.create_session("s", "cli")
+        for title, stored in {
+            "  a \t b\r\nc ": "a b c",
+            "a\x00b\x1b[31mc": "ab[31mc",
+            "pay\u200bpal\u202e": "paypal",
+            "half \ud800 pair": "half pair",
+            "家族 👨\u200d👩\u200d👧": "家族 👨\u200d👩\u200d👧",
+        }.items():
+            store.titles.set_session_title("s", title)
+            assert store.titles.get_session_title("s") == stored
+
+    def test_a_title_has_at_most_one_hundred_characters(self, store: SessionStore) -> None:
+        """A longer one is refused and changes nothing."""
+        store.sessions.create_session("s", "cli", title="before")
+        with expect_refusal("100", "101"):
+            store.titles.set_session_title("s", "x" * 101)
+        with expect_refusal("100"):
+            store.sessions.create_session("t", "cli", title="x" * 101)
+        assert store.titles.get_session_title("s") == "before"
+        assert store.sessions.get_session("t") is None
+        assert store.titles.set_session_title("s", "é" * 100)
+
+    def test_the_next_title_is_numbered(self, store: SessionStore) -> None:
+        """It follows the highest existing number; a suffix that is not a number does not count."""
+        assert store.titles.get_next_title_in_lineage("Fix Docker Build") == "Fix Docker Build"
+        assert store.titles.get_next_title_in_lineage("Fresh #7") == "Fresh"
+        titles = ("Plan", "plan #2", "Plan #draft", "Plan #07", "Planet #9", "Plan 50%", "Plan_")
+        for number, title in enumerate(titles):
+            store.sessions.create_session(f"s{number}", "cli", title=title)
+        assert store.titles.get_next_title_in_lineage("Plan") == "Plan #2"
+        store.sessions.create_session("t2", "cli", title="Plan #2")
+        store.sessions.create_session("t5", "cli", title="Plan #5")
+        assert store.titles.get_next_title_in_lineage("Plan") == "Plan #6"
+        assert store.titles.get_next_title_in_lineage(" Plan #2 ") == "Plan #6"
+        assert store.titles.get_next_title_in_lineage("Plan #draft") == "Plan #draft #2"
+        assert store.titles.get_next_title_in_lineage("Plan%") == "Plan%"
+        assert store.titles.get_next_title_in_lineage("Pla_") == "Pla_"
+        with expect_refusal("blank"):
+            store.titles.get_next_title_in_lineage(" ")
+
+    def test_a_long_title_can_be_numbered_too(self, store: SessionStore) -> None:
+        """It is shortened to make room for every number."""
+        base = ("A very long title " * 6)[:98] + "!!"
+        titles = []
+        for number in range(12):
+            title = store.titles.get_next_title_in_lineage(base)
+            store.sessions.create_session(f"s{number}", "cli", title=title, started_at=float(number))
+            titles.append(title)
+        assert len(set(titles)) == 12
+        assert all(len(titled) <= 100 for titled in titles)
+        assert [titled.rpartition(" #")[2] for titled in titles[1:]] == [str(number) for number in range(2, 13)]
+        assert store.titles.resolve_session_by_title(base) == "s11"
+
+    def test_a_title_resolves_to_the_latest_of_its_lineage(self, store: SessionStore) -> None:
+        """The highest number counts, for the exact title only, never for a similar one."""
+        store.sessions.create_session("one", "cli", title="Plan", started_at=5.0)
+        store.sessions.create_session("draft", "cli", title="Plan #draft", started_at=50.0)
+        store.sessions.create_session("lower", "cli", title="plan #9", started_at=50.0)
+        assert store.titles.resolve_session_by_title("Plan") == "one"
+        store.sessions.create_session("ten", "cli", title="Plan #10", started_at=3.0)
+        store.sessions.create_session("two", "cli", title="Plan #2", started_at=4.0)
+        assert store.titles.resolve_session_by_title("Plan") == "ten"
+        assert store.titles.resolve_session_by_title("Plan #2") == "two"
+        assert store.titles.resolve_session_by_title("Plan #draft") == "draft"
+        assert store.titles.resolve_session_by_title("PLAN") is None
+        assert store.titles.resolve_session_by_title("Pla%") is None
+        assert store.titles.resolve_session_by_title("") is None
+
+    def test_numbered_titles_are_listed_apart_from_the_exact_one(self, store: SessionStore) -> None:
+        """The exact titles of all visible users, and the numbered ones in order of their numbers."""
+        for number, title in enumerate(("Plan #10", "Plan", "Plan #2", "plan", "Plan #draft", "Plan #1")):
+            store.sessions.create_session(f"s{number}", "cli", title=title)
+        store.sessions.create_session("hers", "cli", user_id="ann", title="Plan", started_at=5.0)
+        exact, numbered = store.titles.list_titled(" Plan ")
+        assert [titled.session_id for titled in exact] == ["hers", "s1"]
+        assert [titled.title for titled in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
+        exact, numbered = store.scoped(Scope.of("ann")).titles.list_titled("Plan")
+        assert [titled.session_id for titled in (*exact, *numbered)] == ["hers"]
+        groups = store.titles.list_titled("Plan #2")
+        assert [[titled.session_id for titled in group] for group in groups] == [["s2"], []]
+        for nothing in ("", "Pla%", "PLAN", "x" * 101, "\ud800"):
+            assert store.titles.list_titled(nothing) == ([], [])
+
+    def test_a_continuation_may_use_the_title_of_its_conversation(self, store: SessionStore) -> None:
+        """An earlier session of the chain then loses it; a branch may not use it."""
+        chain(store, "a", "b", "c")
+        store.titles.set_session_title("a", "Plan")
+        assert store.titles.set_session_title("c", "Plan")
+        assert (store.titles.get_session_title("a"), store.titles.get_session_title("c")) == (None, "Plan")
+        store.sessions.create_session("branch", "cli", parent_session_id="c", relation="branch")
+        with expect_refusal("taken"):
+            store.titles.set_session_title("branch", "Plan")
+
+
+_PROMPT = "You are the assistant of a bakery.\n" * 40
+
+
+class PromptContract:
+    def test_equal_prompts_of_a_user_are_stored_once(self, store: SessionStore) -> None:
+        """Each session returns its prompt, and other users never share it."""
+        for name, user in (("a", None), ("b", None), ("c", "anna"), ("d", "anna"), ("e", "ben")):
+            store.sessions.create_session(name, "cli", user_id=user, system_prompt=_PROMPT)
+        store.sessions.create_session("without", "cli")
+        assert _prompts(store) == [(None, _PROMPT), ("anna", _PROMPT), ("ben", _PROMPT)]
+        assert {_prompt(store, name) for name in "abcde"} == {_PROMPT}
+        assert _prompt(store, "without") is None
+        assert [row["system_prompt"] for row in store.listing.list_sessions_rich(source="cli")].count(_PROMPT) == 5
+        assert "system_prompt_id" not in (store.sessions.get_session("a") or {})
+        anna = store.scoped(Scope.of("anna"))
+        assert _prompt(anna, "c") == _PROMPT
+        assert SharedPrompts(store.engine, store.scope, None).check().damaged == []
+
+    def test_a_prompt_leaves_with_its_last_session(self, store: SessionStore) -> None:
+        """Deleting one of two sessions keeps the prompt of the other; replacing a prompt removes the old one."""
+        for name in "ab":
+            store.sessions.create_session(name, "cli", system_prompt=_PROMPT)
+        store.deletion.delete_session("a")
+        assert _prompt(store, "b") == _PROMPT
+        store.sessions.update_session("b", system_prompt="Another one.", model="m")
+        assert _prompts(store) == [(None, "Another one.")]
+        store.sessions.update_session("b", system_prompt=None)
+        assert (_prompts(store), _prompt(store, "b")) == ([], None)
+        store.sessions.create_session("b", "cli", system_prompt="filled")
+        store.sessions.create_session("b", "cli", system_prompt="ignored")
+        assert (_prompts(store), _prompt(store, "b")) == ([(None, "filled")], "filled")
+        store.deletion.delete_session("b")
+        assert _prompts(store) == []
+
+    def test_a_branch_and_a_continuation_share_the_prompt(self, store: SessionStore) -> None:
+        """A branch has the prompt of its session, and a continuation the one that it was built with."""
+        store.sessions.create_session("a", "cli", system_prompt=_PROMPT)
+        (last,) = say(store, "a", "hello")
+        store.rotation.branch_session("a", "branch")
+        store.rotation.rotate_session("a", "next", [], last_seen=last, system_prompt="new")
+        assert [_prompt(store, name) for name in ("a", "branch", "next")] == [_PROMPT, _PROMPT, "new"]
+        assert _prompts(store) == [(None, _PROMPT), (None, "new")]
+
+    def test_a_session_that_gets_a_user_takes_its_prompt_along(self, store: SessionStore) -> None:
+        """An import may learn later whose session it is."""
+        for name in "ab":
+            store.sessions.create_session(name, "cli", system_prompt=_PROMPT)
+        store.imported_rows.set_columns("a", {"user_id": "anna"}, {})
+        assert _prompts(store) == [(None, _PROMPT), ("anna", _PROMPT)]
+        assert _prompt(store.scoped(Scope.of("anna")), "a") == _PROMPT
+
+    def test_a_text_is_forgotten_in_shared_prompts(self, store: SessionStore) -> None:
+        """Every session that has the prompt is named, and the text is in no row afterwards."""
+        for name in "ab":
+            store.sessions.create_session(name, "cli", system_prompt="The zebra is called Otto.")
+        matcher = TextMatcher(["Otto"])
+        assert [(each.kind, each.session_id) for each in store.passages.find(matcher)] == [
+            ("prompt", "a"),
+            ("prompt", "b"),
+        ]
+        store.passages.replace(matcher)
+        assert store.passages.find(matcher) == []
+        ((_, text),) = _prompts(store)
+        assert "Otto" not in text and _prompt(store, "b") == text
+
+    def test_prompts_are_exported_and_imported(self, store: SessionStore, other: SessionStore) -> None:
+        """An export has the text in each session; the other store shares it again."""
+        for name in "ab":
+            store.sessions.create_session(name, "cli", system_prompt=_PROMPT)
+        exported = store.transfer.export_all()
+        assert [session["system_prompt"] for session in exported] == [_PROMPT, _PROMPT]
+        assert all("system_prompt_id" not in session for session in exported)
+        other.transfer.import_sessions(exported)
+        assert (_prompts(other), _prompt(other, "b")) == ([(None, _PROMPT)], _PROMPT)
+
+
+def _prompt(store: SessionStore, session_id: str) -> str | None:
+    row = store.sessions.get_session(session_id)
+    assert row is not None
+    prompt: str | None = row["system_prompt"]
+    return prompt
+
+
+def _prompts(store: SessionStore) -> list[tuple[str | None, str]]:
+    with store.engine.reading() as connection:
+        rows = connection.execute("SELECT user_id, text FROM system_prompts").fetchall()
+    return sorted([(user, text) for user, text in rows], key=lambda row: (row[0] or "", row[1]))

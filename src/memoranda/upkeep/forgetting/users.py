@@ -9,9 +9,9 @@ from typing import Any
 
 from memoranda.external.holographic.open_facts import facts_path
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.home.access.keys import count_rows_of, remove_user
 from memoranda.home.access.schema import FILE_NAME as SERVICE
 from memoranda.home.access.service_database import ServiceDatabase
-from memoranda.home.access.user_removal import count_rows_of, remove_user
 from memoranda.memory.checkpoints.passages import CheckpointPassages
 from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path

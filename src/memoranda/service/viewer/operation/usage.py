@@ -6,9 +6,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from memoranda.api.memory import Memory
-from memoranda.models.spending.budget import BackgroundSpending
+from memoranda.models.spending.budget import BackgroundSpending, Grouping, Total
 from memoranda.models.spending.settings import BudgetSettings
-from memoranda.models.spending.totals import Grouping, Total
 
 GROUPINGS: tuple[Grouping, ...] = ("day", "model", "purpose", "session")
 PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", 365: "a year"}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.models.spending.totals import Total
+from memoranda.models.spending.budget import Total
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.conversation_rows import ConversationRow
 from memoranda.service.viewer.curated.history import read_history

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from memoranda.models.spending.totals import Grouping
+from memoranda.models.spending.budget import Grouping
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.operation.usage import GROUPINGS, PERIODS, Spending, chart_data, read_spending

@@ -1,1 +1,0 @@
-"""The client for OpenAI's chat completions API and compatible services."""
