@@ -2,9 +2,7 @@
 
 from collections.abc import Collection
 
-from memoranda.service.compatible import langgraph
-from memoranda.service.compatible.mem0 import routes as mem0
-from memoranda.service.compatible.openai import routes as openai
+from memoranda.service.compatible import langgraph, mem0, openai
 from memoranda.service.http.mount import Mount
 from memoranda.service.remote_mcp.mount import remote_mcp_mount
 from memoranda.service.viewer.mount import viewer_mount

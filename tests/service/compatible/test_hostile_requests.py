@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memoranda.service.compatible.mem0.routes import refuse
+from memoranda.service.compatible.mem0 import refuse
 from memoranda.service.http.route import Route
 from memoranda.service.mounts import COMPATIBLE
 

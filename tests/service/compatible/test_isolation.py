@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memoranda.service.compatible.mem0 import routes as mem0
+from memoranda.service.compatible import mem0
 from memoranda.service.http.route import Route
 from memoranda.service.mounts import COMPATIBLE
 from tests.cases import cases

@@ -9,9 +9,9 @@ import pytest
 
 from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.memory.record.scope import Scope
-from memoranda.service.http.memory_results import entry_id
 from memoranda.service.http.route import JSON, JSON_LINES, Route
 from memoranda.service.http.routes import ROUTES
+from memoranda.service.http.routes.memory import entry_id
 from tests.cases import cases
 from tests.service.http.running_service import RunningService
 

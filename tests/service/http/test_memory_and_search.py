@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoranda.service.http.memory_results import entry_id, etag_of
+from memoranda.service.http.routes.memory import entry_id, etag_of
 from tests.service.http.running_service import RunningService, run_service
 
 ENTRIES = "/v1/memory/memory/entries"

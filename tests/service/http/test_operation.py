@@ -18,11 +18,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from memoranda.models.spending.call_record import CallRecord, store_calls
-from memoranda.service.http.app import create_app
+from memoranda.service.http.app import TracedApp, create_app
 from memoranda.service.http.mount import Mount
 from memoranda.service.http.route import Answer, Call, Route
 from memoranda.service.http.settings import ServerSettings
-from memoranda.service.http.telemetry import TracedApp
 from tests.service.http.running_service import RunningService, run_service
 from tests.timing import GIVE_UP, wait_until
 

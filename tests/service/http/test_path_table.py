@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoranda.service.http.path_table import PathTable
+from memoranda.service.http.app import PathTable
 from tests.cases import cases
 
 _PATHS = (

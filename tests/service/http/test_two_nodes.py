@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.service.http import feed_watch
+from memoranda.service.http import service as feed_watch
 from memoranda.storage.postgres import engine
 from memoranda.storage.postgres.notifications import Watch
 from tests.service.http.running_service import RunningService, run_service

@@ -1,9 +1,14 @@
-"""The ASGI application of the service, made from the table of routes and from mounts."""
+"""The ASGI application of the service, made from the table of routes and from mounts.
+
+A table by the parts of paths finds what answers a path, so that the number of routes costs nothing. With OpenTelemetry
+there is one span per request, sent to the collector that the environment names; without one it is off.
+"""
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -14,6 +19,8 @@ from starlette.routing import Mount as PrefixRoute
 from starlette.routing import Route as PathRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from memoranda.errors import ConfigError
+from memoranda.home.config.environment import is_set
 from memoranda.service.http.endpoint import (
     MIN_COMPRESSED_BYTES,
     STATE,
@@ -24,20 +31,122 @@ from memoranda.service.http.endpoint import (
     problem_response,
 )
 from memoranda.service.http.mount import Mount, MountContext
-from memoranda.service.http.path_table import PathTable
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.request_checks import check_request, request_id_of
 from memoranda.service.http.route import Route
 from memoranda.service.http.routes import ROUTES
 from memoranda.service.http.service import Service
-from memoranda.service.http.telemetry import with_telemetry
 
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
-
+_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADERS = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
+
+
+class _Node(Generic[_T]):
+    __slots__ = ("literal", "target", "variable")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Node[_T]] = {}
+        self.variable: _Node[_T] | None = None
+        self.target: tuple[tuple[str, ...], _T] | None = None
+        """The names of the variable parts, and what answers the path that ends here."""
+
+
+class PathTable(Generic[_T]):
+    """Paths such as `/v1/sessions/{session_id}` and what belongs to each. A literal part precedes a variable one."""
+
+    def __init__(self) -> None:
+        self._root: _Node[_T] = _Node()
+
+    def add(self, path: str, target: _T) -> None:
+        """Add a path; the first one stays if two have the same parts, whatever the names of the variable ones are."""
+        node, names = self._root, []
+        for part in path.split("/"):
+            if part.startswith("{"):
+                names.append(part[1:-1])
+                node.variable = node.variable or _Node()
+                node = node.variable
+            else:
+                node = node.literal.setdefault(part, _Node())
+        if node.target is None:
+            node.target = (tuple(names), target)
+
+    def find(self, path: str) -> tuple[_T, Mapping[str, str]] | None:
+        """What belongs to a path as it was sent, and the variable parts by name; None if nothing does."""
+        values: list[str] = []
+        found = _find(self._root, path.split("/"), 0, values)
+        if found is None or found.target is None:
+            return None
+        names, target = found.target
+        return target, dict(zip(names, values, strict=True))
+
+
+def _find(node: _Node[_T], parts: list[str], index: int, values: list[str]) -> _Node[_T] | None:
+    """The node of the remaining parts; `values` are then the variable parts, in order."""
+    if index == len(parts):
+        return node if node.target is not None else None
+    part = parts[index]
+    literal = node.literal.get(part)
+    if literal is not None and (found := _find(literal, parts, index + 1, values)) is not None:
+        return found
+    if node.variable is None or not part:
+        return None
+    values.append(part)
+    found = _find(node.variable, parts, index + 1, values)
+    if found is None:
+        values.pop()
+    return found
+
+
+def with_telemetry(app: ASGIApp) -> ASGIApp:
+    """The application, traced if the environment names a collector; raises ConfigError without the extra."""
+    if not any(map(is_set, _VARIABLES)):
+        return app
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+        from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"{_VARIABLES[0]} is set, and OpenTelemetry is not installed: pip install 'memoranda[telemetry]'."
+        ) from error
+    provider = TracerProvider(resource=Resource.create({"service.name": "memoranda"}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return TracedApp(app, provider)
+
+
+class TracedApp:
+    """Starts a span for each request. Its attributes are the route and the status, never ids, names or texts."""
+
+    def __init__(self, app: ASGIApp, provider: "TracerProvider") -> None:
+        self._app = app
+        self._tracer = provider.get_tracer("memoranda")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._tracer.start_as_current_span(scope["method"]) as span:
+
+            async def send_traced(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                await send(message)
+
+            await self._app(scope, receive, send_traced)
+            span.set_attribute("http.request.method", scope["method"])
+            state = scope.get(STATE)
+            if isinstance(state, RequestState) and state.route:
+                span.update_name(f"{scope['method']} {state.route}")
+                span.set_attribute("http.route", state.route)
 
 
 def create_app(service: Service, mounts: Sequence[Mount] = (), *, own_routes: Sequence[Route] = ROUTES) -> ASGIApp:

@@ -1,7 +1,14 @@
-"""Answers a request according to its route: who asks, may they, is the request well-formed; then the handler."""
+"""Answers a request according to its route: who asks, may they, is the request well-formed; then the handler.
 
+A request that repeats an Idempotency-Key gets the first answer again; another one with the key is refused. A killed
+service may have done the work without storing the answer. So the handlers of such routes derive ids from the token of
+the request: repeated, the work finds what it did before.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -10,8 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memoranda.errors import MemorandaError, MovedUserError, StorageError
+from memoranda.home.access.request_log import Answers, StoredAnswer
 from memoranda.service.http.callers import OWNER, Caller, read_token
-from memoranda.service.http.idempotency import answer_once
 from memoranda.service.http.json_text import read_json, write_json
 from memoranda.service.http.problems import MEDIA_TYPE, Problem, problem_of
 from memoranda.service.http.request_checks import check_body_type, check_loopback, read_body
@@ -21,12 +28,44 @@ from memoranda.service.http.shapes import read_query
 from memoranda.service.http.workers import CHECK_SECONDS, Workers
 from memoranda.support.tool import InvalidArgumentsError, JsonObject
 
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_REPLAYED = {"Idempotent-Replayed": "true"}
 RenderProblem = Callable[[Problem, str], Any]
 """The JSON body of a problem, given the problem and the id of the request."""
-
 STATE = "memoranda"
 _MAX_PARAMETERS = 50
 MIN_COMPRESSED_BYTES = 1_024
+
+
+def answer_once(answers: Answers, call: Call, key: str, work: Callable[[], Answer], target: str) -> Answer:
+    """Do the work of a request with this Idempotency-Key, unless its answer is stored. `target` is method and path."""
+    if not _KEY.fullmatch(key):
+        raise Problem(400, "invalid", "Idempotency-Key must have 1 to 255 visible ASCII characters.")
+    owner = write_json([call.caller.key_id, call.user])
+    token = _digest(owner, target.encode(), key.encode())
+    fingerprint = _digest(write_json(call.query), write_json(call.body))
+    stored = answers.find(token)
+    if stored is None:
+        # The fingerprint is a part of it: two different requests at the same time never share an id.
+        call.token = _digest(token.encode(), fingerprint.encode())
+        answer = work()
+        if answer.status >= 500:
+            return answer
+        if answers.store(token, StoredAnswer(fingerprint, answer.status, write_json(answer.body).decode())):
+            return answer
+        stored = answers.find(token)
+        if stored is None or stored.fingerprint == fingerprint:
+            return answer
+    if stored.fingerprint != fingerprint:
+        raise Problem(422, "key_reused", "This Idempotency-Key was used for another request. Use a new one.")
+    return Answer(stored.body.encode(), stored.status, _REPLAYED)
+
+
+def _digest(*parts: bytes) -> str:
+    digest = sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
 
 
 @dataclass(slots=True)

@@ -1,6 +1,5 @@
 """HTTP/1.1 with httptools, the parser of Node.js: a request costs a third of what it costs with h11."""
 
-import asyncio
 import re
 from http import HTTPStatus
 from typing import Any
@@ -8,32 +7,23 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from memoranda.service.http.header_timer import HeaderTimer
 from memoranda.service.http.json_text import write_json
 from memoranda.service.http.problems import MEDIA_TYPE, Problem
 
 _METHOD = re.compile(rb"[A-Z]{1,20} ")
 
 
-class HttpToolsLimited(HttpToolsProtocol):
+class HttpToolsLimited(HeaderTimer, HttpToolsProtocol):
     """Limits the time and the size of headers, and answers what is not HTTP with a problem of ours."""
 
-    header_seconds = 10.0
     max_header_bytes = 32_768
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._header_timer: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = True
         """Whether the headers of a request are awaited: from its first byte on, and on a new connection at once."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._start_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -71,7 +61,7 @@ class HttpToolsLimited(HttpToolsProtocol):
         self._header_bytes += size
         if self._header_bytes > self.max_header_bytes:
             self._refuse(Problem(431, "too_large", f"Send headers with at most {self.max_header_bytes:,} bytes."))
-        elif self._header_timer is None:
+        else:
             self._start_timer()
 
     def _refuse(self, problem: Problem) -> None:
@@ -87,16 +77,3 @@ class HttpToolsLimited(HttpToolsProtocol):
         )
         self.transport.write(head.encode() + body)
         self.transport.close()
-
-    def _start_timer(self) -> None:
-        self._header_timer = self.loop.call_later(self.header_seconds, self._close_slow_connection)
-
-    def _stop_timer(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-
-    def _close_slow_connection(self) -> None:
-        self._header_timer = None
-        if not self.transport.is_closing():
-            self.transport.close()

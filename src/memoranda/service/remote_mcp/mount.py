@@ -1,5 +1,7 @@
 """Mounts MCP for remote clients on the HTTP service: `/mcp`, and OAuth 2.1 if the service's public address is known."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -7,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from memoranda.api.memory import Memory
 from memoranda.errors import MemorandaError
 from memoranda.home.access.keys import Scope as KeyScope
 from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
@@ -14,19 +17,53 @@ from memoranda.home.access.service_database import load_or_create_secret
 from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, ProtocolError, encode, failure
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import PATH
+from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.http.callers import Caller, read_token
 from memoranda.service.http.mount import Mount, MountContext
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.rate_limit import RateLimit
 from memoranda.service.http.request_checks import check_headers
 from memoranda.service.remote_mcp.endpoint import McpCaller, RemoteMcpEndpoint
-from memoranda.service.remote_mcp.oauth import metadata
+from memoranda.service.remote_mcp.oauth import requests as metadata
 from memoranda.service.remote_mcp.oauth.endpoints import OAuthEndpoints
 from memoranda.service.remote_mcp.sessions import SessionOwner
-from memoranda.service.remote_mcp.tool_hosts import ToolHosts
 
+_MAX_HOSTS = 256
+_SOURCE = "mcp"
 _Handler = Callable[[Request], Awaitable[Response]]
 _REGISTRATIONS_PER_SECOND, _REGISTRATIONS_AT_ONCE = 0.2, 20
+
+
+class ToolHosts:
+    """Creates the tool host of a user at the first request; the ones that were not used for longest are closed."""
+
+    def __init__(self, memory_of: Callable[[str | None], Memory], *, max_hosts: int = _MAX_HOSTS) -> None:
+        self._memory_of = memory_of
+        self._max_hosts = max_hosts
+        self._lock = threading.Lock()
+        self._hosts: OrderedDict[str | None, ToolHost] = OrderedDict()
+
+    def of(self, user: str | None) -> ToolHost:
+        """The tool host of a user, as stored; None is the home's owner."""
+        with self._lock:
+            if user in self._hosts:
+                self._hosts.move_to_end(user)
+                return self._hosts[user]
+        created = ToolHost(self._memory_of(user), source=_SOURCE)
+        with self._lock:
+            host = self._hosts.setdefault(user, created)
+            surplus = [self._hosts.popitem(last=False)[1] for _ in range(len(self._hosts) - self._max_hosts)]
+        for old in surplus:
+            old.close()
+        return host
+
+    def close(self) -> None:
+        """Ends the sessions behind the tools."""
+        with self._lock:
+            hosts = list(self._hosts.values())
+            self._hosts.clear()
+        for host in hosts:
+            host.close()
 
 
 def remote_mcp_mount(public_url: str | None = None) -> Mount:

@@ -5,19 +5,7 @@ from functools import cache
 from memoranda.service.http.json_text import write_json
 from memoranda.service.http.openapi import describe_api
 from memoranda.service.http.route import Answer, Call, Route
-from memoranda.service.http.routes import (
-    audit,
-    feed,
-    health,
-    items,
-    memory,
-    messages,
-    recall,
-    search,
-    sessions,
-    transfer,
-    turns,
-)
+from memoranda.service.http.routes import feed, items, memory, operation, search, sessions, transfer, turns
 from memoranda.service.http.shapes import Object
 
 
@@ -32,16 +20,16 @@ def _openapi(call: Call) -> Answer:
 
 ROUTES: tuple[Route, ...] = (
     *sessions.ROUTES,
-    *messages.ROUTES,
+    *turns.MESSAGE_ROUTES,
     *turns.ROUTES,
     *search.ROUTES,
-    *recall.ROUTES,
+    *search.RECALL_ROUTES,
     *memory.ROUTES,
     *items.ROUTES,
     *feed.ROUTES,
     *transfer.ROUTES,
-    *audit.ROUTES,
-    *health.ROUTES,
+    *operation.AUDIT_ROUTES,
+    *operation.ROUTES,
     Route(
         "GET",
         "/openapi.json",
@@ -51,7 +39,7 @@ ROUTES: tuple[Route, ...] = (
         "This description",
         Object((), extra=True),
         for_user=False,
-        tag=health.TAG,
+        tag=operation.TAG,
         pool=None,
     ),
 )

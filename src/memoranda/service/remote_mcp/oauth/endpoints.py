@@ -1,13 +1,17 @@
 """The endpoints of OAuth 2.1: registration, the consent page, tokens and revocation.
 
 The consent page takes an API key in its form instead of a login, so there is no session that another site could use.
-Its form token, which is also in a cookie, prevents that another site submits the form in a person's browser.
+Its form token, which is also in a cookie, prevents that another site submits the form in a person's browser. It is
+plain HTML with one form: no scripts, no images, no other site.
 """
 
+import base64
+import hashlib
 import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable
+from html import escape
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
@@ -19,16 +23,26 @@ from memoranda.integrations.mcp.streamable_http import PATH as MCP_PATH
 from memoranda.integrations.mcp.streamable_http import is_json
 from memoranda.service.http.request_checks import check_headers, read_body
 from memoranda.service.http.workers import Workers
-from memoranda.service.remote_mcp.oauth import metadata
-from memoranda.service.remote_mcp.oauth.consent_page import consent_page, error_page, page_headers
 from memoranda.service.remote_mcp.oauth.requests import (
+    AUTHORIZE_PATH,
+    REGISTER_PATH,
+    RESOURCE_METADATA_PATH,
+    REVOKE_PATH,
+    SCOPES,
+    SERVER_METADATA_PATH,
+    TOKEN_PATH,
     AuthorizationRequest,
     OAuthError,
     challenge_of,
+    describe_resource,
+    describe_server,
     keep_scopes,
+    names_resource,
+    origin_of,
     read_authorization,
     read_form,
     read_registration,
+    resource_of,
 )
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
@@ -38,6 +52,17 @@ _BODY_SECONDS = 10.0
 _FORM = "application/x-www-form-urlencoded"
 _UNKNOWN_KEY = "This key is unknown, revoked or expired."
 Handler = Callable[[Request], Awaitable[Response]]
+_STYLE = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}"
+    "label{display:block;margin:1rem 0}input[type=password]{display:block;width:100%;font:inherit;padding:.5rem;"
+    "box-sizing:border-box}button{font:inherit;padding:.5rem 1rem;margin-right:.5rem}strong{overflow-wrap:anywhere}"
+    ".error{border-left:.3rem solid #c00;padding-left:.7rem}"
+)
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_MEANINGS = {
+    "read": "search your conversations and read what is remembered",
+    "curate": "add, change and remove what is remembered",
+}
 
 
 class OAuthEndpoints:
@@ -63,20 +88,20 @@ class OAuthEndpoints:
     def handlers(self) -> dict[str, tuple[tuple[str, ...], Handler]]:
         """The methods and the handler of each path."""
         return {
-            metadata.RESOURCE_METADATA_PATH: (("GET",), self._resource_metadata),
-            metadata.RESOURCE_METADATA_PATH + MCP_PATH: (("GET",), self._resource_metadata),
-            metadata.SERVER_METADATA_PATH: (("GET",), self._server_metadata),
-            metadata.REGISTER_PATH: (("POST",), _as_json_error(self._register)),
-            metadata.AUTHORIZE_PATH: (("GET", "POST"), self._authorize),
-            metadata.TOKEN_PATH: (("POST",), _as_json_error(self._token)),
-            metadata.REVOKE_PATH: (("POST",), _as_json_error(self._revoke)),
+            RESOURCE_METADATA_PATH: (("GET",), self._resource_metadata),
+            RESOURCE_METADATA_PATH + MCP_PATH: (("GET",), self._resource_metadata),
+            SERVER_METADATA_PATH: (("GET",), self._server_metadata),
+            REGISTER_PATH: (("POST",), _as_json_error(self._register)),
+            AUTHORIZE_PATH: (("GET", "POST"), self._authorize),
+            TOKEN_PATH: (("POST",), _as_json_error(self._token)),
+            REVOKE_PATH: (("POST",), _as_json_error(self._revoke)),
         }
 
     async def _resource_metadata(self, request: Request) -> Response:
-        return JSONResponse(metadata.describe_resource(self._public_url), headers=_PUBLIC)
+        return JSONResponse(describe_resource(self._public_url), headers=_PUBLIC)
 
     async def _server_metadata(self, request: Request) -> Response:
-        return JSONResponse(metadata.describe_server(self._public_url), headers=_PUBLIC)
+        return JSONResponse(describe_server(self._public_url), headers=_PUBLIC)
 
     async def _register(self, request: Request) -> Response:
         if not is_json(request.headers.get("Content-Type")):
@@ -99,7 +124,7 @@ class OAuthEndpoints:
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": "none",
-            "scope": " ".join(metadata.SCOPES),
+            "scope": " ".join(SCOPES),
         }
         return JSONResponse(registered, 201, headers=_NO_STORE)
 
@@ -134,7 +159,7 @@ class OAuthEndpoints:
                 asked.client,
                 key.id,
                 scopes=scopes,
-                resource=metadata.resource_of(self._public_url),
+                resource=resource_of(self._public_url),
                 redirect_uri=asked.redirect_uri,
                 challenge=asked.challenge,
             )
@@ -143,7 +168,7 @@ class OAuthEndpoints:
 
     async def _token(self, request: Request) -> Response:
         fields = await _read_form(request)
-        if "resource" in fields and not metadata.names_resource(self._public_url, fields["resource"]):
+        if "resource" in fields and not names_resource(self._public_url, fields["resource"]):
             raise OAuthError("invalid_target", "The tokens of this service are not for that resource.")
         pair = await self._run(lambda: self._exchange(fields))
         answer = {
@@ -184,7 +209,7 @@ class OAuthEndpoints:
 
     def _show_form(self, asked: AuthorizationRequest, error: str = "", status: int = 200) -> Response:
         form_token = secrets.token_urlsafe(32)
-        page = consent_page(asked, metadata.AUTHORIZE_PATH, form_token, error)
+        page = consent_page(asked, AUTHORIZE_PATH, form_token, error)
         response = HTMLResponse(page, status, headers=page_headers(asked.redirect_uri))
         response.set_cookie(
             self._cookie_name, form_token, max_age=900, path="/", secure=self._secure, httponly=True, samesite="strict"
@@ -238,4 +263,65 @@ async def _read_form(request: Request) -> dict[str, str]:
 async def _read_body(request: Request) -> bytes:
     return await read_body(
         request.receive, check_headers(request.scope["headers"]), limit=_MAX_BYTES, seconds=_BODY_SECONDS
+    )
+
+
+def page_headers(redirect_uri: str = "") -> dict[str, str]:
+    """The headers of a page. The form may lead to this server and, after it, to the client's address only."""
+    origin = origin_of(redirect_uri) if redirect_uri else ""
+    # A policy cannot name the host [::1].
+    form_targets = f"'self' {'http:' if '[' in origin else origin}".strip()
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action {form_targets}; "
+        "frame-ancestors 'none'; base-uri 'none'"
+    )
+    return {
+        "Content-Security-Policy": policy,
+        "X-Frame-Options": "DENY",
+        "X-Content-Type-Options": "nosniff",
+        # With "no-referrer" browsers would send the form without its origin.
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "no-store",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+
+
+def consent_page(request: AuthorizationRequest, action: str, form_token: str, error: str = "") -> str:
+    """The form for a request; `form_token` must come back with it. `error` says why the last attempt failed."""
+    hidden = "".join(
+        f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+        for name, value in (request.fields() | {"form_token": form_token}).items()
+    )
+    rights = "".join(f"<li>{_MEANINGS[scope]}</li>" for scope in request.scopes)
+    read_only = (
+        '<label><input type="checkbox" name="read_only" value="yes"> Only let it read</label>'
+        if "curate" in request.scopes
+        else ""
+    )
+    return _page(
+        "Allow access to your memory?",
+        f"<p>A program that calls itself <strong>{escape(request.client.name)}</strong> asks to</p><ul>{rights}</ul>"
+        f"<p>If you allow it, your browser continues at <strong>{escape(origin_of(request.redirect_uri))}</strong>. "
+        "Allow it only if you started this yourself, and if you know that address.</p>"
+        + (f'<p class="error" role="alert">{escape(error)}</p>' if error else "")
+        + f'<form method="post" action="{escape(action)}">{hidden}'
+        '<label>Your API key <input type="password" name="api_key" autocomplete="off" spellcheck="false" autofocus>'
+        "</label>"
+        f"{read_only}"
+        '<button name="decision" value="allow">Allow</button><button name="decision" value="deny">Deny</button></form>'
+        "<p>The program never sees the key. It can do no more than the key can, and its access ends when the key is "
+        "revoked.</p>",
+    )
+
+
+def error_page(message: str) -> str:
+    """A page that says why a request for authorization cannot be answered."""
+    return _page("This does not work", f'<p class="error" role="alert">{escape(message)}</p>')
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)} – Memoranda</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>'
+        f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )

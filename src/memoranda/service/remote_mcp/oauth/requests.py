@@ -1,4 +1,8 @@
-"""Reads what clients and browsers send: every parameter once, within limits, and nothing else."""
+"""What clients and browsers send to the OAuth endpoints, and the documents that tell clients how to get access.
+
+Every parameter is read once, within limits, and nothing else. The documents are those of RFC 9728 for the resource and
+of RFC 8414 for the server. A redirect URI says where an authorization code may go.
+"""
 
 import base64
 import hashlib
@@ -6,12 +10,30 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from memoranda.home.access.oauth_grants import Client
-from memoranda.service.remote_mcp.oauth.metadata import SCOPES, names_resource
-from memoranda.service.remote_mcp.oauth.redirect_uris import is_acceptable, matches
+from memoranda.integrations.mcp.streamable_http import PATH
+from memoranda.support.tool import JsonObject
 
+# What a client can ask for. Keys may have more scopes, but nothing at `/mcp` needs those.
+SCOPES = ("read", "curate")
+RESOURCE_METADATA_PATH = "/.well-known/oauth-protected-resource"
+SERVER_METADATA_PATH = "/.well-known/oauth-authorization-server"
+AUTHORIZE_PATH = "/oauth/authorize"
+TOKEN_PATH = "/oauth/token"
+REGISTER_PATH = "/oauth/register"
+REVOKE_PATH = "/oauth/revoke"
+PATHS = (
+    *(RESOURCE_METADATA_PATH, RESOURCE_METADATA_PATH + PATH, SERVER_METADATA_PATH),
+    *(AUTHORIZE_PATH, TOKEN_PATH, REGISTER_PATH, REVOKE_PATH),
+)
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_MAX_CHARS = 1_000
+# Printable ASCII without what browsers repair or drop: spaces, backslashes, quotes and angle brackets.
+_CLEAN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
+# A plain host, because it becomes a part of the page's security policy.
+_HOST = re.compile(r"(?:[A-Za-z0-9.-]+|\[::1\])(?::[0-9]{1,5})?")
 _MAX_FIELDS = 30
 _MAX_STATE_CHARS = 2_000
 _MAX_NAME_CHARS = 80
@@ -19,6 +41,94 @@ _MAX_REDIRECT_URIS = 10
 # 43 characters are the base64url of a SHA-256.
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
+
+
+def resource_of(public_url: str) -> str:
+    """The address that tokens are for."""
+    return public_url + PATH
+
+
+def names_resource(public_url: str, resource: str) -> bool:
+    """Whether a `resource` parameter (RFC 8707) means our `/mcp`."""
+    return resource.removesuffix("/") == resource_of(public_url)
+
+
+def describe_resource(public_url: str) -> JsonObject:
+    return {
+        "resource": resource_of(public_url),
+        "resource_name": "Memoranda",
+        "authorization_servers": [public_url],
+        "scopes_supported": list(SCOPES),
+        "bearer_methods_supported": ["header"],
+    }
+
+
+def describe_server(public_url: str) -> JsonObject:
+    return {
+        "issuer": public_url,
+        "authorization_endpoint": public_url + AUTHORIZE_PATH,
+        "token_endpoint": public_url + TOKEN_PATH,
+        "registration_endpoint": public_url + REGISTER_PATH,
+        "revocation_endpoint": public_url + REVOKE_PATH,
+        "scopes_supported": list(SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+    }
+
+
+def challenge(public_url: str, *, error: str = "") -> str:
+    """The value of WWW-Authenticate: it tells a client where to begin (RFC 9728, section 5.1)."""
+    parts = [f'error="{error}"'] if error else []
+    if public_url:
+        parts += [f'resource_metadata="{public_url}{RESOURCE_METADATA_PATH}{PATH}"', f'scope="{" ".join(SCOPES)}"']
+    return "Bearer" + (" " + ", ".join(parts) if parts else "")
+
+
+def is_acceptable(uri: str) -> bool:
+    """Whether a client may register this address: https, or http on the client's own machine."""
+    parts = _split(uri)
+    if parts is None or "#" in uri or not _HOST.fullmatch(parts.netloc):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+
+
+def matches(registered: str, requested: str) -> bool:
+    """Whether a requested address is the registered one, character by character.
+
+    Only the port of an address on the client's machine may differ: the client gets a free one from its system.
+    """
+    if registered == requested:
+        return True
+    one, other = _split(registered), _split(requested)
+    if one is None or other is None or one.scheme != "http" or one.hostname not in _LOOPBACK:
+        return False
+    return is_acceptable(requested) and _without_port(one) == _without_port(other)
+
+
+def origin_of(uri: str) -> str:
+    """The scheme, host and port of an acceptable address."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _without_port(parts: SplitResult) -> tuple[str, str | None, str, str]:
+    return parts.scheme, parts.hostname, parts.path or "/", parts.query
+
+
+def _split(uri: str) -> SplitResult | None:
+    if len(uri) > _MAX_CHARS or not _CLEAN.fullmatch(uri):
+        return None
+    try:
+        parts = urlsplit(uri)
+        parts.port  # noqa: B018 - raises ValueError for a port that is none
+    except ValueError:
+        return None
+    return parts
 
 
 class OAuthError(Exception):

@@ -6,8 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from memoranda.memory.record.message_rows import text_of
-from memoranda.service.compatible.mem0.filters import ENTITIES, Predicate, read_date, read_filters
-from memoranda.service.compatible.mem0.memories import Mem0Memories
+from memoranda.service.compatible.mem0_memories import ENTITIES, Mem0Memories, Predicate, read_date, read_filters
 from memoranda.service.compatible.requests import (
     invalid,
     read_number,

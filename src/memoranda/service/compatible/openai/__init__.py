@@ -1,1 +1,0 @@
-"""OpenAI's Conversations API, so that its client and `OpenAIConversationsSession` work with a home."""
