@@ -29,12 +29,11 @@ WORST_WORDS_ALLOWED = {
     "benchmarks/facts/fresh.txt": 1,
     "benchmarks/facts/paraphrases.txt": 1,
     "src/memoranda/cli/doctor.py": 2,
-    "src/memoranda/agent/review/clauses.py": 1,
+    "src/memoranda/agent/review/evidence.py": 1,
 }
 
 # Words of the field that end in -ing and name a thing.
 ING_MODULES = {
-    "agent/compression/pruning.py",
     "storage/sqlite/error_mapping.py",
     "models/anthropic/thinking.py",
     "external/holographic/encoding.py",

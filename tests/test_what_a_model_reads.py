@@ -12,8 +12,8 @@ from memoranda.agent.compression.prompts import SYSTEM
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.compression.summariser import Summariser
 from memoranda.agent.loop import Agent
+from memoranda.agent.review.report import take_snapshot
 from memoranda.agent.review.reviewer import Reviewer
-from memoranda.agent.review.session_snapshot import take_snapshot
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
 from memoranda.integrations.hooks.answers import HookPayload, answer_event, call_tool

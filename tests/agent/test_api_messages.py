@@ -5,8 +5,8 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
 from memoranda.agent.compression.summary import RunningSummary, render_summary
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
 from memoranda.models.model import Message
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.events import ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
 from memoranda.agent.loop import TURN_LIMIT_ANSWER, Agent
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.session_views import Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.api.memory import Memory

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.loop import Agent
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.session_views import Compression
 from memoranda.api.memory import Memory
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelUnreachableError

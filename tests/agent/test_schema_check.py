@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.agent.schema_check import describe_problems
-from memoranda.agent.tool_dispatch import execute_call
+from memoranda.agent.tool_dispatch import describe_problems, execute_call
 from memoranda.models.model import ToolCall
 from memoranda.support.tool import Tool
 from tests.cases import cases

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memoranda.agent.review.schedule import ReviewSchedule
+from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.external.holographic.fact_store import FactStore

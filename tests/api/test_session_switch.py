@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.agent.compression.context_engine import ContextEngine
+from memoranda.agent.compression.trigger import ContextEngine
 from memoranda.errors import SessionError
 from tests.external.diary import DIARY, diary_home, told
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.api_messages import PARTIAL_ANSWER, to_api_messages
 from memoranda.agent.events import PartialAnswerKept
+from memoranda.agent.model_messages import PARTIAL_ANSWER, to_api_messages
 from memoranda.api.memory import open_memory
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.models.model import Message, OnText, Reply, ToolCall

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.agent.review.schedule import ReviewSchedule
+from memoranda.agent.review.background import ReviewSchedule
 from memoranda.errors import HomeError
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

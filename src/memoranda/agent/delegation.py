@@ -1,8 +1,9 @@
 """`delegate_task`: a second agent does a part of the work in a session of its own.
 
 The delegate starts with an empty context, so its many steps do not fill the context of its parent. It sees the same
-memory and can search past conversations, but writes to neither; it has a scratch tool for notes of its own. Its session
-is recorded and linked to its parent. Settings limit how deep delegates may nest, how many steps they take and how long.
+memory and can search past conversations, but writes to neither; it has a scratch tool for notes that are never stored.
+Its session is recorded and linked to its parent. Settings limit how deep delegates may nest, how many steps they take
+and how long.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,13 +11,48 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from memoranda.agent.loop import Agent
-from memoranda.agent.scratch_tool import ScratchTool
 from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.models.model import ChatModel, Usage
 from memoranda.safety.fence import screen_tools, strip_recalled_blocks
 from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
+
+SCRATCH_DESCRIPTION = (
+    "Notes of your own for this task: write what you find out, read it back later. They end with the task; what the "
+    "one who gave you the task should know belongs in your answer."
+)
+SCRATCH_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": ["write", "read"], "description": "write adds a note, read shows all."},
+        "note": {"type": "string", "description": "What to write."},
+    },
+    "required": ["action"],
+}
+_MAX_CHARS = 20_000
+
+
+class ScratchTool:
+    """The notes of one delegate."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def tool(self) -> Tool:
+        return Tool("scratch", SCRATCH_DESCRIPTION, SCRATCH_PARAMETERS, self.call)
+
+    def call(self, arguments: Mapping[str, Any]) -> JsonObject:
+        if arguments.get("action") != "write":
+            return {"success": True, "notes": list(self.notes)}
+        note = arguments.get("note")
+        if not isinstance(note, str) or not note.strip():
+            return tool_refusal("invalid", "Say in 'note' what to write.")
+        if sum(map(len, self.notes)) + len(note) > _MAX_CHARS:
+            return tool_refusal("full", f"The notes may have {_MAX_CHARS} characters in all.")
+        self.notes.append(note)
+        return {"success": True, "notes": len(self.notes)}
+
 
 DESCRIPTION = (
     "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "

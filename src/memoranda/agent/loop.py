@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memoranda.agent.answer_stream import AnswerStream, visible_text
-from memoranda.agent.api_messages import partial_answer, to_api_messages
 from memoranda.agent.events import (
     AnswerTruncated,
     ContextCompressed,
@@ -22,6 +20,7 @@ from memoranda.agent.events import (
     ToolCalled,
     ToolReturned,
 )
+from memoranda.agent.model_messages import AnswerStream, partial_answer, to_api_messages, visible_text
 from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.tool_dispatch import execute_call, result_as_text

@@ -30,7 +30,7 @@ from typing import (
     overload,
 )
 
-from memoranda.agent.schema_check import describe_problems
+from memoranda.agent.tool_dispatch import describe_problems
 from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 if TYPE_CHECKING:

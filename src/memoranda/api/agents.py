@@ -8,8 +8,7 @@ from memoranda.agent.delegation import Delegation
 from memoranda.agent.events import Event, ToolCalled
 from memoranda.agent.loop import Agent
 from memoranda.agent.review.background import BackgroundReview
-from memoranda.agent.review.report import ReviewReport
-from memoranda.agent.review.session_snapshot import ReviewSnapshot
+from memoranda.agent.review.report import ReviewReport, ReviewSnapshot
 from memoranda.agent.session_views import AgentSession
 from memoranda.agent.todo_tool import TodoTool
 from memoranda.api.reviewed_session import ReviewedSession

@@ -22,7 +22,7 @@ from memoranda.support.tool import JsonObject, Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
-    from memoranda.agent.compression.context_engine import ContextEngine
+    from memoranda.agent.compression.trigger import ContextEngine
     from memoranda.agent.events import Event
     from memoranda.agent.loop import Agent
     from memoranda.agent.review.report import ReviewReport

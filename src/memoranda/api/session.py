@@ -20,7 +20,7 @@ from memoranda.support.tool import JsonObject, Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
-    from memoranda.agent.compression.context_engine import BoundaryReason
+    from memoranda.agent.compression.trigger import BoundaryReason
     from memoranda.agent.session_views import Compression, RevertedChange, SavedChange, UndoneTurn
     from memoranda.api.reviewed_session import ReviewedSession
     from memoranda.models.model import ChatModel, Usage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from memoranda.errors import SessionError
 
 if TYPE_CHECKING:
-    from memoranda.agent.compression.context_engine import ContextEngine
+    from memoranda.agent.compression.trigger import ContextEngine
 
 
 class GatewayFacts(TypedDict, total=False):

@@ -22,7 +22,7 @@ from memoranda.support.tool import Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
-    from memoranda.agent.compression.context_engine import BoundaryReason
+    from memoranda.agent.compression.trigger import BoundaryReason
     from memoranda.agent.session_views import SavedChange
     from memoranda.api.session_compressor import SessionCompressor
     from memoranda.home.session_db import SessionDB

@@ -105,7 +105,7 @@ class Turn:
         When the caller stops reading or the model fails, what was yielded so far is recorded with a note that the
         answer is not complete, and the turn is interrupted. Raises ModelReplyError when the model wrote nothing.
         """
-        from memoranda.agent.answer_stream import AnswerStream
+        from memoranda.agent.model_messages import AnswerStream
 
         pieces: list[str] = []
         answer = AnswerStream(pieces.append)
@@ -122,7 +122,7 @@ class Turn:
 
     def keep_partial_answer(self, shown: str) -> None:
         """Record the part of an answer that was shown before it was interrupted, unless the settings say not to."""
-        from memoranda.agent.api_messages import partial_answer
+        from memoranda.agent.model_messages import partial_answer
 
         if self._session.keeps_interrupted and shown.strip():
             # Also after the turn was left: a program may close the stream later.

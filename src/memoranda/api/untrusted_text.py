@@ -83,7 +83,7 @@ def _that_contain(texts: Sequence[str], results: Sequence[tuple[str, str]]) -> I
     """The tools whose results have most words of one of the texts."""
     if not results:
         return
-    from memoranda.agent.review.clauses import content_words, share, token_set
+    from memoranda.agent.review.evidence import content_words, share, token_set
 
     words = list(map(content_words, texts))
     for name, content in results:

@@ -10,7 +10,7 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error as zlib_error
 
 from memoranda.agent.review import schema as reviews
-from memoranda.agent.review.server_health import check_server_reviews
+from memoranda.agent.review.schema import check_server_reviews
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.external.outbox_checks import check_outbox, check_server_outbox, check_settings

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memoranda.agent.compression.extractive_summary import extract_summary
 from memoranda.agent.compression.prompts import SECTIONS
+from memoranda.agent.compression.summariser import extract_summary
 from memoranda.models.tokens import estimate_text
 from tests.agent.compression.conftest import calls, chatter, numbered, result, said
 from tests.cases import cases

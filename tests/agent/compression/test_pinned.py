@@ -1,6 +1,6 @@
 """Standing rules and open tasks are found in the user's own words, and stay until they are done."""
 
-from memoranda.agent.compression.pinned import Pinned, find_pinned
+from memoranda.agent.compression.summary import Pinned, find_pinned
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_text
 from tests.agent.compression.conftest import calls, said

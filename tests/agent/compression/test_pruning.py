@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from memoranda.agent.compression.pruning import prune_message
+from memoranda.agent.compression.plan import prune_message
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from tests.agent.compression.conftest import calls, result, said

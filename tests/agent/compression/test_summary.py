@@ -1,9 +1,8 @@
 """A summary is written, read back and updated without growing a summary inside a summary."""
 
-from memoranda.agent.compression.pinned import Pinned
 from memoranda.agent.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
-from memoranda.agent.compression.summary import RunningSummary, parse_sections, parse_summaries, render_summary
-from memoranda.agent.compression.summary_check import check_summary, is_grounded
+from memoranda.agent.compression.summariser import check_summary, is_grounded
+from memoranda.agent.compression.summary import Pinned, RunningSummary, parse_sections, parse_summaries, render_summary
 from memoranda.models.model import Reply, ToolCall
 from tests.agent.compression.conftest import sections
 from tests.cases import cases

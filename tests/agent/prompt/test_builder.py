@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.agent.prompt.builder import PromptInputs, build_prompt, date_line, today
-from memoranda.agent.prompt.guidance import guidance_for
-from memoranda.agent.prompt.platforms import HINTS, hint_for
+from memoranda.agent.prompt.guidance import HINTS, guidance_for, hint_for
 from memoranda.agent.prompt.settings import PromptSettings
 from memoranda.memory.skills.guidance import LIST, MANAGE, VIEW
 from memoranda.safety import scan

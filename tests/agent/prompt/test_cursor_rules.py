@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.prompt.cursor_rules import rule_applies
-from memoranda.agent.prompt.project_files import read_project_files
+from memoranda.agent.prompt.context_files import read_project_files, rule_applies
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.prompt.identity import DEFAULT_IDENTITY, MAX_CHARS, read_identity
+from memoranda.agent.prompt.context_files import DEFAULT_IDENTITY, MAX_IDENTITY_CHARS, read_identity
 
 
 def test_without_a_file_or_with_a_blank_one_there_is_a_default(tmp_path: Path) -> None:
@@ -54,4 +54,4 @@ def test_a_very_long_file_is_cut(tmp_path: Path) -> None:
     """With its end, and a word about it."""
     (tmp_path / "SOUL.md").write_text("You are Aria.\n" * 5_000 + "The end.")
     identity = read_identity(tmp_path)
-    assert len(identity.text) <= MAX_CHARS and identity.text.endswith("The end.") and identity.notices
+    assert len(identity.text) <= MAX_IDENTITY_CHARS and identity.text.endswith("The end.") and identity.notices

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.agent.prompt.assembly import Section
-from memoranda.agent.prompt.split_attacks import withhold_split_attacks
+from memoranda.agent.prompt.assembly import Section, withhold_split_attacks
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.write_result import MemoryReceipt, Origin
 from memoranda.safety import scan

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.agent.review.report import ReviewReport
+from memoranda.agent.review.report import ReviewReport, take_snapshot
 from memoranda.agent.review.reviewer import Reviewer, ReviewFocus
-from memoranda.agent.review.session_snapshot import take_snapshot
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.errors import (
     BudgetSpentError,

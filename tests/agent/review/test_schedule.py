@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.agent.review.background import DueReview, ReviewSchedule
 from memoranda.agent.review.report import ReviewReport, ReviewWrite
 from memoranda.agent.review.reviewer import ReviewFocus
-from memoranda.agent.review.schedule import DueReview, ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.errors import LockTimeoutError, StorageError
 from tests.conftest import mode
@@ -212,7 +212,7 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 _COUNT = """
 import sys
 from pathlib import Path
-from memoranda.agent.review.schedule import ReviewSchedule
+from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
 schedule = ReviewSchedule(Path(sys.argv[1]), ReviewSettings(nudge_interval=1000))
 for _ in range(40):

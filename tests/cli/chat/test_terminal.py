@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.api_messages import INTERRUPTED_ANSWER, PARTIAL_ANSWER
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER, PARTIAL_ANSWER
 from memoranda.api.memory import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person

@@ -4,8 +4,8 @@ from contextlib import closing
 from pathlib import Path
 
 import memoranda
+from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.report import ReviewReport
-from memoranda.agent.review.schedule import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.home.access.keys import ApiKeys, forgotten_name
 from memoranda.home.access.request_log import AuditLog

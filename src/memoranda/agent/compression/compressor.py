@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memoranda.agent.compression.pinned import find_pinned
-from memoranda.agent.compression.plan import CompressionPlan, make_plan
-from memoranda.agent.compression.pruning import LONG_OUTPUT, prune_message
+from memoranda.agent.compression.plan import LONG_OUTPUT, CompressionPlan, make_plan, prune_message
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.compression.summariser import Summariser
-from memoranda.agent.compression.summary import RunningSummary, parse_summaries, render_summary
+from memoranda.agent.compression.summary import RunningSummary, find_pinned, parse_summaries, render_summary
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, LiveMessage, Summary
 from memoranda.models.model import ChatModel, Message

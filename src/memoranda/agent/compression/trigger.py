@@ -3,11 +3,16 @@
 A context that stays too full after compression (a long system prompt, one huge message) would be compressed again at
 every turn. So `CompressionProgress` records what compression achieved. It is stored with the conversation and survives
 restarts and compressions.
+
+A context engine is the part of an agent that keeps track of a context across the sessions of a conversation.
+Memoranda's own is the compressor. A developer who keeps a structure beside it, such as a graph of summaries, passes an
+object with the same hook to `memory.session(context_engine=...)`.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol
 
 from memoranda.models.model import Message, Usage
 from memoranda.models.tokens import estimate_messages, estimate_text, estimate_tools
@@ -101,3 +106,18 @@ class CompressionProgress:
 
     def _for_window(self, window: int) -> "CompressionProgress":
         return self if self.window == window else CompressionProgress(window=window)
+
+
+BoundaryReason = Literal["start", "resume", "reset", "branch", "compression"]
+
+
+class ContextEngine(Protocol):
+    """Is notified whenever a session of its conversation starts."""
+
+    def on_session_start(
+        self, session_id: str, *, boundary_reason: str, old_session_id: str | None = None, **facts: Any
+    ) -> None:
+        """A session starts, after it is in effect; `boundary_reason` says why, and `old_session_id` what it follows.
+
+        The facts are those that a provider gets in `initialize`. An error is logged and does not stop the session.
+        """

@@ -6,13 +6,10 @@ from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from memoranda.agent.prompt.assembly import Prompt, Section, assemble
-from memoranda.agent.prompt.guidance import guidance_for
-from memoranda.agent.prompt.identity import DEFAULT_IDENTITY, read_identity
-from memoranda.agent.prompt.platforms import hint_for
-from memoranda.agent.prompt.project_files import ProjectFiles, read_project_files
+from memoranda.agent.prompt.assembly import Prompt, Section, assemble, withhold_split_attacks
+from memoranda.agent.prompt.context_files import DEFAULT_IDENTITY, ProjectFiles, read_identity, read_project_files
+from memoranda.agent.prompt.guidance import guidance_for, hint_for
 from memoranda.agent.prompt.settings import PromptSettings
-from memoranda.agent.prompt.split_attacks import withhold_split_attacks
 from memoranda.memory.curated.snapshot import entries_in_block
 from memoranda.memory.skills.prompt_list import list_descriptions
 

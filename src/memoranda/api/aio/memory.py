@@ -13,7 +13,7 @@ from memoranda.api.memory import Memory, open_memory
 from memoranda.api.session_options import GatewayFacts
 
 if TYPE_CHECKING:
-    from memoranda.agent.compression.context_engine import ContextEngine
+    from memoranda.agent.compression.trigger import ContextEngine
     from memoranda.agent.events import Event
     from memoranda.agent.review.report import ReviewReport
     from memoranda.api.aio.agent import AgentAndSession

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from memoranda.agent.answer_stream import AnswerStream
+from memoranda.agent.model_messages import AnswerStream
 from memoranda.api.aio.threads import WorkerThreads
 from memoranda.api.turn import Turn
 

@@ -1,9 +1,11 @@
-"""The messages of a conversation in the form that chat APIs accept, even after interrupted turns.
+"""The messages that a model gets, in the form that chat APIs accept, and the answer that a person sees of it.
 
 APIs refuse a tool call without its result, a result without its call, and some refuse two user messages in a row. The
 record keeps what really happened; `to_api_messages` returns a copy in which every call is followed by its result. What
 it adds depends only on the messages up to the next one, so a longer conversation begins with the same bytes as the
 shorter one did, and stays cached.
+
+`AnswerStream` passes an answer on while the model writes it, without recalled memory that the model repeats.
 """
 
 import json
@@ -11,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.agent.compression.prompts import HEADER
-from memoranda.models.model import Message
+from memoranda.models.model import Message, OnText
+from memoranda.safety.fence_tags import StreamingContextScrubber
 from memoranda.support.tool import tool_refusal
 
 INTERRUPTED_CALL = json.dumps(tool_refusal("interrupted", "The turn was interrupted before this call had a result."))
@@ -71,3 +74,31 @@ def _call_ids(message: Message) -> list[str]:
 def _is_question(message: Message) -> bool:
     """Whether a message is the user's; a summary of compressed messages has the same role but needs no answer."""
     return message["role"] == "user" and not str(message.get("content")).startswith(_SUMMARY_START)
+
+
+class AnswerStream:
+    """Shows one answer while the model writes it: `written` is what the model wrote so far, `shown` what was shown."""
+
+    def __init__(self, show: OnText) -> None:
+        self._show = show
+        self._scrubber = StreamingContextScrubber()
+        self.written = self.shown = ""
+
+    def feed(self, chunk: str) -> None:
+        self.written += chunk
+        self._show_text(self._scrubber.feed(chunk))
+
+    def finish(self) -> None:
+        """Show the text that was held back because it might have become a fence."""
+        self._show_text(self._scrubber.flush())
+
+    def _show_text(self, text: str) -> None:
+        if text:
+            self.shown += text
+            self._show(text)
+
+
+def visible_text(text: str) -> str:
+    """A whole answer as `AnswerStream` would have shown it."""
+    scrubber = StreamingContextScrubber()
+    return scrubber.feed(text) + scrubber.flush()
