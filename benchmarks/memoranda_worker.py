@@ -5,10 +5,11 @@ from pathlib import Path
 
 from benchmarks.timing_worker import LIMIT, serve
 from memoranda import safety
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryWriteResult
 from memoranda.memory.curated.settings import TARGETS, CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryWriteResult, Origin
+from memoranda.support.origin import Origin
 
 _SETTINGS = CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT)
 

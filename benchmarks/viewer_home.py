@@ -20,9 +20,9 @@ from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import TARGETS, CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.models.model import Reply
 from memoranda.search.recall_log import TURN, PromptPlace
+from memoranda.support.origin import PERSON, Origin
 from memoranda.testing.scripted.model import ScriptedModel
 
 LONG = "long-conversation"

@@ -20,7 +20,7 @@ from hypothesis.strategies import text
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import Origin
+from memoranda.support.origin import Origin
 from tests.cpu_limit import (
     pytest_runtest_call,
     pytest_runtest_logreport,

@@ -10,10 +10,10 @@ from pathlib import Path
 from memoranda.errors import StorageError
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.support.home import Home
+from memoranda.support.origin import PERSON
 
 Parts = dict[str, str]
 """What a provider would receive, and every change in the journals, by names."""

@@ -37,7 +37,7 @@
             └── SessionBusyError    another turn of the conversation is in progress
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
-`memoranda.memory.curated.write_result`. Every message names what happened, to what, and what to do next.
+`memoranda.memory.curated.operations`. Every message names what happened, to what, and what to do next.
 """
 
 

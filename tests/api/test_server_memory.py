@@ -8,9 +8,9 @@ import memoranda
 from memoranda.errors import StorageError
 from memoranda.home.config import load, record_location
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.operations import Add
-from memoranda.memory.curated.write_result import PERSON, AwaitsApproval, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.memory.curated.operations import Add, AwaitsApproval, MemoryReceipt, MemoryRefusal
 from memoranda.support.home import Home
+from memoranda.support.origin import PERSON, Origin
 
 
 @pytest.fixture

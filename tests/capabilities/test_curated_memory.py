@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import DEFAULT_MEMORY_CHAR_LIMIT, DEFAULT_USER_CHAR_LIMIT, ENTRY_DELIMITER
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
 from tests.conftest import tree

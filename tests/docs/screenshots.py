@@ -17,9 +17,9 @@ from memoranda.api.memory import Memory
 from memoranda.memory.curated.operations import Add, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.models.model import Usage
 from memoranda.models.spending.ledger import Ledger
+from memoranda.support.origin import PERSON, Origin
 from tests.models.spending.models import QUESTION, Fixed
 from tests.service.viewer.running_viewer import RunningViewer, run_viewer
 

@@ -13,7 +13,7 @@ import pytest
 
 from memoranda.external.loading.discovery import BUNDLED
 from memoranda.memory.curated.journal import MemoryAction, MemoryChange
-from memoranda.memory.curated.write_result import MemoryRefusalReason
+from memoranda.memory.curated.operations import MemoryRefusalReason
 from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES

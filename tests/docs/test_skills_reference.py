@@ -2,9 +2,9 @@
 
 from typing import get_args
 
-from memoranda.memory.skills.journal import SkillAction, SkillChange
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.write_result import SkillRefusalReason
+from memoranda.memory.skills.writer import SkillAction, SkillChange
 from tests.docs.reference import DOCS
 
 PAGE = (DOCS / "reference" / "skills.md").read_text()

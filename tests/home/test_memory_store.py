@@ -6,8 +6,8 @@ import pytest
 
 import memoranda
 from memoranda.errors import ConfigError, HomeError
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import CuratedSettings
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal
 
 
 @pytest.fixture

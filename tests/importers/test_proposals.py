@@ -15,8 +15,7 @@ from memoranda.importers.reader_protocol import ConversationReader, ImportedProp
 from memoranda.importers.summary import ImportSummary
 from memoranda.importers.undo import ImportHistory, UndoReport
 from memoranda.memory.curated.approval_queue import Proposal
-from memoranda.memory.curated.operations import Add
-from memoranda.memory.curated.write_result import MemoryReceipt
+from memoranda.memory.curated.operations import Add, MemoryReceipt
 from tests.importers.import_home import ListReader
 from tests.importers.samples import FOLDER
 

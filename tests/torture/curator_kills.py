@@ -13,8 +13,8 @@ from pathlib import Path
 
 import memoranda
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal, MemoryWriteResult
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, MemoryWriteResult
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
 from memoranda.upkeep import doctor

@@ -13,12 +13,12 @@ import memoranda
 from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.memory.skills import change_history as skill_history
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.backup.archive import BackupOptions, write_backup
 from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.doctor import examine

@@ -13,9 +13,9 @@ import memoranda
 from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import Add
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.memory.record.record import open_record
 from memoranda.support.home import Home
+from memoranda.support.origin import PERSON, Origin
 from memoranda.upkeep.migration import tables
 from memoranda.upkeep.migration.migrate import TABLES, migrate_to_files, migrate_to_server
 

@@ -15,9 +15,9 @@ from memoranda.errors import SessionError
 from memoranda.home import config
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import Origin
 from memoranda.safety.fence import screen_tools
 from memoranda.support.home import Home
+from memoranda.support.origin import Origin
 from memoranda.support.tool import JsonObject, Tool
 
 if TYPE_CHECKING:

@@ -6,14 +6,15 @@ from datetime import datetime
 from memoranda.agent.session_views import RevertedChange, SavedChange
 from memoranda.memory.curated import change_history as memory_history
 from memoranda.memory.curated.journal import MemoryChange
+from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.settings import FILE_NAMES
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt
 from memoranda.memory.skills import change_history as skill_history
-from memoranda.memory.skills.journal import SkillChange
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt
+from memoranda.memory.skills.writer import SkillChange
 from memoranda.storage.files.journal import undone_numbers
+from memoranda.support.origin import PERSON
 
 _AGENT = "agent"
 _UNDOABLE_SKILL_ACTIONS = ("create", "patch", "edit", "delete", "write_file", "remove_file")

@@ -16,14 +16,15 @@ from memoranda.errors import HomeError, StorageError
 from memoranda.external.external_memory import ExternalMemory
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
+from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, Origin
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.skills.store import SkillStore
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.home import Home
+from memoranda.support.origin import Origin
 from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ class HomeServices:
 
     def checkpoints_for(self, user: str | None) -> "CheckpointStore":
         """The checkpoints that agent frameworks keep for one user; None is the home itself."""
-        from memoranda.memory.checkpoints.database import open_checkpoints
-        from memoranda.memory.checkpoints.store import CheckpointStore
+        from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 
         with self._opening:
             self.require_open()

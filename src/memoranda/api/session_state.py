@@ -14,9 +14,10 @@ from memoranda.api.session_tools import SessionTools
 from memoranda.api.untrusted_text import UntrustedText
 from memoranda.errors import ContinuedError
 from memoranda.external.external_memory import ExternalMemory, guarded
-from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.safety.fence import fenced_text
 from memoranda.search.recall_log import GIVEN, NOTHING, TURN, PromptPlace
+from memoranda.support.origin import Origin
 from memoranda.support.projects import project_of
 from memoranda.support.tool import Tool
 

@@ -8,10 +8,10 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session_options import SessionOptions
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool, SourcesOf
-from memoranda.memory.curated.write_result import Origin
-from memoranda.memory.skills.prompt_list import render_skill_list
+from memoranda.memory.skills.catalogue import render_skill_list
 from memoranda.memory.skills.tool import SkillTools
 from memoranda.safety.fence import screen_tools
+from memoranda.support.origin import Origin
 from memoranda.support.tool import Tool
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from memoranda.errors import HomeError
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import Origin
+from memoranda.support.origin import Origin
 from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 if TYPE_CHECKING:

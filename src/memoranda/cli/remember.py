@@ -10,7 +10,7 @@ from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import Target
-from memoranda.memory.curated.write_result import PERSON
+from memoranda.support.origin import PERSON
 
 _EPILOG = """\b
 Examples:

@@ -10,8 +10,7 @@ from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.terminal_text import format_change
 from memoranda.home.config import load
 from memoranda.memory.skills import change_history
-from memoranda.memory.skills.names import SKILL_FILE
-from memoranda.memory.skills.skill_text import has_front_matter, with_front_matter
+from memoranda.memory.skills.skill_text import SKILL_FILE, has_front_matter, with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.tool import describe, describe_log
 from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult

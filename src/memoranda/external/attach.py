@@ -27,11 +27,12 @@ from memoranda.external.provider_group import ProviderGroup
 from memoranda.external.settings import ProviderSettings
 from memoranda.external.start_timeout import remember_start, start_timeout
 from memoranda.external.text_embedder import TextEmbedder
-from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.record.store import SessionStore
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.env_lease import EnvConflictError, EnvLease
+from memoranda.support.origin import Origin
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from memoranda.external.manager import MemoryManager
     from memoranda.external.outbox.recorded_turns import RecordedTurns
     from memoranda.external.provider_group import ProviderGroup
-    from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+    from memoranda.memory.curated.operations import MemoryReceipt
+    from memoranda.support.origin import Origin
 
 _log = logging.getLogger(__name__)
 

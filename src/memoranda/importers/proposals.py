@@ -15,13 +15,13 @@ from memoranda.importers.state.log import ImportRecorder
 from memoranda.memory.curated.approval_queue import Proposal, new_proposal_id
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
-from memoranda.memory.curated.operations import Add, EntryPlan, plan
+from memoranda.memory.curated.operations import Add, EntryPlan, MemoryRefusal, plan
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest, validate_request
-from memoranda.memory.curated.write_result import MemoryRefusal, Origin
+from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.origin import Origin
 
 _ACTOR = "import"
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n")

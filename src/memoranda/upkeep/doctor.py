@@ -22,8 +22,7 @@ from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.state import schema as imports
 from memoranda.importers.state.server import check_server_imports
-from memoranda.memory.checkpoints.database import open_checkpoints
-from memoranda.memory.checkpoints.health import check_server_checkpoints, checked_checkpoints
+from memoranda.memory.checkpoints.store import check_server_checkpoints, checked_checkpoints, open_checkpoints
 from memoranda.memory.curated import health_checks
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record import health as session_health

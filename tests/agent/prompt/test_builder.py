@@ -56,7 +56,7 @@ from datetime import date
 from pathlib import Path
 from memoranda.agent.prompt.builder import PromptInputs, build_prompt
 from memoranda.agent.prompt.settings import PromptSettings
-from memoranda.memory.skills.prompt_list import render_skill_list
+from memoranda.memory.skills.catalogue import render_skill_list
 from memoranda.memory.skills.store import SkillStore
 home = Path(sys.argv[1])
 tools = frozenset({"memory", "session_search", "skill_view", "skill_manage"})

@@ -16,9 +16,9 @@ from memoranda.agent.prompt.memory_changes import (
 )
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.safety.fence import sanitize_context, strip_recalled_blocks
 from memoranda.safety.fence_tags import StreamingContextScrubber
+from memoranda.support.origin import PERSON
 
 
 def test_what_others_saved_is_in_the_note(directory: Path, store: MemoryStore) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 import memoranda
 from memoranda.agent.prompt.assembly import Section, withhold_split_attacks
+from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, Origin
 from memoranda.safety import scan
 from memoranda.safety.seams import scan_distant, scan_seams
+from memoranda.support.origin import Origin
 from tests.cases import cases
 from tests.safety.test_ordinary_notes import NOTES
 

@@ -15,7 +15,7 @@ from memoranda.importers.hermes.migration import (
     omitted_entries_file,
     plan_migration,
 )
-from memoranda.memory.curated.entry_format import parse
+from memoranda.memory.curated.memory_file import parse
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.skills.store import SkillStore

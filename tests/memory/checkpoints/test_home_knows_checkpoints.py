@@ -9,10 +9,15 @@ import pytest
 
 import memoranda
 from memoranda.errors import CorruptStoreError
-from memoranda.memory.checkpoints.database import open_checkpoints
 from memoranda.memory.checkpoints.passages import CheckpointPassages
-from memoranda.memory.checkpoints.rows import CheckpointKey, Serialized, StoredCheckpoint, Write
-from memoranda.memory.checkpoints.store import CheckpointStore
+from memoranda.memory.checkpoints.store import (
+    CheckpointKey,
+    CheckpointStore,
+    Serialized,
+    StoredCheckpoint,
+    Write,
+    open_checkpoints,
+)
 from memoranda.support.home import Home
 from memoranda.upkeep.backup.archive import BackupOptions, write_backup
 from memoranda.upkeep.backup.restore import restore_backup

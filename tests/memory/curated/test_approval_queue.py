@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.operations import Add, Remove
+from memoranda.memory.curated.operations import Add, AwaitsApproval, MemoryReceipt, MemoryRefusal, Remove
 from memoranda.memory.curated.settings import CuratedSettings, WriteApproval
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, AwaitsApproval, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.support.origin import PERSON, Origin
 from tests.conftest import mode, unprivileged
 from tests.memory.curated.storages import open_store
 

@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.journal import with_checksum
+from memoranda.support.origin import PERSON, Origin
 from tests.conftest import mode, tree
 from tests.examples import examples
 from tests.memory.curated.storages import Tables, open_store

@@ -16,10 +16,9 @@ import pytest
 
 from memoranda.memory.curated import change_history, health_checks, memory_file
 from memoranda.memory.curated.memory_file import ReadableMemoryFile
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal, Operation, Remove, Replace
 from memoranda.memory.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal
 from memoranda.support.durable_files import staged_path
 from tests.forked import Forked, Say, forking
 from tests.strikes import Strikes

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.entry_dates import confirm_entry, date_entries
+from memoranda.memory.curated.change_history import confirm_entry, date_entries
 from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal
+from memoranda.support.origin import PERSON
 from tests.memory.curated.storages import open_store
 
 DAY = 86_400.0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.memory.curated.entry_format import handle, parse, serialise, size
+from memoranda.memory.curated.memory_file import handle, parse, serialise, size
 from memoranda.support.canonical_text import canonical, unstorable_character
 from tests.cases import cases
 

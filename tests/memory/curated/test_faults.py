@@ -15,13 +15,13 @@ import pytest
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
-from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import staged_path
+from memoranda.support.origin import PERSON, Origin
 from tests.cases import cases
 from tests.conftest import tree, unprivileged
 from tests.timing import GIVE_UP

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.memory.curated.entry_format import handle
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from memoranda.memory.curated import backups, change_history
-from memoranda.memory.curated.backups import MAX_BACKUPS_PER_FILE
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated import memory_file as backups
+from memoranda.memory.curated.memory_file import MAX_BACKUPS_PER_FILE
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
 from memoranda.storage.files.named_texts import NamedFiles
+from memoranda.support.origin import PERSON, Origin
 from tests.conftest import mode
 from tests.memory.curated.storages import Tables, open_store, small_store
 

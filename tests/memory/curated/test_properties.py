@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.memory.curated.entry_format import parse, serialise, size
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.memory_file import parse, serialise, size
+from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal, Operation, Remove, Replace
 from memoranda.memory.curated.settings import CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
+from memoranda.support.origin import Origin
 from tests.conftest import tree
 from tests.examples import examples
 from tests.memory.curated.storages import open_store

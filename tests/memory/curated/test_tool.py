@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.memory.curated.operations import Operation, Remove, Replace
+from memoranda.memory.curated.operations import MemoryReceipt, Operation, Remove, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.curated.write_result import MemoryReceipt, Origin
+from memoranda.support.origin import Origin
 from tests.conftest import tree
 from tests.examples import examples
 from tests.memory.curated.storages import open_store, small_store

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.memory.skills import change_history
-from memoranda.memory.skills.journal import PassageEdit
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
+from memoranda.memory.skills.writer import PassageEdit
 from memoranda.support.origin import PERSON, Origin
 from tests.conftest import tree
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.memory.skills.catalogue import Catalogue, Skill
-from memoranda.memory.skills.prompt_list import render_skill_list
+from memoranda.memory.skills.catalogue import Catalogue, Skill, render_skill_list
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.memory.skills.names import file_problem, is_inside, name_problem
-from memoranda.memory.skills.skill_text import parse_skill, with_front_matter
+from memoranda.memory.skills.skill_text import file_problem, is_inside, name_problem, parse_skill, with_front_matter
 from memoranda.support.text_file import split_front_matter
 
 NAMES = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}", fullmatch=True).filter(lambda name: not name_problem(name))

@@ -1,7 +1,7 @@
 """The home in which the examples of the API's description are true."""
 
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.service.http.service import Service
+from memoranda.support.origin import PERSON
 
 
 def fill(service: Service) -> None:

@@ -7,11 +7,11 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.memory.record.scope import Scope
 from memoranda.service.http.route import JSON, JSON_LINES, Route
 from memoranda.service.http.routes import ROUTES
 from memoranda.service.http.routes.memory import entry_id
+from memoranda.support.origin import PERSON, Origin
 from tests.cases import cases
 from tests.service.http.running_service import RunningService
 

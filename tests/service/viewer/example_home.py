@@ -4,9 +4,9 @@ import time
 
 from memoranda.api.memory import Memory
 from memoranda.integrations.hooks.log import HookLog
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.search.recall_log import GIVEN
+from memoranda.support.origin import PERSON
 
 HOUR = 3600.0
 HOST_ID = "8c1f5c1e-0000-4000-8000-000000000001"

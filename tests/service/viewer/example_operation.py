@@ -13,9 +13,9 @@ from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.models.model import Usage
 from memoranda.support.canonical_text import digest
+from memoranda.support.origin import PERSON, Origin
 from tests.models.spending.models import QUESTION, Fixed
 from tests.service.viewer.example_home import DEADLOCK
 

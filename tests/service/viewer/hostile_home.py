@@ -12,10 +12,10 @@ from memoranda.external.holographic.open_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated.approval_queue import encode_operation
 from memoranda.memory.curated.operations import Add
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.models.model import Usage
 from memoranda.models.spending.ledger import Ledger
 from memoranda.search.recall_log import hook_calls_path
+from memoranda.support.origin import PERSON
 from tests.models.spending.models import QUESTION, Fixed
 
 MARK = "owned"

@@ -10,7 +10,7 @@ import pytest
 from memoranda.memory.curated.operations import Add, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
+from memoranda.support.origin import PERSON, Origin
 from tests.service.viewer.running_viewer import RunningViewer, run_viewer
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoranda.memory.curated.write_result import PERSON
 from memoranda.service.viewer.curated.conflicts import read_conflicts
 from memoranda.storage.files.file_lock import FileLock
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME
 from tests.service.viewer.running_viewer import RunningViewer, form_token, run_viewer
 from tests.upkeep.sync.machines import Machine, sync_all

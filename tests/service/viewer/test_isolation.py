@@ -15,12 +15,12 @@ from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.models.model import Usage
 from memoranda.service.viewer.mount import viewer_mount
 from memoranda.service.viewer.page import Page, page_url
 from memoranda.service.viewer.pages import PAGES
 from memoranda.support.canonical_text import digest
+from memoranda.support.origin import PERSON, Origin
 from tests.cases import cases
 from tests.models.spending.models import QUESTION, Fixed
 from tests.service.http.running_service import RunningService, run_service

@@ -14,8 +14,8 @@ from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import Origin
 from memoranda.memory.record.rotation import KeptMessage, Summary
+from memoranda.support.origin import Origin
 from memoranda.upkeep.backup.openclaw import back_up
 from tests.external.plugins import add_plugin, plain
 from tests.importers import claude_code_lines as claude

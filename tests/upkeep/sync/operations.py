@@ -10,9 +10,9 @@ from memoranda.external.holographic.open_facts import facts_path
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.memory.skills.store import SkillStore
+from memoranda.support.origin import PERSON, Origin
 from memoranda.support.text_matcher import TextMatcher
 from tests.search.past import BEGIN
 from tests.upkeep.sync.machines import Machine

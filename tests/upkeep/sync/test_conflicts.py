@@ -4,7 +4,8 @@ import pytest
 
 from memoranda.errors import SyncError
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.sync.conflicts import Choice
 from tests.upkeep.sync.machines import Machine, sync_all
 

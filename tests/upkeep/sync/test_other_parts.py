@@ -11,11 +11,11 @@ from memoranda.external.holographic.open_facts import facts_path
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, Origin
 from memoranda.memory.record.health import check
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.memory.skills import change_history
 from memoranda.memory.skills.store import SkillStore
+from memoranda.support.origin import PERSON, Origin
 from tests.search.past import BEGIN, tell
 from tests.upkeep.sync.machines import Machine, sync_all
 

@@ -11,7 +11,7 @@ from memoranda.agent.prompt.context_files import DEFAULT_IDENTITY, ProjectFiles,
 from memoranda.agent.prompt.guidance import guidance_for, hint_for
 from memoranda.agent.prompt.settings import PromptSettings
 from memoranda.memory.curated.snapshot import entries_in_block
-from memoranda.memory.skills.prompt_list import list_descriptions
+from memoranda.memory.skills.catalogue import list_descriptions
 
 # Not from the locale, which differs between processes.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -15,12 +15,12 @@ from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.errors import StorageError
 from memoranda.home.config import editor_is_set
-from memoranda.memory.curated.entry_format import ENTRY_DELIMITER, parse
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
+from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore, MemoryView
 from memoranda.memory.curated.tool import describe
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
+from memoranda.support.origin import PERSON
 
 target_option = click.option(
     "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."

@@ -16,7 +16,7 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.forgetting.purged_memory import purge_memory
 from memoranda.upkeep.forgetting.scope import ForgetScope
 

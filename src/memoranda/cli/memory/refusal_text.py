@@ -1,7 +1,7 @@
 """Rewrites the refusals of memory writes for people, who use commands instead of tool arguments."""
 
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES
-from memoranda.memory.curated.write_result import MemoryRefusal
 
 
 def refusal_for_person(refusal: MemoryRefusal) -> str:

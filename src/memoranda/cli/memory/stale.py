@@ -10,11 +10,12 @@ from memoranda.cli.filter_options import parse_time_option
 from memoranda.cli.memory.entry_numbers import number_to_handle
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import dim
-from memoranda.memory.curated.entry_dates import DatedEntry, confirm_entry, date_entries
+from memoranda.memory.curated.change_history import DatedEntry, confirm_entry, date_entries
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.tool import describe
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal
 from memoranda.search.evidence import show_time
+from memoranda.support.origin import PERSON
 
 _HINT = "Still true? memoranda memory confirm HANDLE. If not, replace or remove it (--target user for USER.md)."
 

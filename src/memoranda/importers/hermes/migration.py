@@ -13,17 +13,16 @@ from typing import Any, Literal
 
 from memoranda.errors import StorageError
 from memoranda.importers.summary import REPORT_DIRECTORY
-from memoranda.memory.curated.entry_format import parse, serialise
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
-from memoranda.memory.curated.operations import Add, plan
+from memoranda.memory.curated.memory_file import parse, serialise
+from memoranda.memory.curated.operations import Add, MemoryRefusal, plan
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest, validate_request
-from memoranda.memory.curated.write_result import MemoryRefusal
+from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.memory.skills import content_checks
 from memoranda.memory.skills.catalogue import find_skills
-from memoranda.memory.skills.names import SKILL_FILE, file_problem
+from memoranda.memory.skills.skill_text import SKILL_FILE, file_problem
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.safety.redaction import Redactor

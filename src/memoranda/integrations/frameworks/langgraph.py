@@ -39,8 +39,7 @@ from langgraph.store.base import (
 
 from memoranda.integrations.frameworks import blocking_calls
 from memoranda.memory.checkpoints import threads
-from memoranda.memory.checkpoints.rows import CheckpointKey, Serialized, StoredCheckpoint, Write
-from memoranda.memory.checkpoints.store import CheckpointStore
+from memoranda.memory.checkpoints.store import CheckpointKey, CheckpointStore, Serialized, StoredCheckpoint, Write
 from memoranda.types import DeleteItem, PutItem
 from memoranda.types import Item as StoredItem
 

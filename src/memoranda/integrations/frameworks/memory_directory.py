@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from memoranda.errors import ItemConflictError, MemorandaError, SessionError, StorageError
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.entry_format import handle, parse, serialise, size
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace, rewrite_edits
+from memoranda.memory.curated.memory_file import handle, parse, serialise, size
+from memoranda.memory.curated.operations import (
+    Add,
+    AwaitsApproval,
+    MemoryRefusal,
+    Operation,
+    Remove,
+    Replace,
+    rewrite_edits,
+)
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.memory.curated.write_result import PERSON, AwaitsApproval, MemoryRefusal, Origin
 from memoranda.safety import scan
 from memoranda.safety.fence import screen_stored
+from memoranda.support.origin import PERSON, Origin
 from memoranda.support.shorten import shorten_end
 from memoranda.types import DeleteItem, PutItem
 

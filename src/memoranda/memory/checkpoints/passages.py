@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from memoranda.memory.checkpoints.rows import Serialized
 from memoranda.memory.checkpoints.schema import CHECKPOINTS, TABLES, VALUES, WRITES
-from memoranda.memory.checkpoints.store import CheckpointStore, lock_thread
+from memoranda.memory.checkpoints.store import CheckpointStore, Serialized, lock_thread
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine

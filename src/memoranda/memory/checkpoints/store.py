@@ -1,20 +1,27 @@
 """Stores checkpoints: written in one transaction each, durable when the call returns, and read as they were.
 
-Every call names threads of one user; threads of other users with the same name are others. Several threads and
-processes may write to one thread: a checkpoint is a new row, so none replaces another.
+A checkpoint consists of serialized values, which only the framework can read. Every call names threads of one user;
+threads of other users with the same name are others. Several threads and processes may write to one thread: a
+checkpoint is a new row, so none replaces another. The database is `checkpoints.db` in the home, or the server that has
+the record; the doctor checks it for damage, and for checkpoints whose values are missing.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from memoranda.errors import CorruptStoreError
-from memoranda.memory.checkpoints.rows import ChainLink, CheckpointKey, Serialized, StoredCheckpoint, Write
-from memoranda.memory.checkpoints.schema import CHECKPOINT_KEY, VALUE_KEY, WRITE_KEY
+from memoranda.memory.checkpoints.schema import APPLICATION_ID, CHECKPOINT_KEY, FILE_NAME, SCHEMA, VALUE_KEY, WRITE_KEY
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
+from memoranda.storage.health import CheckedDatabase, plain_store
 from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.sqlite.database import Database
+from memoranda.support.health_issues import HealthIssue
 
 _FIRST_PAGE, _MAX_PAGE = 5, 50
 _COLUMNS = (
@@ -41,9 +48,56 @@ _REPLACE_WRITE = (
 )
 
 
-def lock_thread(engine: Engine, connection: Connection, user: str, thread_id: str) -> None:
-    """Lock a thread until the transaction ends: a value must not be removed while a new checkpoint refers to it."""
-    engine.lock_session(connection, f"checkpoints:{user}:{thread_id}")
+class Serialized(NamedTuple):
+    """A value as the framework's serializer encoded it, and the name of the encoding."""
+
+    kind: str
+    data: bytes
+
+    @property
+    def value_id(self) -> str:
+        """The name of the value in its thread."""
+        return hashlib.sha256(self.kind.encode() + b"\0" + self.data).hexdigest()
+
+
+class CheckpointKey(NamedTuple):
+    """Which checkpoint: a thread, a subgraph of its graph, and the framework's id."""
+
+    thread_id: str
+    namespace: str
+    checkpoint_id: str
+
+
+class Write(NamedTuple):
+    """What a task wrote after a checkpoint; a negative `number` may be written again, any other stays."""
+
+    task_id: str
+    number: int
+    channel: str
+    value: Serialized
+    task_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A checkpoint with the values of its channels, and what tasks have written after it, in the order of tasks."""
+
+    key: CheckpointKey
+    state: Serialized
+    metadata: Serialized
+    values: Mapping[str, Serialized]
+    parent_id: str | None = None
+    run_id: str | None = None
+    writes: Sequence[Write] = field(default=())
+
+
+class ChainLink(NamedTuple):
+    """A checkpoint in the chain of its ancestors: its parent, and the channels whose values it has."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    channels: Mapping[str, str]
+    metadata: Serialized
 
 
 class CheckpointStore:
@@ -244,3 +298,53 @@ class CheckpointStore:
         named = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
         given = {name: value for name, value in named.items() if value is not None}
         return " AND ".join(["user_id = ?", *(f"{name} = ?" for name in given)]), [self.user, *given.values()]
+
+
+def lock_thread(engine: Engine, connection: Connection, user: str, thread_id: str) -> None:
+    """Lock a thread until the transaction ends: a value must not be removed while a new checkpoint refers to it."""
+    engine.lock_session(connection, f"checkpoints:{user}:{thread_id}")
+
+
+def open_checkpoints(home: Path, record: Path | str = "") -> LazyDatabase:
+    """The database, opened or created at its first use; on the server of the record, if `record` is a URL."""
+    server_url = record if isinstance(record, str) else ""
+    return LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url)
+
+
+def checked_checkpoints(home: Path) -> CheckedDatabase:
+    """The file of a home; a damaged one is rebuilt from all rows that can still be read."""
+    path = home / FILE_NAME
+
+    def check_content(database: Database) -> Iterator[HealthIssue]:
+        if missing := count_incomplete(database):
+            yield HealthIssue(
+                "error",
+                path,
+                f"has {missing:,} checkpoints of which a value is missing",
+                "restore the file from a backup, or resume those threads from an earlier checkpoint",
+            )
+
+    return replace(plain_store(path, APPLICATION_ID, SCHEMA, "rows of checkpoints"), check_content=check_content)
+
+
+def check_server_checkpoints(setting: Path, engine: Engine) -> Iterator[HealthIssue]:
+    """Check the tables of a server; `setting` is the file that names it."""
+    if missing := count_incomplete(engine):
+        yield HealthIssue(
+            "error",
+            setting,
+            f"names a server with {missing:,} checkpoints of which a value is missing",
+            "restore the tables from a backup of the server, or resume those threads from an earlier checkpoint",
+        )
+
+
+def count_incomplete(database: Database | Engine) -> int:
+    """How many checkpoints name a value that is not stored."""
+    with database.reading() as connection:
+        rows = connection.execute("SELECT user_id, thread_id, value_id FROM checkpoint_values")
+        stored = {(user, thread, value_id) for user, thread, value_id in rows}
+        found = connection.execute("SELECT user_id, thread_id, channels FROM checkpoints")
+        return sum(
+            any((user, thread, value_id) not in stored for value_id in json.loads(channels).values())
+            for user, thread, channels in found
+        )

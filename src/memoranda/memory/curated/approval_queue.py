@@ -10,9 +10,8 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
 from memoranda.memory.curated.settings import TARGETS, Target
-from memoranda.memory.curated.write_result import Origin
 from memoranda.storage.files.named_texts import NamedTexts
-from memoranda.support.origin import utc_timestamp
+from memoranda.support.origin import Origin, utc_timestamp
 
 _ID = re.compile(r"[0-9a-f]{8}")
 _SUFFIX = ".json"

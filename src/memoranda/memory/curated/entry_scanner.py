@@ -15,7 +15,7 @@ from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 
 from memoranda import safety
-from memoranda.memory.curated.entry_format import handle
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.dangerous_commands import find_credential_paths

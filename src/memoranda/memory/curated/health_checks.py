@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.backups import list_backups
-from memoranda.memory.curated.memory_file import ABSENT, ReadableMemoryFile, UndecodableFile, UnreadableFile
+from memoranda.memory.curated.memory_file import ReadableMemoryFile, list_backups
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.allowances import read_allowances
 from memoranda.storage.files.journal import check_journal
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
+from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile
 
 
 def check(directory: Path, settings: CuratedSettings, option: str = "") -> Iterator[HealthIssue]:

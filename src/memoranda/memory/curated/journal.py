@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from memoranda.memory.curated.entry_format import handle
-from memoranda.memory.curated.operations import apply_edit, fits
+from memoranda.memory.curated.memory_file import handle
+from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits
 from memoranda.memory.curated.settings import TARGETS, Target
-from memoranda.memory.curated.write_result import PERSON, EntryEdit, Origin
 from memoranda.storage.files.journal import Journal, JournalLines
-from memoranda.support.origin import utc_timestamp
+from memoranda.support.origin import PERSON, Origin, utc_timestamp
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.forgotten_entries import note_forgotten
-from memoranda.memory.curated.operations import EntryPlan, rewrite_edits
+from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal
+from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.named_texts import NamedTexts
+from memoranda.support.origin import PERSON
 from memoranda.support.text_matcher import TextMatcher
 
 # The first attempt may be refused once, because another program has changed the file.

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from memoranda.memory.curated.operations import Ambiguous, NoMatch
+from memoranda.memory.curated.operations import Ambiguous, MemoryRefusal, MemoryRefusalReason, NoMatch
 from memoranda.memory.curated.settings import FILE_NAMES, Target
-from memoranda.memory.curated.write_result import MemoryRefusal, MemoryRefusalReason
 from memoranda.storage.files.journaled_writer import FailureReason, WriteFailure
 
 _REASONS: dict[FailureReason, MemoryRefusalReason] = {

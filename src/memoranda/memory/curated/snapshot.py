@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from memoranda.memory.curated.entry_format import ENTRY_DELIMITER
 from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
 from memoranda.memory.curated.settings import Target
 
 _BAR = "═" * 46

@@ -16,20 +16,17 @@ from typing import Self
 from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
-from memoranda.memory.curated.entry_fields import EntryFields
-from memoranda.memory.curated.entry_format import ENTRY_DELIMITER, size
 from memoranda.memory.curated.entry_scanner import EntryScanner, ScannedEntry
-from memoranda.memory.curated.file_storage import FileStorage
 from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
-from memoranda.memory.curated.memory_file import (
-    UndecodableFile,
-    UnreadableFile,
-    WritableState,
-)
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, WritableState, size
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
+    AwaitsApproval,
     EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
     NoMatch,
     Operation,
     Remove,
@@ -46,22 +43,17 @@ from memoranda.memory.curated.settings import (
     Target,
 )
 from memoranda.memory.curated.snapshot import render, render_problem, usage
-from memoranda.memory.curated.storage import MemoryStorage
-from memoranda.memory.curated.write_request import WriteRequest
-from memoranda.memory.curated.write_result import (
-    AwaitsApproval,
-    MemoryReceipt,
-    MemoryRefusal,
-    MemoryWriteResult,
-    Origin,
-)
-from memoranda.memory.curated.writer import MemoryWriter
+from memoranda.memory.curated.storage import FileStorage, MemoryStorage
+from memoranda.memory.curated.writer import MemoryWriter, WriteRequest
 from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure
 from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.origin import Origin
+from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 # The constants are here too, because programs written for Hermes import them together with the store.
 __all__ = ["DEFAULT_MEMORY_CHAR_LIMIT", "DEFAULT_USER_CHAR_LIMIT", "ENTRY_DELIMITER", "MemoryStore", "MemoryView"]
+
 
 _log = logging.getLogger(__name__)
 
@@ -87,8 +79,12 @@ class MemoryView:
         return usage(self.used, self.limit)
 
 
-class MemoryStore(EntryFields):
-    """The curated memory of one user, whose storage stays the same for the lifetime of the store."""
+class MemoryStore:
+    """The curated memory of one user, whose storage stays the same for the lifetime of the store.
+
+    Programs written for Hermes read `memory_entries`, `user_entries` and the two limits. The entries are copies: a
+    change goes through `add`, `replace` and `remove`.
+    """
 
     def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
         settings = settings or CuratedSettings()
@@ -344,6 +340,26 @@ class MemoryStore(EntryFields):
         if isinstance(proposal, WriteFailure):
             return refusals.from_failure(target, proposal)
         return AwaitsApproval(target, proposal.id, _describe_proposal(proposal))
+
+    @property
+    def memory_entries(self) -> list[str]:
+        """The live entries of MEMORY.md as they may be shown."""
+        return list(self.entries("memory"))
+
+    @property
+    def user_entries(self) -> list[str]:
+        """The live entries of USER.md as they may be shown."""
+        return list(self.entries("user"))
+
+    @property
+    def memory_char_limit(self) -> int:
+        """How many characters MEMORY.md may have."""
+        return self.settings.memory_char_limit
+
+    @property
+    def user_char_limit(self) -> int:
+        """How many characters USER.md may have."""
+        return self.settings.user_char_limit
 
 
 def _describe_proposal(proposal: Proposal) -> str:

@@ -7,18 +7,21 @@ from typing import Any, assert_never
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated import guidance
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
-from memoranda.memory.curated.settings import TARGETS, Target
-from memoranda.memory.curated.snapshot import remove_origin
-from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import (
+from memoranda.memory.curated.operations import (
+    Add,
     AwaitsApproval,
     EntryEdit,
     MemoryReceipt,
     MemoryRefusal,
     MemoryWriteResult,
-    Origin,
+    Operation,
+    Remove,
+    Replace,
 )
+from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.snapshot import remove_origin
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 

@@ -1,33 +1,75 @@
 """The only writer of MEMORY.md and USER.md: every change by every caller goes through `MemoryWriter.commit`.
 
 The writer locks the storage, reads the file, and compares it with the journal's last fingerprint, to decide what to do
-about a change that another program made. Then it plans the change, checks it, and lets the storage write it together
-with its line of the journal.
+about a change that another program made. Then it plans the requested change, checks it (`validate_request`), and lets
+the storage write it together with its line of the journal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, assert_never
 
 from memoranda.memory.curated import refusals
-from memoranda.memory.curated.backups import store_backup
-from memoranda.memory.curated.entry_format import serialise, serialise_to_bytes
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.journal import MemoryAction, MemoryChange, next_change
-from memoranda.memory.curated.memory_file import MemoryFileState, ReadableMemoryFile, WritableState
-from memoranda.memory.curated.operations import EntryPlan, rewrite_edits
+from memoranda.memory.curated.memory_file import (
+    MemoryFileState,
+    ReadableMemoryFile,
+    WritableState,
+    reads_back_as_itself,
+    serialise,
+    serialise_to_bytes,
+    size,
+    store_backup,
+)
+from memoranda.memory.curated.operations import (
+    Ambiguous,
+    EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    NoMatch,
+    rewrite_edits,
+)
 from memoranda.memory.curated.settings import CuratedSettings, Target
 from memoranda.memory.curated.storage import MemoryStorage
-from memoranda.memory.curated.write_request import WriteRequest, validate_request
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from memoranda.storage.files.journaled_writer import WriteFailure, read_failure, run_exclusively
+from memoranda.support.origin import Origin
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
+
+Planner = Callable[[Sequence[str]], EntryPlan | NoMatch | Ambiguous | MemoryRefusal]
+
+# An entry this many times over the limit is refused without being read.
+_HOPELESS = 20
 
 _OUTSIDE = Origin(actor="outside")
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """A change to the entries that the writer reads under the lock.
+
+    `done` and `nothing` are the messages of the receipt when entries changed, and when none did.
+    `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
+    formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
+    before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
+    """
+
+    target: Target
+    action: MemoryAction
+    origin: Origin
+    plan: Planner
+    done: str
+    nothing: str = "Nothing changed."
+    refers_to: int | None = None
+    seen: str | None = None
+    allow: frozenset[str] = frozenset()
+    restores: frozenset[str] = frozenset()
+    note: str = ""
 
 
 class OutsideChange(Enum):
@@ -193,6 +235,32 @@ class MemoryWriter:
     def _has_seen(self, target: Target, state: WritableState) -> bool:
         """Whether the file is as this store last read it; a store that never read it has missed nothing."""
         return self._seen.get(target, state.fingerprint) == state.fingerprint
+
+
+def validate_request(
+    request: WriteRequest, entries: Sequence[str], scanner: EntryScanner, limit: int
+) -> EntryPlan | MemoryRefusal:
+    """Plan a request on these entries, or say why it is refused."""
+    planned = request.plan(entries)
+    if isinstance(planned, NoMatch | Ambiguous):
+        return refusals.unmatched(request.target, planned)
+    if isinstance(planned, MemoryRefusal) or not planned.edits:
+        return planned
+    written = {edit.after for edit in planned.edits if edit.after is not None}
+    new = {text for text in written - request.restores if text not in entries}
+    after = size(planned.entries)
+    over_budget = bool(new) and after > limit and after > size(entries)
+    if over_budget and after > _HOPELESS * limit:
+        # Reading so much for attacks would take minutes, and it is refused in any case.
+        return refusals.over_budget(request.target, after, limit)
+    # The existing entries read back as themselves, so only the new ones need the check.
+    if not all(map(reads_back_as_itself, written)):
+        return refusals.delimiter_in_text(request.target)
+    if found := scanner.findings_in(planned.entries, new) - request.allow:
+        return refusals.blocked(request.target, tuple(sorted(found)))
+    if over_budget:
+        return refusals.over_budget(request.target, after, limit)
+    return planned
 
 
 def _was_appended_to_an_entry(known: Sequence[str], entries: Sequence[str]) -> bool:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from memoranda.memory.skills import refusals
-from memoranda.memory.skills.journal import SkillChange
-from memoranda.memory.skills.names import SKILL_FILE
+from memoranda.memory.skills.skill_text import SKILL_FILE
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult
-from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest
+from memoranda.memory.skills.writer import SkillChange, SkillMoveRequest, SkillTextRequest
 from memoranda.storage.files.journal import find_undoable, undone_numbers
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile

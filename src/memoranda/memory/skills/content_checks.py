@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable
 
 from memoranda.memory.skills import refusals
-from memoranda.memory.skills.names import SKILL_FILE
-from memoranda.memory.skills.skill_text import parse_skill
+from memoranda.memory.skills.skill_text import SKILL_FILE, parse_skill
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.safety.withheld_passages import ScreenedText
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, unstorable_character

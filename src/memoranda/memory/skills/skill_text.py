@@ -1,7 +1,8 @@
 """Parses and writes SKILL.md: YAML front matter with the purpose of the skill, then the procedure.
 
 Reading is lenient, because skills have many authors: it uses what it understands and lists the problems. Writing is
-strict, so that every other program that knows the format can read the result.
+strict, so that every other program that knows the format can read the result. No valid name of a skill or of a file in
+it leads out of the skill.
 """
 
 import json
@@ -11,9 +12,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from memoranda.memory.skills.names import name_problem
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.text_file import split_front_matter
+
+SKILL_FILE = "SKILL.md"
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}")
+_MAX_NAME = 64
+_MAX_PARTS = 5
+# Names that Windows reserves for devices, with any suffix.
+_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 MAX_DESCRIPTION = 1_024
 _MAX_COMPATIBILITY = 500
@@ -113,3 +121,31 @@ def _load(front_matter: str) -> dict[str, Any]:
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise FrontMatterError("its front matter does not contain keys and values")
     return found
+
+
+def name_problem(name: str) -> str | None:
+    """Describes what is wrong with the name of a skill; None when it is valid."""
+    if len(name) <= _MAX_NAME and _NAME.fullmatch(name) and not _DEVICES.fullmatch(name):
+        return None
+    return "a skill's name has 1 to 64 of a-z, 0-9 and single hyphens between them"
+
+
+def file_problem(file: str) -> str | None:
+    """Describes what is wrong with the path of a file inside a skill; None when it is valid."""
+    parts = file.split("/")
+    if len(parts) > _MAX_PARTS:
+        return f"a file may be at most {_MAX_PARTS - 1} folders deep in its skill"
+    for part in parts:
+        if not _PART.fullmatch(part) or part.endswith((".", " ")) or _DEVICES.fullmatch(part):
+            return (
+                "a file in a skill is named by a relative path such as 'references/api.md': letters, digits, "
+                "'_', '-', '.' and blanks, no hidden files, no '..'"
+            )
+    if any(part.casefold() == SKILL_FILE.casefold() for part in parts) and file != SKILL_FILE:
+        return f"only the skill itself is called {SKILL_FILE}"
+    return None
+
+
+def is_inside(path: str) -> bool:
+    """Whether a relative path stays inside the directory that it is relative to."""
+    return "\\" not in path and "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))

@@ -13,11 +13,17 @@ from pathlib import Path
 
 from memoranda.memory.skills import content_checks, refusals
 from memoranda.memory.skills.catalogue import Catalogue, Skill, find_skills
-from memoranda.memory.skills.journal import SkillAction, SkillChange, SkillJournal
-from memoranda.memory.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.memory.skills.settings import SkillSettings
+from memoranda.memory.skills.skill_text import SKILL_FILE, file_problem, name_problem
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
-from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter
+from memoranda.memory.skills.writer import (
+    SkillAction,
+    SkillChange,
+    SkillJournal,
+    SkillMoveRequest,
+    SkillTextRequest,
+    SkillWriter,
+)
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
 from memoranda.storage.files.named_texts import FileDocument

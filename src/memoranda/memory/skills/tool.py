@@ -6,8 +6,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.memory.skills import change_history, guidance
-from memoranda.memory.skills.names import SKILL_FILE
-from memoranda.memory.skills.skill_text import has_front_matter, with_front_matter
+from memoranda.memory.skills.skill_text import SKILL_FILE, has_front_matter, with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.safety.fence import screen_stored

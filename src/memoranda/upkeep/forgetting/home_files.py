@@ -13,8 +13,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from memoranda.memory.skills.journal import SkillJournal
 from memoranda.memory.skills.store import SkillStore
+from memoranda.memory.skills.writer import SkillJournal
 from memoranda.support.durable_files import read_file, sync, write_private
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace

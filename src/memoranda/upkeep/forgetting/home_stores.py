@@ -9,7 +9,7 @@ from pathlib import Path
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.checkpoints.database import open_checkpoints
+from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home

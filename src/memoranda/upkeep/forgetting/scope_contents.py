@@ -9,9 +9,8 @@ from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.provider import erase_facts
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.importers.importer import state_of_store
-from memoranda.memory.checkpoints.database import open_checkpoints
 from memoranda.memory.checkpoints.passages import CheckpointPassages, users_with_checkpoints
-from memoranda.memory.checkpoints.store import CheckpointStore
+from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 from memoranda.memory.curated.passages import find_passages, forget_passages, matching_entries
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.file_storage import FileStorage
 from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.storage import FileStorage
 from memoranda.memory.curated.table_storage import TableStorage, TableTexts
 from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.named_texts import NamedFiles

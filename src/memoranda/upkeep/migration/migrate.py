@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import HomeError, StorageError
-from memoranda.memory.checkpoints.database import open_checkpoints
 from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
+from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.curated.schema import SCHEMA as CURATED
 from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
 from memoranda.memory.record.item_tables import ITEM_CHANGES, ITEMS

@@ -8,10 +8,11 @@ from typing import Literal
 
 from memoranda.errors import SyncError
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal
 from memoranda.storage.files.file_lock import FileLock
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.sync.memory_merge import apply_text, collect_entries, current_entries, drop_conflict, entry_digest
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.state import SyncState

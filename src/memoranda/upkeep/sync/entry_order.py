@@ -5,10 +5,10 @@ Of two orders, the later one comes first, and what only the other one has is add
 
 from collections.abc import Sequence
 
-from memoranda.memory.curated.operations import EntryPlan, apply_edit
+from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.memory.curated.write_request import WriteRequest
-from memoranda.memory.curated.write_result import EntryEdit, MemoryRefusal, Origin
+from memoranda.memory.curated.writer import WriteRequest
+from memoranda.support.origin import Origin
 from memoranda.upkeep.sync.memory_merge import current_entries, entry_digest
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.synced_entries import entries_of, order_of, set_order

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memoranda.memory.curated.forgotten_entries import forgotten_hashes
-from memoranda.memory.curated.operations import EntryPlan, apply_edit
+from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryReceipt, MemoryRefusal, apply_edit
 from memoranda.memory.curated.passages import forget_passages
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest
-from memoranda.memory.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.memory.curated.writer import WriteRequest
 from memoranda.support.canonical_text import canonical, digest
+from memoranda.support.origin import Origin
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.sync.forgotten_texts import note_removed_entry
 from memoranda.upkeep.sync.run import Run

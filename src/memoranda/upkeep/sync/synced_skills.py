@@ -9,8 +9,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from memoranda.memory.skills.names import file_problem, name_problem
 from memoranda.memory.skills.settings import SkillSettings
+from memoranda.memory.skills.skill_text import file_problem, name_problem
 from memoranda.memory.skills.store import list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter

@@ -26,7 +26,7 @@ from memoranda.importers.openclaw.migration.steps import (
 )
 from memoranda.memory.curated.change_history import undo
 from memoranda.memory.curated.settings import CuratedSettings
-from memoranda.memory.curated.write_result import PERSON
+from memoranda.support.origin import PERSON
 from tests.examples import examples
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, make_openclaw, migration_target
 

@@ -7,7 +7,7 @@ import pytest
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.runner import MigrationPlan, new_directory, plan_migration, run_migration
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, SkillConflict
-from memoranda.memory.curated.write_result import PERSON
+from memoranda.support.origin import PERSON
 from tests.importers.openclaw.material import SKILL, make_openclaw, migration_target
 
 

@@ -23,14 +23,14 @@ from memoranda.importers.openclaw.migration.steps import (
     Status,
 )
 from memoranda.importers.openclaw.migration.templates import is_template_entry
-from memoranda.memory.curated.entry_format import size
 from memoranda.memory.curated.entry_scanner import EntryScanner
-from memoranda.memory.curated.operations import Add, EntryPlan, plan
+from memoranda.memory.curated.memory_file import size
+from memoranda.memory.curated.operations import Add, EntryPlan, MemoryReceipt, MemoryRefusal, plan
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_request import WriteRequest, validate_request
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
+from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.support.canonical_text import canonical
+from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text, split_front_matter
 

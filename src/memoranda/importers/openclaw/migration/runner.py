@@ -34,8 +34,8 @@ from memoranda.importers.openclaw.migration.workspace import (
     plan_secrets,
     plan_settings,
 )
-from memoranda.memory.curated.entry_format import serialise
-from memoranda.memory.curated.write_result import MemoryRefusal
+from memoranda.memory.curated.memory_file import serialise
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, write_private

@@ -11,8 +11,7 @@ from memoranda.importers.openclaw.migration.memories import ORIGIN
 from memoranda.importers.openclaw.migration.steps import MigrationHistory, MigrationStep, SkillConflict, WriteSkill
 from memoranda.importers.openclaw.migration.workspace import plan_archive
 from memoranda.memory.skills import content_checks
-from memoranda.memory.skills.names import SKILL_FILE, file_problem, name_problem
-from memoranda.memory.skills.skill_text import parse_skill
+from memoranda.memory.skills.skill_text import SKILL_FILE, file_problem, name_problem, parse_skill
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.text_file import TextFile, read_text, split_front_matter

@@ -8,23 +8,25 @@ from dataclasses import asdict
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.approval_queue import Proposal, encode_operation
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
-from memoranda.memory.curated.settings import TARGETS, Target
-from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import (
-    PERSON,
+from memoranda.memory.curated.operations import (
+    Add,
     AwaitsApproval,
     MemoryReceipt,
     MemoryRefusalReason,
     MemoryWriteResult,
-    Origin,
+    Operation,
+    Remove,
+    Replace,
 )
+from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route
 from memoranda.service.http.routes.sessions import PAGE_FIELDS
 from memoranda.service.http.shapes import Anything, Field, ListOf, Object, Text, Whole, optional
 from memoranda.support.canonical_text import digest
+from memoranda.support.origin import PERSON, Origin
 from memoranda.support.tool import JsonObject
 
 _STATUS: dict[MemoryRefusalReason, int] = {

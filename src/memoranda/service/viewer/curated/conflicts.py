@@ -6,11 +6,11 @@ from typing import get_args
 
 from memoranda.api.memory import Memory
 from memoranda.errors import LockTimeoutError, SyncError
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal, Operation, Remove, Replace
 from memoranda.memory.curated.settings import FILE_NAMES
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.storage.files.file_lock import FileLock
+from memoranda.support.origin import Origin
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.state import SyncState
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.curated.entry_format import handle
 from memoranda.memory.curated.journal import APPROVED, MemoryChange
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.settings import Target
 
 _BATCH = 200

@@ -5,10 +5,18 @@ from dataclasses import dataclass, replace
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.approval_queue import Proposal
-from memoranda.memory.curated.operations import Add, EntryPlan, Operation, Remove, Replace, plan
+from memoranda.memory.curated.operations import (
+    Add,
+    EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    Operation,
+    Remove,
+    Replace,
+    plan,
+)
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import MemoryReceipt, MemoryRefusal
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.support.canonical_text import digest
 

@@ -1,9 +1,9 @@
 """Writes of a person at a page: what its form showed counts as seen, and refusals are in the words of a page."""
 
-from memoranda.memory.curated.operations import Operation
+from memoranda.memory.curated.operations import MemoryRefusal, MemoryWriteResult, Operation
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
+from memoranda.support.origin import PERSON
 
 
 def apply_seen(

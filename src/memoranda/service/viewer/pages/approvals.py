@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from memoranda.errors import LockTimeoutError, SyncError
 from memoranda.memory.curated.approval_queue import Proposal
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.curated.conflicts import CHOICES, ConflictList, decide_conflict, read_conflicts
@@ -19,6 +19,7 @@ from memoranda.service.viewer.curated.proposals import (
 from memoranda.service.viewer.curated.writes import explain_refusal
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.service.viewer.pages.memory import finish_write, read_target, refusal_status
+from memoranda.support.origin import PERSON
 
 _PATH = "/approvals"
 _TEXT = "text-"

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from memoranda.memory.curated.operations import Add
-from memoranda.memory.curated.settings import TARGETS, Target
-from memoranda.memory.curated.write_result import (
+from memoranda.memory.curated.operations import (
+    Add,
     AwaitsApproval,
     MemoryReceipt,
     MemoryRefusal,
     MemoryRefusalReason,
     MemoryWriteResult,
 )
+from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.curated.entries import MemoryFile, read_files

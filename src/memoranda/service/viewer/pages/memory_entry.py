@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.operations import Add, MemoryRefusal, Operation, Remove, Replace
 from memoranda.memory.curated.settings import FILE_NAMES, Target
-from memoranda.memory.curated.write_result import MemoryRefusal
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.curated.changes import read_changes

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import Target
-from memoranda.memory.curated.write_result import PERSON, MemoryRefusal
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_links import find_recorded
 from memoranda.service.viewer.curated.history import HistoryPage, read_history
 from memoranda.service.viewer.curated.writes import explain_refusal
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.service.viewer.pages.memory import finish_write, read_target, refusal_status
+from memoranda.support.origin import PERSON
 
 _PATH = "/memory/history"
 
