@@ -36,7 +36,7 @@ def command(port: int, no_browser: bool) -> None:
     invocation = Invocation.current()
     try:
         from memoranda.service.http import app, server, service, settings  # noqa: PLC0415
-        from memoranda.service.viewer.local import LocalViewer  # noqa: PLC0415
+        from memoranda.service.viewer.mount import LocalViewer  # noqa: PLC0415
     except ImportError as error:
         invocation.fail(f"{_MISSING} ({error})")
     from memoranda.api.memory import open_memory  # noqa: PLC0415

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 
 from memoranda.api.memory import Memory
-from memoranda.service.viewer.local import LocalViewer
+from memoranda.service.viewer.mount import LocalViewer
 from tests.service.http.running_service import RunningService, run_service
 
 _FORM_TOKEN = re.compile(r'name="form_token" value="([^"]+)"')

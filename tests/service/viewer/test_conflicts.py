@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoranda.service.viewer.curated.conflicts import read_conflicts
+from memoranda.service.viewer.pages.approvals import read_conflicts
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.origin import PERSON
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME

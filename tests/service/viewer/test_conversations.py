@@ -12,7 +12,7 @@ import pytest
 
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import TURN, PromptPlace
-from memoranda.service.viewer.shown_messages import PAGE_CHARS, TextBudget
+from memoranda.service.viewer.pages.session import PAGE_CHARS, TextBudget
 from tests.service.viewer.example_home import BRANCH, COMPRESSED, CONTINUATION, DEADLOCK, HOST_ID, LONG
 from tests.service.viewer.running_viewer import RunningViewer, run_viewer
 

@@ -9,16 +9,14 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import Add, MemoryReceipt, Remove, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.service.viewer.curated.changes import read_changes
-from memoranda.service.viewer.curated.entries import find_conflict, find_entry, read_files
-from memoranda.service.viewer.curated.history import PAGE_SIZE, read_change, read_history
-from memoranda.service.viewer.curated.origins import find_message
-from memoranda.service.viewer.curated.proposals import (
+from memoranda.service.viewer.pages.approvals import (
     approve_edited,
     list_proposals,
     list_rejected,
     list_withheld,
 )
+from memoranda.service.viewer.pages.memory import find_conflict, find_entry, find_message, read_files
+from memoranda.service.viewer.pages.memory_history import PAGE_SIZE, read_change, read_changes, read_history
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import PERSON, Origin

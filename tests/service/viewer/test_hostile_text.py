@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memoranda.service.viewer.operation.health import find_problems
 from memoranda.service.viewer.page import page_url
 from memoranda.service.viewer.pages import PAGES
+from memoranda.service.viewer.pages.health import find_problems
 from memoranda.support.canonical_text import digest
 from tests.service.viewer.hostile_home import HOSTILE, MARK, SESSION, SHORT, fill_hostile
 from tests.service.viewer.running_viewer import RunningViewer, run_viewer

@@ -16,11 +16,11 @@ from memoranda.integrations.hooks.log import HookLog
 from memoranda.models.model import Usage
 from memoranda.safety.redaction import Redactor
 from memoranda.search.recall_log import hook_calls_path
-from memoranda.service.viewer.external.facts import PAGE_SIZE, read_facts
-from memoranda.service.viewer.external.outbox import read_outbox, retry_deliveries
-from memoranda.service.viewer.operation import health
-from memoranda.service.viewer.operation.recall_log import find_call, read_log
-from memoranda.service.viewer.operation.usage import chart_data, read_spending
+from memoranda.service.viewer.pages import health
+from memoranda.service.viewer.pages.facts import PAGE_SIZE, read_facts
+from memoranda.service.viewer.pages.outbox import read_outbox, retry_deliveries
+from memoranda.service.viewer.pages.recall_log import find_call, read_log
+from memoranda.service.viewer.pages.usage import chart_data, read_spending
 from memoranda.support.home import Home
 from tests.models.spending.models import QUESTION, Fixed
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memoranda.service.viewer.local import LocalViewer
+from memoranda.service.viewer.mount import LocalViewer
 from tests.service.http.running_service import run_service
 from tests.service.viewer.example_home import DEADLOCK, fill
 from tests.service.viewer.example_operation import fill_pages

@@ -1,29 +1,59 @@
-"""The ASGI application of the viewer: finds the page, checks who asks, calls the page in a thread, and renders it."""
+"""The ASGI application of the viewer: finds the page, checks who asks, calls the page in a thread, and renders it.
 
-from collections.abc import Mapping
-from urllib.parse import parse_qsl
+After a form, the next page shows a sentence once: it travels in a cookie, so that no address contains it. The viewer is
+prepared in the background, so that the first page of a browser is as quick as the following ones.
+"""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from memoranda.errors import MemorandaError, MovedUserError
+from memoranda.service.http.callers import OWNER
 from memoranda.service.http.endpoint import STATE, RequestState
 from memoranda.service.http.mount import MountContext
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.request_checks import check_body_type, read_body
-from memoranda.service.viewer import notices
+from memoranda.service.http.service import Service
 from memoranda.service.viewer.gate import Gate, Visitor
 from memoranda.service.viewer.login_pages import LoginPages
 from memoranda.service.viewer.logins import LoginLinks
-from memoranda.service.viewer.page import PREFIX, Download, Page, PageRequest, Redirect, Reply, View
-from memoranda.service.viewer.page_table import PageTable, read_parameters
+from memoranda.service.viewer.page import (
+    PREFIX,
+    Download,
+    Page,
+    PageRequest,
+    PageTable,
+    Redirect,
+    Reply,
+    View,
+    read_parameters,
+)
 from memoranda.service.viewer.pages import PAGES
-from memoranda.service.viewer.preparation import prepare_in_background
-from memoranda.service.viewer.renderer import Renderer
-from memoranda.service.viewer.static_files import StaticFiles
+from memoranda.service.viewer.renderer import Renderer, StaticFiles
 from memoranda.support.tool import InvalidArgumentsError
 
+_COOKIE = "memoranda_notice"
+_MAX_NOTICE_CHARS = 600
+_NOTICE_SECONDS = 60
+_log = logging.getLogger(__name__)
+# A request that arrives meanwhile comes first.
+_PAUSE = 0.01
+# Pages that read what other pages read, too: the latest conversations, the index, the journal of memory, the logs.
+_PREPARED_PAGES: Mapping[str, Mapping[str, str]] = {
+    "today": {},
+    "search": {"q": "today"},
+    "timeline": {},
+    "memory": {},
+    "recall": {},
+}
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FORM_BYTES = 1_000_000
 _MAX_FIELDS = 200
@@ -37,6 +67,47 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+
+
+def put_notice(response: Response, text: str) -> None:
+    """Give the next page a sentence."""
+    response.set_cookie(
+        _COOKIE,
+        quote(text[:_MAX_NOTICE_CHARS], safe=""),
+        max_age=_NOTICE_SECONDS,
+        path=PREFIX,
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def take_notice(request: Request) -> str:
+    """The sentence for this page, or ""."""
+    return unquote(request.cookies.get(_COOKIE, ""))[:_MAX_NOTICE_CHARS]
+
+
+def clear_notice(response: Response) -> None:
+    """Remove the sentence that was shown."""
+    response.delete_cookie(_COOKIE, path=PREFIX, httponly=True, samesite="strict")
+
+
+def prepare_in_background(renderer: Renderer, pages: Iterable[Page], service: Service, user: str | None) -> None:
+    """Compile the templates, and read once what the pages read, in a thread that ends with the process."""
+    shown = [page for page in pages if page.name in _PREPARED_PAGES]
+
+    def prepare() -> None:
+        for _ in renderer.compile_templates():
+            time.sleep(_PAUSE)
+        for page in shown:
+            assert page.show is not None
+            time.sleep(_PAUSE)
+            try:
+                page.show(PageRequest(service, OWNER, user, {}, _PREPARED_PAGES[page.name]))
+            except (Problem, MemorandaError, OSError, sqlite3.Error) as error:
+                # The page itself says what is wrong when a person opens it.
+                _log.debug("The page %s could not be prepared: %s", page.name, error)
+
+    threading.Thread(target=prepare, name="viewer-preparation", daemon=True).start()
 
 
 class ViewerApp:
@@ -149,7 +220,7 @@ class ViewerApp:
         if isinstance(reply, Redirect):
             response: Response = RedirectResponse(reply.url, 303)
             if reply.notice:
-                notices.put(response, reply.notice)
+                put_notice(response, reply.notice)
             return self._with_cookie(response, visitor, request)
         if isinstance(reply, Download):
             return StreamingResponse(
@@ -158,10 +229,10 @@ class ViewerApp:
                 headers={"Content-Disposition": f'attachment; filename="{reply.name}"'},
             )
         assert isinstance(reply, View)
-        notice = notices.take(request)
+        notice = take_notice(request)
         response = self._renderer.render(reply, page, visitor, notice)
         if notice:
-            notices.clear(response)
+            clear_notice(response)
         return self._with_cookie(response, visitor, request)
 
     def _with_cookie(self, response: Response, visitor: Visitor, request: Request) -> Response:

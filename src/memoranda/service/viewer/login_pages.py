@@ -1,7 +1,6 @@
 """The pages of the login: the form or the link, the link's exchange for a cookie, and the end of a login."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -10,33 +9,14 @@ from memoranda.service.http.endpoint import STATE
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.workers import Workers
 from memoranda.service.viewer.gate import Gate
-from memoranda.service.viewer.page import PREFIX, View, page_url
-from memoranda.service.viewer.page_table import read_parameters
+from memoranda.service.viewer.logins import LOGIN, LOGOUT
+from memoranda.service.viewer.page import PREFIX, View, page_url, read_parameters
 from memoranda.service.viewer.renderer import Renderer
 
-LOGIN, LOGOUT = "/login", "/logout"
 _WRONG_LINK = (
     "This login link was already used, or it is older than a minute. Press Enter in the terminal in which "
     "'memoranda view' runs: it prints a new link."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LoginView:
-    """What the login page shows."""
-
-    takes_links: bool
-    """Whether only links are accepted, so that there is no form."""
-    error: str = ""
-    next: str = ""
-    user: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ContinueView:
-    """A page that moves on by itself."""
-
-    url: str
 
 
 class LoginPages:
@@ -71,7 +51,7 @@ class LoginPages:
         address = f"{PREFIX}{path}" + (f"?{query}" if query else "")
         if request.scope[STATE].headers.get("sec-fetch-site") == "cross-site":
             # Browsers withhold a strict cookie when a link of another site was followed, but not the second time.
-            return self._renderer.render_plain(View("continue.html", "Opening the page", ContinueView(address)))
+            return self._renderer.render_plain(View("continue.html", "Opening the page", {"url": address}))
         return RedirectResponse(page_url(LOGIN, next="" if path == "/" else address), 303)
 
     async def _log_in(self, request: Request, form: Mapping[str, str]) -> Response:
@@ -96,12 +76,14 @@ class LoginPages:
     def _continue_logged_in(self, request: Request, cookie: str, next_path: str) -> Response:
         # Not a redirect: after one, a browser that came from another site withholds the new cookie.
         url = next_path if _is_own_path(next_path) else page_url("/")
-        response = self._renderer.render_plain(View("continue.html", "Logged in", ContinueView(url)))
+        response = self._renderer.render_plain(View("continue.html", "Logged in", {"url": url}))
         self._gate.set_cookie(response, request, cookie)
         return response
 
     def _show_login(self, error: str = "", status: int = 200, next_path: str = "", user: str = "") -> Response:
-        data = LoginView(self._gate.links is not None, error, next_path, user)
+        # Where only links are accepted, there is no form.
+        takes_links = self._gate.links is not None
+        data = {"takes_links": takes_links, "error": error, "next": next_path, "user": user}
         return self._renderer.render_plain(View("login.html", "Log in", data, status))
 
 

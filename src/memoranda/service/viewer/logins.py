@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from threading import Lock
 
+LOGIN, LOGOUT = "/login", "/logout"
 LINK_SECONDS = 60.0
 LOGIN_SECONDS = 12 * 3600.0
 # A login by a link ends with the process that made the link.

@@ -1,18 +1,20 @@
-"""Mounts the viewer on the HTTP service, and makes the application of `memoranda view`."""
+"""Mounts the viewer on the HTTP service, and makes the application of `memoranda view`.
+
+`memoranda view` is for one person on this machine, who logs in with a link that works once.
+"""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memoranda.service.http.mount import Mount, MountContext
-from memoranda.service.viewer.page import PREFIX
+from memoranda.service.viewer.logins import LOGIN, LoginLinks
+from memoranda.service.viewer.page import PREFIX, page_url
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from memoranda.service.viewer.logins import LoginLinks
 
-
-def viewer_mount(links: "LoginLinks | None" = None, user: str | None = None, *, prepare: bool = False) -> Mount:
+def viewer_mount(links: LoginLinks | None = None, user: str | None = None, *, prepare: bool = False) -> Mount:
     """The viewer at `/view`: with `links` it takes only those, for the owner or `user`; without, the service's keys.
 
     `prepare` loads it when the server starts, and gets its pages ready in the background.
@@ -24,7 +26,7 @@ def viewer_mount(links: "LoginLinks | None" = None, user: str | None = None, *, 
 class _LazyViewer:
     """Loads the pages with the first request: they use most of the library, and many services show none of them."""
 
-    def __init__(self, context: MountContext, *, links: "LoginLinks | None", user: str | None, prepare: bool) -> None:
+    def __init__(self, context: MountContext, *, links: LoginLinks | None, user: str | None, prepare: bool) -> None:
         self._context = context
         self._links = links
         self._user = user
@@ -41,3 +43,15 @@ class _LazyViewer:
         from memoranda.service.viewer.app import ViewerApp  # noqa: PLC0415
 
         return ViewerApp(self._context, links=self._links, user=self._user, prepare=prepare)
+
+
+class LocalViewer:
+    """The mount of a viewer that takes only its own links."""
+
+    def __init__(self, user: str | None = None, *, prepare: bool = False) -> None:
+        self._links = LoginLinks()
+        self.mount = viewer_mount(self._links, user, prepare=prepare)
+
+    def new_login_path(self) -> str:
+        """The path of a new link, which works once and for a minute."""
+        return page_url(LOGIN, token=self._links.create())

@@ -1,8 +1,11 @@
-"""`Page`: one address of the viewer as a value, what a page receives, and what it returns."""
+"""`Page`: one address of the viewer as a value, what a page receives and returns, and the table that finds it.
 
-from collections.abc import Callable, Iterator, Mapping
+An encoded slash of a path belongs to the part that contains it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from memoranda.api.memory import Memory
 from memoranda.home.access.keys import Scope
@@ -11,6 +14,8 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.http.service import Service
 
 PREFIX = "/view"
+_MAX_PARAMETERS = 50
+_NOTHING_HERE = "There is no page at this address."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +136,45 @@ def page_url(path: str, **values: object) -> str:
         elif value not in (None, ""):
             query[name] = str(value)
     return f"{PREFIX}{path}" + (f"?{urlencode(query)}" if query else "")
+
+
+class PageTable:
+    """All pages of the viewer."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self.pages = {page.name: page for page in pages}
+        assert len(self.pages) == len(pages), "two pages have the same name"
+        self._parts = [(page.path.split("/"), page) for page in pages]
+
+    def find(self, path: str) -> tuple[Page, dict[str, str]]:
+        """The page at a path as it was sent, and the variable parts of it; raises Problem 404."""
+        sent = path.split("/")
+        for parts, page in self._parts:
+            if len(parts) == len(sent) and all(
+                part.startswith("{") or part == value for part, value in zip(parts, sent, strict=True)
+            ):
+                pairs = zip(parts, sent, strict=True)
+                return page, {part[1:-1]: _decode(value) for part, value in pairs if part.startswith("{")}
+        raise Problem(404, "not_found", _NOTHING_HERE)
+
+    def url(self, name: str, **values: object) -> str:
+        """The address of a page by its name."""
+        return page_url(self.pages[name].path, **values)
+
+
+def read_parameters(query: bytes) -> Mapping[str, str]:
+    """The parameters of a query; of a repeated one, the last. Raises Problem 400."""
+    try:
+        pairs = parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
+        )
+    except ValueError:
+        raise Problem(400, "invalid", "The address is not UTF-8, or has too many parameters.") from None
+    return dict(pairs)
+
+
+def _decode(value: str) -> str:
+    try:
+        return unquote_to_bytes(value).decode()
+    except UnicodeDecodeError:
+        raise Problem(404, "not_found", _NOTHING_HERE) from None

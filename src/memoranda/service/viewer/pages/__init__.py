@@ -1,16 +1,12 @@
-"""All pages of the viewer, in the order of the menu. A page is a module here and a template of the same name."""
+"""All pages of the viewer, in the order of the menu: a module here reads the data of its pages and shows them."""
 
 from memoranda.service.viewer.page import Page
 from memoranda.service.viewer.pages import (
     approvals,
-    export,
     facts,
     health,
     memory,
-    memory_entry,
     memory_history,
-    memory_prompt,
-    message,
     outbox,
     recall_log,
     search,
@@ -25,14 +21,14 @@ PAGES: tuple[Page, ...] = (
     search.PAGE,
     timeline.PAGE,
     session.PAGE,
-    message.PAGE,
-    export.PAGE,
+    session.MESSAGE,
+    session.EXPORT,
     memory.PAGE,
     memory_history.PAGE,
     memory_history.UNDO,
     memory_history.REVOKE,
-    memory_prompt.PAGE,
-    memory_entry.PAGE,
+    memory.PROMPT,
+    memory.ENTRY,
     approvals.PAGE,
     approvals.DECIDE,
     approvals.ALLOW,

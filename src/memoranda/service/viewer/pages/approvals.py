@@ -1,57 +1,241 @@
-"""Approvals: proposed changes beside what they would change, and entries that are withheld from agents."""
+"""Approvals: what awaits a person, and the forms that decide it.
 
-from dataclasses import dataclass
+These are changes that agents propose, beside the entries that they would change; entries that two machines have changed
+differently; and entries that are withheld from agents.
+"""
 
-from memoranda.errors import LockTimeoutError, SyncError
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, get_args
+
+from memoranda.api.memory import Memory
+from memoranda.errors import LockTimeoutError, StorageError, SyncError
 from memoranda.memory.curated.approval_queue import Proposal
-from memoranda.memory.curated.operations import MemoryRefusal
-from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_links import find_recorded
-from memoranda.service.viewer.curated.conflicts import CHOICES, ConflictList, decide_conflict, read_conflicts
-from memoranda.service.viewer.curated.proposals import (
-    ProposalRow,
-    WithheldEntry,
-    approve_edited,
-    list_proposals,
-    list_rejected,
-    list_withheld,
+from memoranda.memory.curated.operations import (
+    Add,
+    EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    Operation,
+    Remove,
+    Replace,
+    plan,
 )
-from memoranda.service.viewer.curated.writes import explain_refusal
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.service.http.problems import Problem
+from memoranda.service.viewer.conversation_lists import find_recorded
+from memoranda.service.viewer.memory_writes import explain_refusal, finish_write, read_target, refusal_status
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
-from memoranda.service.viewer.pages.memory import finish_write, read_target, refusal_status
-from memoranda.support.origin import PERSON
+from memoranda.service.viewer.text_diff import DiffPart, diff_words
+from memoranda.storage.files.file_lock import FileLock
+from memoranda.support.canonical_text import digest
+from memoranda.support.origin import PERSON, Origin
+from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
+from memoranda.upkeep.sync.state import SyncState
+from memoranda.upkeep.sync.synchroniser import LOCK_NAME
 
+CHOICES: tuple[Choice, ...] = get_args(Choice)
 _PATH = "/approvals"
 _TEXT = "text-"
 
 
 @dataclass(frozen=True, slots=True)
-class EditedProposal:
-    """A proposal whose texts a person is editing; `refusal` says why it was not applied."""
+class ConflictRow:
+    """A conflict with its texts as they may be shown; None where the entry was removed or could not be added.
 
-    id: str
-    texts: tuple[str, ...] = ()
-    refusal: str = ""
+    `seen` names the two texts, so that a form decides only what it has shown.
+    """
+
+    number: int
+    file: str
+    machine: str
+    mine: str | None
+    theirs: str | None
+    parts: tuple[DiffPart, ...]
+    seen: str
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovalsView:
-    """What the page shows; `edited` is the proposal that is open for editing."""
+class ConflictList:
+    """The conflicts of a home; `is_busy` says that they are not known while a synchronisation is running."""
 
-    proposals: tuple[ProposalRow, ...]
-    rejected: tuple[ProposalRow, ...]
-    withheld: tuple[WithheldEntry, ...]
-    conflicts: ConflictList
-    can_write: bool
-    edited: EditedProposal | None = None
-    refusal: str = ""
-    """Why a conflict was not decided."""
+    rows: tuple[ConflictRow, ...] = ()
+    is_busy: bool = False
+
+
+def read_conflicts(memory: Memory) -> ConflictList:
+    """What waits for the home's owner; the memory of other users, and that on a server, is not synchronised."""
+    root = memory.home.root
+    if memory.user is not None or memory.config.store.url or not SyncState(root).exists():
+        return ConflictList()
+    try:
+        # A run keeps a transaction open; a page does not wait for its end.
+        with FileLock(root / LOCK_NAME, 0):
+            found = list_conflicts(root, memory.sessions, memory.curated)
+    except LockTimeoutError:
+        return ConflictList(is_busy=True)
+    return ConflictList(tuple(_describe_conflict(memory, conflict) for conflict in found))
+
+
+def decide_conflict(memory: Memory, number: int, seen: str, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
+    """Decide a conflict whose texts are still those that the form showed. None if no file changed.
+
+    When this machine's text stays, the other text becomes a rejected proposal, which can be restored. Raises SyncError
+    if the conflict is gone or its texts have changed.
+    """
+    root, db, store = memory.home.root, memory.sessions, memory.curated
+    conflict = next((each for each in list_conflicts(root, db, store) if each.number == number), None)
+    if conflict is None or _name_texts(conflict) != seen:
+        raise SyncError("The entry was changed or the conflict was decided meanwhile. Look at it again.")
+    if choice == "mine":
+        _keep_other_text(memory, conflict)
+    return resolve_conflict(root, db, store, number, choice)
+
+
+def _keep_other_text(memory: Memory, conflict: Conflict) -> None:
+    operation: Operation
+    if conflict.theirs is None:
+        if conflict.mine is None:
+            return
+        operation = Remove(conflict.mine)
+    elif conflict.mine is None:
+        operation = Add(conflict.theirs)
+    else:
+        operation = Replace(conflict.mine, conflict.theirs)
+    queue = memory.curated.proposals
+    origin = Origin(f"sync:{conflict.machine}")
+    queue.reject(queue.add(conflict.target, [operation], origin, [conflict.mine]))
+
+
+def _describe_conflict(memory: Memory, conflict: Conflict) -> ConflictRow:
+    mine, theirs = (
+        None if text is None else memory.curated.visible_text(conflict.target, text)
+        for text in (conflict.mine, conflict.theirs)
+    )
+    return ConflictRow(
+        conflict.number,
+        FILE_NAMES[conflict.target],
+        conflict.machine,
+        mine,
+        theirs,
+        diff_words(mine, theirs),
+        _name_texts(conflict),
+    )
+
+
+def _name_texts(conflict: Conflict) -> str:
+    return sha256(repr((conflict.mine, conflict.theirs)).encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedText:
+    """One operation of a proposal: what it does, the text that it would write, and the difference that it makes."""
+
+    action: str
+    content: str | None
+    parts: tuple[DiffPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRow:
+    """A proposal; `outdated` says that the entries which it would change are others by now."""
+
+    proposal: Proposal
+    file: str
+    texts: tuple[ProposedText, ...]
+    outdated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldEntry:
+    """An entry that agents do not see; `text` is the text itself, for the person who decides."""
+
+    target: Target
+    file: str
+    id: str
+    handle: str
+    text: str
+    findings: tuple[str, ...]
+
+
+def list_proposals(store: MemoryStore) -> tuple[ProposalRow, ...]:
+    """What awaits approval, the oldest first."""
+    return tuple(describe_proposal(store, proposal) for proposal in store.proposals.all())
+
+
+def list_rejected(store: MemoryStore) -> tuple[ProposalRow, ...]:
+    """What was rejected and can be restored, the newest first."""
+    return tuple(describe_proposal(store, proposal) for proposal in reversed(store.proposals.rejected()))
+
+
+def describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
+    """A proposal beside the entries as they are now."""
+    target = proposal.target
+    try:
+        entries = [entry.text for entry in store.view(target).entries]
+    except StorageError:
+        entries = []
+    whole = plan(entries, proposal.operations)
+    outdated = not isinstance(whole, EntryPlan) or [edit.before for edit in whole.edits] != list(proposal.replaced)
+    texts = []
+    for operation in proposal.operations:
+        planned = plan(entries, [operation])
+        edit = planned.edits[0] if isinstance(planned, EntryPlan) and planned.edits else None
+        content = None if isinstance(operation, Remove) else operation.content
+        before = edit.before if edit else None if isinstance(operation, Add) else operation.old_text
+        texts.append(
+            ProposedText(
+                type(operation).__name__.lower(),
+                content,
+                diff_words(_visible(store, target, before), _visible(store, target, content)),
+            )
+        )
+        entries = list(planned.entries) if isinstance(planned, EntryPlan) else entries
+    return ProposalRow(proposal, FILE_NAMES[target], tuple(texts), outdated)
+
+
+def approve_edited(store: MemoryStore, proposal: Proposal, contents: Sequence[str]) -> MemoryReceipt | MemoryRefusal:
+    """Approve a proposal with other texts: one for each operation that writes a text, in order."""
+    remaining = iter(contents)
+    operations = tuple(_with_content(operation, remaining) for operation in proposal.operations)
+    return store.approve(replace(proposal, operations=operations))
+
+
+def list_withheld(store: MemoryStore) -> tuple[WithheldEntry, ...]:
+    """The entries of both files that the scanner withholds from agents."""
+    found = []
+    for target in TARGETS:
+        try:
+            entries = store.view(target).entries
+        except StorageError:
+            # The page Memory says that the file cannot be read.
+            continue
+        found += [
+            WithheldEntry(target, FILE_NAMES[target], digest(entry.text), entry.handle, entry.text, entry.findings)
+            for entry in entries
+            if entry.findings
+        ]
+    return tuple(found)
+
+
+def _with_content(operation: Operation, contents: Iterator[str]) -> Operation:
+    if isinstance(operation, Add):
+        return Add(next(contents, operation.content))
+    if isinstance(operation, Replace):
+        return Replace(operation.old_text, next(contents, operation.content))
+    return operation
+
+
+def _visible(store: MemoryStore, target: Target, text: str | None) -> str | None:
+    return None if text is None else store.visible_text(target, text)
 
 
 def show(request: PageRequest) -> View:
     """The page; with `edit`, a proposal has its texts in a form."""
     edited = request.query.get("edit", "")
-    return _view(request, EditedProposal(edited) if edited else None)
+    return _view(request, _edited(edited) if edited else None)
 
 
 def decide(request: PageRequest) -> Reply:
@@ -82,7 +266,7 @@ def _approve(request: PageRequest, proposal: Proposal) -> Reply:
     texts = tuple(request.form[name] for name in sorted(names, key=lambda name: int(name.removeprefix(_TEXT) or 0)))
     outcome = approve_edited(request.memory.curated, proposal, texts)
     if isinstance(outcome, MemoryRefusal):
-        return _view(request, EditedProposal(proposal.id, texts, explain_refusal(outcome)), refusal_status(outcome))
+        return _view(request, _edited(proposal.id, texts, explain_refusal(outcome)), refusal_status(outcome))
     return finish_write(request, "approve", outcome)
 
 
@@ -114,18 +298,24 @@ def decide_between(request: PageRequest) -> Reply:
     return Redirect(page_url(_PATH), "Your text stays. The other one is below, under Rejected, and can be restored.")
 
 
-def _view(request: PageRequest, edited: EditedProposal | None, status: int = 200, refusal: str = "") -> View:
+def _edited(proposal_id: str, texts: tuple[str, ...] = (), refusal: str = "") -> dict[str, Any]:
+    """A proposal whose texts a person is editing; `refusal` says why it was not applied."""
+    return {"id": proposal_id, "texts": texts, "refusal": refusal}
+
+
+def _view(request: PageRequest, edited: dict[str, Any] | None, status: int = 200, refusal: str = "") -> View:
     store = request.memory.curated
-    view = ApprovalsView(
-        list_proposals(store),
-        list_rejected(store),
-        list_withheld(store),
-        read_conflicts(request.memory),
-        request.may("curate"),
-        edited,
-        refusal,
-    )
-    recorded = find_recorded(request, (row.proposal.session for row in (*view.proposals, *view.rejected)))
+    proposals, rejected = list_proposals(store), list_rejected(store)
+    view = {
+        "proposals": proposals,
+        "rejected": rejected,
+        "withheld": list_withheld(store),
+        "conflicts": read_conflicts(request.memory),
+        "can_write": request.may("curate"),
+        "edited": edited,
+        "refusal": refusal,
+    }
+    recorded = find_recorded(request, (row.proposal.session for row in (*proposals, *rejected)))
     return View("approvals.html", "Approvals", view, status, recorded)
 
 

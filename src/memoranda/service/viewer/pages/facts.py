@@ -1,24 +1,81 @@
 """Facts: what the holographic provider keeps, with its trust, and facts that contradict each other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from memoranda.errors import StorageError
+from memoranda.external.holographic.contradictions import find_contradictions
+from memoranda.external.holographic.fact import CATEGORIES, Fact
+from memoranda.external.holographic.stored_facts import stored_facts
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_links import find_recorded
-from memoranda.service.viewer.external.facts import FactPage, read_facts
+from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, View
+from memoranda.service.viewer.text_diff import DiffPart, diff_words
 
+PAGE_SIZE = 50
+_MAX_CONTRADICTIONS = 20
+_MAX_FACTS = 5_000
 _PROVIDER = "holographic"
 
 
 @dataclass(frozen=True, slots=True)
-class FactsView:
-    """What the page shows; `in_use` says whether the provider is configured."""
+class ContradictingFacts:
+    """Two facts that cannot both be right, with the words in which they differ."""
 
-    page: FactPage
-    in_use: bool
-    category: str
-    words: str
-    skip: int
+    newer: Fact
+    older: Fact
+    parts: tuple[DiffPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FactPage:
+    """One page of facts, the newest first; `older` is how many to skip for the next page, 0 on the last one."""
+
+    facts: tuple[Fact, ...] = ()
+    total: int = 0
+    older: int = 0
+    contradictions: tuple[ContradictingFacts, ...] | None = None
+    """None if nothing compared the facts."""
+    categories: tuple[str, ...] = CATEGORIES
+    problem: str = ""
+
+
+def read_facts(
+    home: Path,
+    user: str | None,
+    *,
+    category: str | None = None,
+    words: str = "",
+    skip: int = 0,
+    compare: bool = False,
+    server_url: str = "",
+) -> FactPage:
+    """The facts of a user: those of a category, and those with all of some words, if such are given.
+
+    `compare` finds those that contradict each other, which takes seconds for thousands of facts. `server_url` names
+    the server that has them, if they are not in the home.
+    """
+    try:
+        with stored_facts(home, user, server_url) as store:
+            if store is None:
+                return FactPage()
+            contradictions = find_contradictions(store, limit=_MAX_CONTRADICTIONS) if compare else None
+            facts = [fact for fact in store.list_facts(category=category, limit=_MAX_FACTS) if _contains(words)(fact)]
+    except StorageError as error:
+        return FactPage(problem=str(error))
+    shown = tuple(facts[skip : skip + PAGE_SIZE])
+    older = skip + PAGE_SIZE if len(facts) > skip + PAGE_SIZE else 0
+    pairs = tuple(
+        ContradictingFacts(pair.newer, pair.older, diff_words(pair.older.content, pair.newer.content))
+        for pair in contradictions or ()
+    )
+    return FactPage(shown, len(facts), older, None if contradictions is None else pairs)
+
+
+def _contains(words: str) -> Callable[[Fact], bool]:
+    wanted = words.casefold().split()
+    return lambda fact: all(word in f"{fact.content} {' '.join(fact.entities)}".casefold() for word in wanted)
 
 
 def show(request: PageRequest) -> View:
@@ -39,7 +96,7 @@ def show(request: PageRequest) -> View:
     in_use = _PROVIDER in memory.config.providers
     compared = [fact for pair in page.contradictions or () for fact in (pair.newer, pair.older)]
     recorded = find_recorded(request, (fact.provenance.session_id for fact in (*page.facts, *compared)))
-    view = FactsView(page, in_use, category, words[:200], skip)
+    view = {"page": page, "in_use": in_use, "category": category, "words": words[:200], "skip": skip}
     return View("facts.html", "Facts", view, recorded=recorded)
 
 

@@ -1,31 +1,160 @@
 """Health: what the doctor finds, with buttons for harmless repairs, how far the index is behind, what takes space."""
 
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
 
+from memoranda.api.memory import Memory
+from memoranda.errors import MemorandaError
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.operation.health import (
-    DiskPart,
-    HealthFinding,
-    disk_usage,
-    find_problem,
-    find_problems,
-    index_lag,
-    repair_problem,
-)
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
+from memoranda.support.health_issues import HealthIssue
+from memoranda.support.home import Home
+from memoranda.upkeep.doctor import examine
 
+# Parts of a home by how the names of their files begin, in this order; a folder counts as a whole.
+_PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Search index", ("state.index", "state.vectors", "server-", "index", "expansions")),
+    ("Conversations (the record)", ("state.db", "state.marker")),
+    ("MEMORY.md, USER.md and their history", ("memories",)),
+    ("Skills", ("skills",)),
+    ("External memory", ("holographic", "outbox", "providers", "plugins")),
+    ("Spending", ("usage.db", "prices.yaml")),
+    ("Backups", ("backups",)),
+    ("Logs", ("logs",)),
+    ("Checkpoints of agents", ("checkpoints",)),
+    ("API keys and imports", ("service.db", "imports.db", "reviews.db")),
+    ("Settings", ("config.yaml", ".env", "SOUL.md")),
+)
+_OTHER = "Other files"
 _PATH = "/health"
 
 
 @dataclass(frozen=True, slots=True)
-class HealthView:
-    """What the page shows; `findings` is None until the checks were asked for."""
+class HealthFinding:
+    """One problem; `id` names it in a form. `can_repair` says that the page offers the repair."""
 
-    findings: tuple[HealthFinding, ...] | None
-    index_lag: int | None
-    disk: tuple[DiskPart, ...]
-    disk_total: int
+    id: str
+    severity: Literal["error", "warning", "note"]
+    name: str
+    problem: str
+    remedy: str
     can_repair: bool
+    needs_command: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPart:
+    """A part of the home and the bytes of its files."""
+
+    name: str
+    size: int
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOutcome:
+    """What a repair did: the problem is gone, or not, and why."""
+
+    finding: HealthFinding
+    fixed: bool
+    message: str
+
+
+def find_problems(home: Home) -> tuple[HealthFinding, ...]:
+    """Everything that is wrong with a home, errors first."""
+    order = ("error", "warning", "note")
+    found = [_describe(home, issue) for issue in examine(home)]
+    return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+
+
+def find_problem(home: Home, finding_id: str) -> HealthFinding | None:
+    """A problem that the page may repair, by its id; None if it is gone."""
+    found = _find(home, finding_id)
+    return None if found is None else found[0]
+
+
+def repair_problem(home: Home, finding_id: str) -> RepairOutcome | None:
+    """Repair one problem and check again; None if it is gone, or if a page may not repair it."""
+    found = _find(home, finding_id)
+    if found is None:
+        return None
+    finding, repair = found
+    try:
+        report = repair()
+    except (OSError, MemorandaError) as error:
+        return RepairOutcome(finding, False, f"It could not be repaired: {error}")
+    fixed = _find(home, finding_id) is None
+    text = report if isinstance(report, str) and report else "Repaired." if fixed else "The problem is still there."
+    return RepairOutcome(finding, fixed, text)
+
+
+def index_lag(memory: Memory) -> int | None:
+    """How many messages the search index has yet to read; None without conversations, or with one index per user."""
+    if not memory.services.has_record or memory.config.recall.user_index_mb:
+        return None
+    state = memory.sessions.index.state()
+    return max(0, state.head.count - state.indexed.count)
+
+
+def disk_usage(home: Path) -> tuple[DiskPart, ...]:
+    """The parts of a home by size, the largest first."""
+    sizes: dict[str, int] = {}
+    for path in home.iterdir() if home.is_dir() else ():
+        size = sum(_file_sizes(path))
+        name = _part_of(path.name)
+        sizes[name] = sizes.get(name, 0) + size
+    total = sum(sizes.values())
+    parts = [DiskPart(name, size, round(100 * size / total) if total else 0) for name, size in sizes.items() if size]
+    return tuple(sorted(parts, key=lambda part: -part.size))
+
+
+def _part_of(name: str) -> str:
+    return next((part for part, starts in _PARTS if name.startswith(starts)), _OTHER)
+
+
+def _file_sizes(path: Path) -> Iterator[int]:
+    if path.is_dir() and not path.is_symlink():
+        for directory, _, files in os.walk(path):
+            yield from (_size(Path(directory, name)) for name in files)
+    else:
+        yield _size(path)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        # It was deleted meanwhile, as temporary files are.
+        return 0
+
+
+def _find(home: Home, finding_id: str) -> tuple[HealthFinding, Callable[[], object]] | None:
+    for issue in examine(home):
+        finding = _describe(home, issue)
+        if finding.id == finding_id and finding.can_repair and issue.repair is not None:
+            return finding, issue.repair
+    return None
+
+
+def _describe(home: Home, issue: HealthIssue) -> HealthFinding:
+    path = issue.path
+    name = str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path)
+    problem_id = sha256(f"{name}\0{issue.problem}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    can_repair = issue.repair is not None and issue.harmless
+    needs_command = issue.repair is not None and not issue.harmless
+    return HealthFinding(
+        problem_id,
+        issue.severity,
+        "The home" if name == "." else name,
+        issue.problem,
+        issue.remedy,
+        can_repair,
+        needs_command,
+    )
 
 
 def show(request: PageRequest) -> View:
@@ -33,13 +162,19 @@ def show(request: PageRequest) -> View:
     home = request.memory.home
     findings = find_problems(home) if request.query.get("check") == "1" else None
     disk = disk_usage(home.root)
-    view = HealthView(findings, index_lag(request.memory), disk, sum(part.size for part in disk), request.may("admin"))
+    view = {
+        "findings": findings,
+        "index_lag": index_lag(request.memory),
+        "disk": disk,
+        "disk_total": sum(part.size for part in disk),
+        "can_repair": request.may("admin"),
+    }
     return View("health.html", "Health", view)
 
 
 def show_repair(request: PageRequest) -> View:
     """Ask whether to repair one problem; raises Problem 404 if it is gone."""
-    return View("health_repair.html", "Repair", _find(request))
+    return View("health_repair.html", "Repair", _find_finding(request))
 
 
 def repair(request: PageRequest) -> Reply:
@@ -51,7 +186,7 @@ def repair(request: PageRequest) -> Reply:
     return Redirect(page_url(_PATH, check=1), f"{outcome.finding.name}: {outcome.message}")
 
 
-def _find(request: PageRequest) -> HealthFinding:
+def _find_finding(request: PageRequest) -> HealthFinding:
     found = find_problem(request.memory.home, request.path["finding"])
     if found is None:
         raise Problem(404, "not_found", "There is no such problem any more, or it cannot be repaired from a page.")

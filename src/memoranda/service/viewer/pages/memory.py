@@ -1,82 +1,180 @@
-"""Memory: the entries of MEMORY.md and USER.md with their budgets, and the form that adds one."""
+"""Memory: the entries of MEMORY.md and USER.md with their origins, the form of each, and the prompt that models see.
 
+An entry that another tab changed after its form was opened is not written over: the page shows both texts.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from memoranda.memory.curated.operations import (
-    Add,
-    AwaitsApproval,
-    MemoryReceipt,
-    MemoryRefusal,
-    MemoryRefusalReason,
-    MemoryWriteResult,
-)
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.errors import StorageError
+from memoranda.home.session_db import SessionDB
+from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.journal import APPROVED, MemoryChange
+from memoranda.memory.curated.memory_file import handle
+from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_links import find_recorded
-from memoranda.service.viewer.curated.entries import MemoryFile, read_files
-from memoranda.service.viewer.curated.history import ChangeRow, read_change
-from memoranda.service.viewer.curated.writes import apply_seen, explain_refusal
-from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
+from memoranda.service.viewer.conversation_lists import find_recorded
+from memoranda.service.viewer.memory_writes import (
+    MEMORY_PATH,
+    apply_seen,
+    explain_refusal,
+    finish_write,
+    read_allowed,
+    read_target,
+    refusal_status,
+)
+from memoranda.service.viewer.page import Page, PageRequest, Reply, View
+from memoranda.service.viewer.pages.memory_history import ChangeRow, read_change, read_changes
+from memoranda.support.canonical_text import digest
 
-PATH = "/memory"
-ALLOW = "allow:"
-_STATUS: dict[MemoryRefusalReason, int] = {
-    "invalid": 422,
-    "blocked": 422,
-    "disabled": 403,
-    "over_budget": 409,
-    "no_match": 409,
-    "drift": 409,
-    "conflict": 409,
-}
+_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedText:
-    """A text that was not saved, so that its form still has it, with the reason and what a person may allow."""
+class EntryOrigin:
+    """The change that wrote an entry: who made it, in which session, and what untrusted text it may come from."""
+
+    change: int
+    actor: str
+    session: str
+    at: str
+    sources: tuple[str, ...] = ()
+    approved: bool = False
+
+
+def find_origins(changes: Iterable[MemoryChange], target: Target) -> Mapping[str, EntryOrigin]:
+    """The origin of each text that the journal knows; an undo restores a text with the origin that it had."""
+    found: dict[str, EntryOrigin] = {}
+    for change in changes:
+        if change.target != target:
+            continue
+        for text in (edit.after for edit in change.edits if edit.after is not None):
+            if change.action != "undo" or text not in found:
+                found[text] = EntryOrigin(
+                    change.number,
+                    change.actor,
+                    change.session,
+                    change.at,
+                    tuple(change.sources.get(handle(text), ())),
+                    change.note == APPROVED,
+                )
+    return found
+
+
+def find_message(db: SessionDB, session_id: str, at: float) -> int | None:
+    """The message in which a session made a change at a time: the last one with a tool call until then.
+
+    Without a tool call it is the last message. None if the session has no message from before that time.
+    """
+    last = call = None
+    after = 0
+    while batch := db.get_messages(session_id, include_inactive=True, limit=_BATCH, after=after):
+        for message in batch:
+            if message["timestamp"] > at:
+                return call or last
+            last = message["id"]
+            call = last if message.get("tool_calls") else call
+        after = batch[-1]["id"]
+    return call or last
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One entry. `id` is derived from its whole text, so a form that has it names this text and no other."""
+
+    id: str
+    handle: str
+    text: str
+    findings: tuple[str, ...]
+    origin: EntryOrigin | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One of the two files. `problem` says why it cannot be read; `enabled` whether it is switched on."""
 
     target: Target
-    text: str
-    reason: str
-    findings: tuple[str, ...] = ()
+    name: str
+    entries: tuple[EntryRow, ...] = ()
+    used: int = 0
+    limit: int = 0
+    enabled: bool = True
+    problem: str = ""
+    fingerprint: str = ""
+
+    @property
+    def percent(self) -> int:
+        return min(100, 100 * self.used // self.limit) if self.limit else 0
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryView:
-    """What the page shows; `receipt` is the change that was just made."""
+class EditConflict:
+    """An entry that changed after a form with it was opened: the text then, the text now, and the one in the form.
 
-    files: tuple[MemoryFile, ...]
-    can_write: bool
-    receipt: ChangeRow | None = None
-    refused: RefusedText | None = None
+    `current` is None if the entry was removed; `current_id` then is empty.
+    """
+
+    target: Target
+    seen: str | None
+    current: str | None
+    current_id: str
+    mine: str
 
 
-def read_target(name: str) -> Target:
-    """The memory with a name; raises Problem 404."""
+def read_files(store: MemoryStore) -> tuple[MemoryFile, ...]:
+    """Both files as they are now."""
+    changes = read_changes(store)
+    files = []
     for target in TARGETS:
-        if target == name:
-            return target
-    raise Problem(404, "not_found", "There are two memories: memory and user.")
+        name, enabled = FILE_NAMES[target], store.settings.enabled(target)
+        try:
+            view = store.view(target)
+        except StorageError:
+            problem = f"{name} cannot be read. It was left as it is; the page Health says what is wrong with it."
+            files.append(MemoryFile(target, name, enabled=enabled, problem=problem))
+            continue
+        origins = find_origins(changes, target)
+        rows = tuple(_entry_row(entry, origins.get(entry.text)) for entry in view.entries)
+        files.append(MemoryFile(target, name, rows, view.used, view.limit, enabled, fingerprint=view.fingerprint))
+    return tuple(files)
 
 
-def read_allowed(request: PageRequest) -> frozenset[str]:
-    """The scanner findings that a person allows with the boxes of a form."""
-    return frozenset(name.removeprefix(ALLOW) for name in request.form if name.startswith(ALLOW))
+def find_entry(store: MemoryStore, target: Target, entry_id: str) -> ScannedEntry | None:
+    """The entry with an id; None if it was changed or removed."""
+    return next((entry for entry in store.view(target).entries if digest(entry.text) == entry_id), None)
 
 
-def finish_write(request: PageRequest, action: str, outcome: MemoryReceipt | AwaitsApproval) -> Redirect:
-    """Go back to the entries, which show the change and offer to undo it."""
-    change = outcome.change if isinstance(outcome, MemoryReceipt) else None
-    if change is not None:
-        request.service.metrics.add("memoranda_curated_changes_total")
-        request.audit(f"memory.{action}", f"{outcome.target} change {change}")
-        return Redirect(page_url(PATH, change=change))
-    return Redirect(page_url(PATH), outcome.message)
+def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -> EditConflict:
+    """What became of an entry that a form names, by following the journal from the text that the form was opened with.
+
+    Texts are those that may be shown. A text that the journal does not have is unknown.
+    """
+    entries = {digest(entry.text): entry for entry in store.view(target).entries}
+    texts: dict[str, str] = {}
+    followed = seen_id
+    for change in read_changes(store, target):
+        for edit in change.edits:
+            if edit.before is not None:
+                texts[digest(edit.before)] = edit.before
+                if digest(edit.before) == followed and followed not in entries:
+                    followed = "" if edit.after is None else digest(edit.after)
+    seen = texts.get(seen_id)
+    current = entries.get(followed)
+    return EditConflict(
+        target,
+        None if seen is None else store.visible_text(target, seen),
+        None if current is None else current.visible_text,
+        "" if current is None else digest(current.text),
+        mine,
+    )
 
 
-def refusal_status(refusal: MemoryRefusal) -> int:
-    """The status of a page that shows a refusal."""
-    return _STATUS.get(refusal.reason, 503)
+def _entry_row(entry: ScannedEntry, origin: EntryOrigin | None) -> EntryRow:
+    return EntryRow(digest(entry.text), entry.handle, entry.visible_text, entry.findings, origin)
 
 
 def show(request: PageRequest) -> View:
@@ -94,19 +192,130 @@ def submit(request: PageRequest) -> Reply:
         request.memory.curated, target, Add(text), fingerprint, read_allowed(request)
     )
     if isinstance(outcome, MemoryRefusal):
-        refused = RefusedText(target, text, explain_refusal(outcome), outcome.findings)
+        refused = {
+            "target": target,
+            "text": text,
+            "reason": explain_refusal(outcome),
+            # What a person may allow.
+            "findings": outcome.findings,
+        }
         return _view(request, refused=refused, status=refusal_status(outcome))
     return finish_write(request, "add", outcome)
 
 
 def _view(
-    request: PageRequest, *, receipt: ChangeRow | None = None, refused: RefusedText | None = None, status: int = 200
+    request: PageRequest, *, receipt: ChangeRow | None = None, refused: dict[str, Any] | None = None, status: int = 200
 ) -> View:
     files = read_files(request.memory.curated)
     origins = (entry.origin for file in files for entry in file.entries)
     recorded = find_recorded(request, (origin.session for origin in origins if origin is not None))
-    view = MemoryView(files, request.may("curate"), receipt, refused)
+    view = {"files": files, "can_write": request.may("curate"), "receipt": receipt, "refused": refused}
     return View("memory.html", "Memory", view, status, recorded)
 
 
-PAGE = Page("memory", PATH, show, submit, label="Memory")
+PAGE = Page("memory", MEMORY_PATH, show, submit, label="Memory")
+
+
+def show_entry(request: PageRequest) -> View:
+    """The page; raises Problem 404 for an entry that was changed or removed."""
+    target, entry_id = read_target(request.path["target"]), request.path["entry"]
+    store = request.memory.curated
+    entry = find_entry(store, target, entry_id)
+    if entry is None:
+        raise Problem(404, "not_found", "There is no such entry any more. It was changed or removed; see the history.")
+    origin = find_origins(read_changes(store), target).get(entry.text)
+    view = _entry_view(request, target, entry_id, entry.text) | {
+        "findings": entry.findings,
+        "origin": origin,
+        "origin_message": _message_of(request, origin),
+    }
+    recorded = find_recorded(request, [origin.session] if origin is not None else [])
+    return View("memory_entry.html", "Entry", view, recorded=recorded)
+
+
+def submit_entry(request: PageRequest) -> Reply:
+    """Save or remove the entry that the form shows, if it is still the same; otherwise show both texts."""
+    target, entry_id = read_target(request.path["target"]), request.path["entry"]
+    action, text = request.form.get("action", "save"), request.form.get("text", "")
+    store = request.memory.curated
+    operation: Operation
+    if action == "add":
+        operation = Add(text)
+    else:
+        if find_entry(store, target, entry_id) is None:
+            return _conflict(request, target, entry_id, text)
+        handle = f"entry:{entry_id}"
+        operation = Remove(handle) if action == "remove" else Replace(handle, text)
+    outcome = apply_seen(store, target, operation, request.form.get("file", ""), read_allowed(request))
+    if not isinstance(outcome, MemoryRefusal):
+        return finish_write(request, {"remove": "remove", "add": "add"}.get(action, "replace"), outcome)
+    if outcome.reason == "no_match":
+        # Another tab changed it between the two reads.
+        return _conflict(request, target, entry_id, text)
+    return _entry_form(
+        request, target, entry_id, text, refusal_status(outcome),
+        refusal=explain_refusal(outcome), findings=outcome.findings,
+    )  # fmt: skip
+
+
+def _conflict(request: PageRequest, target: Target, entry_id: str, text: str) -> View:
+    conflict = find_conflict(request.memory.curated, target, entry_id, text)
+    return _entry_form(request, target, conflict.current_id, text, 409, conflict=conflict)
+
+
+def _entry_form(
+    request: PageRequest,
+    target: Target,
+    entry_id: str,
+    text: str,
+    status: int,
+    *,
+    conflict: EditConflict | None = None,
+    refusal: str = "",
+    findings: tuple[str, ...] = (),
+) -> View:
+    view = _entry_view(request, target, entry_id, text) | {
+        "conflict": conflict,
+        "refusal": refusal,
+        "refused_findings": findings,
+    }
+    return View("memory_entry.html", "Entry", view, status)
+
+
+def _entry_view(request: PageRequest, target: Target, entry_id: str, text: str) -> dict[str, Any]:
+    """What the page shows. `id` names the text that the form replaces; it is empty if the entry is gone."""
+    return {
+        "target": target,
+        "file": FILE_NAMES[target],
+        "id": entry_id,
+        "text": text,
+        "fingerprint": request.memory.curated.view(target).fingerprint,
+        "can_write": request.may("curate"),
+        "findings": (),
+        "origin": None,
+        "origin_message": None,
+        "conflict": None,
+        "refusal": "",
+        "refused_findings": (),
+    }
+
+
+def _message_of(request: PageRequest, origin: EntryOrigin | None) -> int | None:
+    if origin is None or not origin.session or not request.has_record:
+        return None
+    try:
+        at = datetime.fromisoformat(origin.at.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+    return find_message(request.memory.sessions, origin.session, at)
+
+
+ENTRY = Page("memory-entry", "/memory/{target}/{entry}", show_entry, submit_entry)
+
+
+def show_prompt(request: PageRequest) -> View:
+    """The page."""
+    return View("memory_prompt.html", "Prompt", request.memory.preview_prompt())
+
+
+PROMPT = Page("memory-prompt", "/memory/prompt", show_prompt)

@@ -1,35 +1,259 @@
-"""Recall log: what memory gave to which prompt, and why others received nothing."""
+"""Recall log: what memory gave to which prompt, and why others received nothing.
 
-from collections.abc import Iterable, Iterator
+The log has the hooks of hosts, our own agent, and programs.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from memoranda.home import config
+from memoranda.importers.session_writer import session_name
 from memoranda.safety.redaction import Redactor
+from memoranda.search.recall_log import (
+    HIDDEN,
+    PROMPT,
+    QUESTION,
+    TURN,
+    hook_calls_path,
+    mask_words,
+    read_calls,
+    recalls_path,
+)
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_links import ConversationLink, Links, find_links
-from memoranda.service.viewer.operation.recall_log import RecallCall, RecallLogPage, find_call, read_log
+from memoranda.service.viewer.conversation_lists import find_links
 from memoranda.service.viewer.page import Page, PageRequest, View
 
+PAGE_SIZE = 50
+_PROMPTS = ("UserPromptSubmit", TURN, PROMPT, QUESTION)
+_PROGRAMS = (TURN, PROMPT, QUESTION)
+# The same words may be asked again and again; the host's clock and the recorded time differ by less.
+_MAX_SECONDS_BETWEEN = 3_600.0
+# Of a prompt without a plain word, only the time is known.
+_MAX_SECONDS_BY_TIME = 60.0
+_KINDS = {
+    "question": "a question",
+    "asks_about_the_past": "about the past",
+    "personal": "personal",
+    "points_at_something": "pointing at something",
+    "how_to": "asking how something is done",
+}
+
 
 @dataclass(frozen=True, slots=True)
-class RecallLogView:
-    """What the list shows; `conversation` is the one that the list is limited to."""
+class RecalledMessage:
+    """A message that a prompt received, or a candidate for it, with the measures that decided."""
 
-    log: RecallLogPage
-    outcome: str
+    session_id: str
+    message_id: int
+    share: float = 0.0
+    words: int = 0
+    points: float = 0.0
+    clears: bool = False
+    words_too_low: bool = False
+    points_too_low: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecallCall:
+    """One recall. The log keeps only plain words of a prompt."""
+
+    id: str
+    at: float
     host: str
-    skip: int
-    session: str
-    conversation: ConversationLink | None
-    links: Links
+    event: str
+    session_id: str
+    """The conversation in the record, if it was recorded."""
+    message_id: int
+    """The prompt in the record; 0 if the log does not know it."""
+    prompt: str
+    outcome: str
+    reason: str
+    given: tuple[RecalledMessage, ...]
+    candidates: tuple[RecalledMessage, ...]
+    kinds: str
+    floor_words: int
+    floor_points: float
+    words: tuple[str, ...]
+    found_nowhere: tuple[str, ...]
+    note: str
+    text: str
+    """What was recalled, if it is not a message of the record."""
+    ms: int | None
+    cpu_ms: int | None
+    memory_given: bool
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.event in _PROMPTS
 
 
 @dataclass(frozen=True, slots=True)
-class RecallCallView:
-    """One recall with everything that decided."""
+class RecallLogPage:
+    """Recalls, the newest first; `counts` has all outcomes, and `older` is how many to skip for the next page."""
 
-    call: RecallCall
-    links: Links
+    calls: tuple[RecallCall, ...]
+    counts: tuple[tuple[str, int], ...]
+    hosts: tuple[str, ...]
+    total: int
+    older: int
+
+
+def read_log(
+    home: Path,
+    user: str | None,
+    redactor: Redactor,
+    *,
+    outcome: str = "",
+    host: str = "",
+    sessions: Collection[str] = (),
+    skip: int = 0,
+) -> RecallLogPage:
+    """The recalls for a user, None for the home's owner; those of an outcome, an agent or sessions, if given."""
+    calls = [call for call in _calls_for(home, user) if not sessions or _record_id(call, user) in sessions]
+    counts = Counter(_text(call, "outcome") for call in calls)
+    hosts = sorted({_text(call, "host") for call in calls})
+    wanted = [call for call in calls if outcome in ("", _text(call, "outcome")) and host in ("", _text(call, "host"))]
+    shown = tuple(_describe(call, user, redactor) for call in wanted[skip : skip + PAGE_SIZE])
+    older = skip + PAGE_SIZE if len(wanted) > skip + PAGE_SIZE else 0
+    return RecallLogPage(shown, tuple(counts.most_common()), tuple(hosts), len(wanted), older)
+
+
+def find_call(home: Path, user: str | None, redactor: Redactor, call_id: str) -> RecallCall | None:
+    """One recall by its id."""
+    found = (call for call in _calls_for(home, user) if call["id"] == call_id)
+    call = next(found, None)
+    return None if call is None else _describe(call, user, redactor)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """A user's message of a conversation."""
+
+    id: int
+    timestamp: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecalls:
+    """The recalls of some prompts by the ids of their messages, and how many others the conversation has."""
+
+    by_message: Mapping[int, tuple[RecallCall, ...]]
+    others: int
+
+
+def recalls_of_session(
+    home: Path, user: str | None, redactor: Redactor, session_ids: Collection[str], prompts: Sequence[PromptMessage]
+) -> SessionRecalls:
+    """The recalls of a conversation, by the ids of its sessions in the record, at the prompts of one page.
+
+    Our own agent logs the message. A hook does not know it: its prompt is the one with the same words, the nearest in
+    time if there are several.
+    """
+    calls = [call for call in reversed(_calls_for(home, user)) if _record_id(call, user) in session_ids]
+    words = {prompt.id: mask_words(prompt.text) for prompt in prompts} if calls else {}
+    found: dict[int, list[RecallCall]] = {}
+    for call in calls:
+        message_id = _prompt_of(call, prompts, words)
+        if message_id in words:
+            found.setdefault(message_id, []).append(_describe(call, user, redactor))
+    shown = {message_id: tuple(recalls) for message_id, recalls in found.items()}
+    return SessionRecalls(shown, len(calls) - sum(map(len, shown.values())))
+
+
+def _prompt_of(call: Mapping[str, Any], prompts: Sequence[PromptMessage], words: Mapping[int, str]) -> int:
+    """The message that a recall was for; 0 if it is not among the prompts."""
+    if call.get("event") not in _PROMPTS:
+        return 0
+    if message_id := int(_number(call, "message_id")):
+        return message_id
+    asked, at = _text(call, "prompt"), float(call["at"])
+    limit = _MAX_SECONDS_BETWEEN if asked.replace(HIDDEN, "").strip() else _MAX_SECONDS_BY_TIME
+    same = [(abs(prompt.timestamp - at), prompt.id) for prompt in prompts if words[prompt.id] == asked]
+    seconds, message_id = min(same, default=(limit + 1, 0))
+    return message_id if seconds <= limit else 0
+
+
+def _calls_for(home: Path, user: str | None) -> list[dict[str, Any]]:
+    """All recalls for a user, newest first."""
+    hooks = [call for call in read_calls(hook_calls_path(home)) if call.get("user") == user]
+    programs = [call for call in read_calls(recalls_path(home, user)) if call.get("user") == user]
+    return sorted([*hooks, *programs], key=lambda call: float(call["at"]), reverse=True)
+
+
+def _record_id(call: Mapping[str, Any], user: str | None) -> str:
+    """The session in the record; hooks log the id that the host gave it, from which an import makes ours."""
+    session_id = _text(call, "session_id")
+    if not session_id or call.get("event") in _PROGRAMS:
+        return session_id
+    return session_name(_text(call, "host"), session_id, user)
+
+
+def _describe(raw: Mapping[str, Any], user: str | None, redactor: Redactor) -> RecallCall:
+    call: dict[str, Any] = redactor.value(dict(raw))[0]
+    floor = call.get("floor") if isinstance(call.get("floor"), dict) else {}
+    assert isinstance(floor, dict)
+    needed_words, needed_points = int(_number(floor, "words")), _number(floor, "points")
+    kinds = ", ".join(text for name, text in _KINDS.items() if floor.get(name)) or "a task" if floor else ""
+    return RecallCall(
+        _text(call, "id"),
+        float(call["at"]),
+        _text(call, "host"),
+        _text(call, "event"),
+        _record_id(raw, user),
+        int(_number(call, "message_id")),
+        _text(call, "prompt"),
+        _text(call, "outcome"),
+        _text(call, "reason"),
+        tuple(_message(item, 0, 0.0) for item in _objects(call, "given")),
+        tuple(_message(item, needed_words, needed_points) for item in _objects(call, "candidates")),
+        kinds,
+        needed_words,
+        needed_points,
+        tuple(map(str, _list(call, "words"))),
+        tuple(map(str, _list(call, "found_nowhere"))),
+        _text(call, "note"),
+        _text(call, "text"),
+        int(_number(call, "ms")) if "ms" in call else None,
+        int(_number(call, "cpu_ms")) if "cpu_ms" in call else None,
+        call.get("memory") is True,
+    )
+
+
+def _message(item: Mapping[str, Any], needed_words: int, needed_points: float) -> RecalledMessage:
+    words, points = int(_number(item, "words")), _number(item, "points")
+    return RecalledMessage(
+        _text(item, "session_id"),
+        int(_number(item, "message_id")),
+        _number(item, "share"),
+        words,
+        points,
+        item.get("clears") is True,
+        words < needed_words,
+        points < needed_points,
+    )
+
+
+def _text(call: Mapping[str, Any], name: str) -> str:
+    value = call.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(call: Mapping[str, Any], name: str) -> float:
+    value = call.get(name)
+    return value if isinstance(value, int | float) and abs(value) < 1e12 else 0.0
+
+
+def _list(call: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = call.get(name)
+    return value if isinstance(value, list) else ()
+
+
+def _objects(call: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [item for item in _list(call, name) if isinstance(item, dict)]
 
 
 def show(request: PageRequest) -> View:
@@ -46,7 +270,16 @@ def show(request: PageRequest) -> View:
         skip=skip,
     )
     links = find_links(request, [(session, 0), *((call.session_id, call.message_id) for call in log.calls)])
-    data = RecallLogView(log, outcome, host, skip, session, links.get((session, 0)), links)
+    data = {
+        "log": log,
+        "outcome": outcome,
+        "host": host,
+        "skip": skip,
+        "session": session,
+        # The one that the list is limited to.
+        "conversation": links.get((session, 0)),
+        "links": links,
+    }
     return View("recall_log.html", "Recall log", data)
 
 
@@ -55,7 +288,8 @@ def show_call(request: PageRequest) -> View:
     call = find_call(request.memory.home.root, request.user, redactor_of(request), request.path["call"])
     if call is None:
         raise Problem(404, "not_found", "The log does not have this recall any more: it keeps only the latest ones.")
-    return View("recall_call.html", "Recall", RecallCallView(call, find_links(request, named_messages([call]))))
+    links = find_links(request, named_messages([call]))
+    return View("recall_call.html", "Recall", {"call": call, "links": links})
 
 
 def named_messages(calls: Iterable[RecallCall]) -> Iterator[tuple[str, int]]:

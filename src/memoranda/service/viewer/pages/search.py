@@ -1,7 +1,6 @@
 """Search: results as one types, filters, the reasons for the order, and the command that resumes a conversation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +9,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.request import ROLES
 from memoranda.search.tool import SessionSearchTool
-from memoranda.service.viewer.conversation_rows import short_project
-from memoranda.service.viewer.filter_chips import ChipGroup, chip_group
+from memoranda.service.viewer.conversation_lists import chip_group, short_project
 from memoranda.service.viewer.page import Page, PageRequest, View, page_url
 
 PATH = "/search"
@@ -43,64 +41,21 @@ _SIGNALS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """One part of a result's score."""
-
-    name: str
-    meaning: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResultView:
-    """One conversation that was found."""
-
-    number: int
-    session: str
-    message: int | None
-    title: str
-    agent: str
-    project: str
-    role: str
-    when: float | None
-    confidence: str
-    snippet: str
-    matches: int
-    resume: str
-    signals: tuple[Signal, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchView:
-    """What the page shows."""
-
-    query: str
-    hidden: tuple[tuple[str, str], ...]
-    """The chosen filters, which the form repeats."""
-    live: bool
-    """Whether results appear as one types; not if a model would be asked each time."""
-    groups: tuple[ChipGroup, ...]
-    results: tuple[ResultView, ...]
-    message: str
-    matched: int
-    how: str
-    next_url: str
-
-
 def show(request: PageRequest) -> View:
     """The page."""
     asked = {name: text for name in _FILTERS if (text := request.query.get(name, "").strip()[:_MAX_QUERY_CHARS])}
     query = asked.get("q", "")
     memory = request.memory
     settings = memory.config.recall
-    data = SearchView(
-        query,
-        tuple((name, text) for name, text in asked.items() if name != "q"),
-        not (settings.expand or settings.rerank),
-        _chip_groups(memory, asked) if request.has_record else (),
-        **_search(memory, asked, request.number("cursor", 0)) if request.has_record else _nothing(""),
-    )
+    data = {
+        "query": query,
+        # The form repeats the chosen filters.
+        "hidden": [(name, text) for name, text in asked.items() if name != "q"],
+        # Results appear as one types, unless a model would be asked each time.
+        "live": not (settings.expand or settings.rerank),
+        "groups": _chip_groups(memory, asked) if request.has_record else [],
+        **(_search(memory, asked, request.number("cursor", 0)) if request.has_record else _nothing("")),
+    }
     return View("search.html", f"Search: {query}" if query else "Search", data)
 
 
@@ -116,9 +71,9 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
     results = answer["results"]
     following = answer.get("cursor")
     return {
-        "results": tuple(
+        "results": [
             _show_result(memory.sessions, result, cursor + place) for place, result in enumerate(results, start=1)
-        ),
+        ],
         "message": answer.get("message", "") if not results else answer.get("note", ""),
         "matched": answer.get("sessions_matched", 0),
         "how": answer.get("matched", ""),
@@ -127,27 +82,29 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
 
 
 def _nothing(message: str) -> dict[str, Any]:
-    return {"results": (), "message": message, "matched": 0, "how": "", "next_url": ""}
+    return {"results": [], "message": message, "matched": 0, "how": "", "next_url": ""}
 
 
-def _show_result(db: SessionDB, result: Mapping[str, Any], number: int) -> ResultView:
+def _show_result(db: SessionDB, result: Mapping[str, Any], number: int) -> dict[str, Any]:
     session = result["session_id"]
-    why = result.get("why", {})
-    return ResultView(
-        number,
-        session,
-        result.get("match_message_id"),
-        result["title"] or db.listing.first_words(session) or "(no title)",
-        result["source"],
-        short_project(result.get("project")),
-        "title" if result.get("matched_role") == "session_title" else result.get("matched_role", ""),
-        _timestamp(result.get("when")),
-        result.get("confidence", ""),
-        result.get("snippet", ""),
-        result.get("matches", 0),
-        resume_command(db.get_session(session) or {}),
-        tuple(Signal(name, _SIGNALS.get(name, name.replace("_", " ")), str(value)) for name, value in why.items()),
-    )
+    return {
+        "number": number,
+        "session": session,
+        "message": result.get("match_message_id"),
+        "title": result["title"] or db.listing.first_words(session) or "(no title)",
+        "agent": result["source"],
+        "project": short_project(result.get("project")),
+        "role": "title" if result.get("matched_role") == "session_title" else result.get("matched_role", ""),
+        "when": _timestamp(result.get("when")),
+        "confidence": result.get("confidence", ""),
+        "snippet": result.get("snippet", ""),
+        "matches": result.get("matches", 0),
+        "resume": resume_command(db.get_session(session) or {}),
+        "signals": [
+            {"name": name, "meaning": _SIGNALS.get(name, name.replace("_", " ")), "value": str(value)}
+            for name, value in result.get("why", {}).items()
+        ],
+    }
 
 
 def _timestamp(when: str | None) -> float | None:
@@ -157,7 +114,7 @@ def _timestamp(when: str | None) -> float | None:
         return None
 
 
-def _chip_groups(memory: Memory, asked: Mapping[str, str]) -> tuple[ChipGroup, ...]:
+def _chip_groups(memory: Memory, asked: Mapping[str, str]) -> list[dict[str, Any]]:
     db = memory.sessions
     hidden = memory.config.recall.hidden_sources
     agents = [(name, name) for name in db.statistics()["by_source"] if name not in hidden][:_MAX_CHIPS]
@@ -171,7 +128,7 @@ def _chip_groups(memory: Memory, asked: Mapping[str, str]) -> tuple[ChipGroup, .
         ("Order", "sort", _SORTS),
     )
     groups = (chip_group(label, name, values, path=PATH, query=asked) for label, name, values in offered)
-    return tuple(group for group in groups if len(group.chips) > 1 or any(chip.chosen for chip in group.chips))
+    return [group for group in groups if len(group["chips"]) > 1 or any(chip["chosen"] for chip in group["chips"])]
 
 
 PAGE = Page("search", PATH, show, label="Search")

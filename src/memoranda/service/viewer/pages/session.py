@@ -1,8 +1,16 @@
-"""Session: one conversation with its turns, compression chain and branches, and what was recalled into its prompts."""
+"""Session: one conversation with its turns, compression chain and branches, and what was recalled into its prompts.
 
-from collections.abc import Sequence
+Long texts are shortened, so that a page stays small, with a link to the whole message, which has its own page in parts.
+A conversation can be exported as a file, for people or for `memoranda sessions import`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import escape
 
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
@@ -10,88 +18,138 @@ from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_links import Links, find_links
-from memoranda.service.viewer.conversation_rows import short_project
-from memoranda.service.viewer.operation.recall_log import PromptMessage, RecallCall, SessionRecalls, recalls_of_session
-from memoranda.service.viewer.page import Page, PageRequest, View
-from memoranda.service.viewer.pages.recall_log import named_messages, redactor_of
-from memoranda.service.viewer.shown_messages import ShownMessage, ShownText, TextBudget, show_messages
+from memoranda.service.viewer.conversation_lists import find_links, short_project
+from memoranda.service.viewer.page import Download, Page, PageRequest, View
+from memoranda.service.viewer.pages.recall_log import (
+    PromptMessage,
+    SessionRecalls,
+    named_messages,
+    recalls_of_session,
+    redactor_of,
+)
+from memoranda.upkeep.transcripts.conversation import Conversation as ExportedConversation
+from memoranda.upkeep.transcripts.conversation import read_conversations
+from memoranda.upkeep.transcripts.html import render_html
+from memoranda.upkeep.transcripts.markdown import render_markdown
 
+_MAX_TEXT_CHARS = 6_000
+_MAX_FOLDED_CHARS = 2_500
+_MAX_ARGUMENT_CHARS = 1_200
+_MAX_CALLS = 20
+_MAX_LINE_CHARS = 90
+# What is left for a text when the page is full.
+_MIN_CHARS = 160
+PAGE_CHARS = 110_000
+"""The most characters of HTML that the texts of one page have."""
 _PAGE_SIZE = 50
 _BEFORE_LINKED = 10
 _MAX_SUMMARY_CHARS = 4_000
 _MAX_RELATED = 30
 _MAX_CONTEXT = 20
 _CONTEXT_CHARS = 30_000
+_PART_CHARS = 60_000
+_TYPES = {"md": "text/markdown", "html": "text/html", "jsonl": "application/x-ndjson"}
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_NAME_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class RelatedSession:
-    """A session that this one branches from, or that began here."""
+class ShownText:
+    """A text, perhaps only the start of it."""
 
-    id: str
-    title: str
-    relation: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChainLink:
-    """One session of the chain that compression made, and the summary with which it begins."""
-
-    id: str
-    number: int
-    first_message: int
-    summary: ShownText | None
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of the page, and what belongs to it."""
-
-    message: ShownMessage
-    continues: ChainLink | None
-    """The session that begins with this message, after compression."""
-    recalls: tuple[RecallCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """What the page shows."""
-
-    id: str
-    title: str
-    agent: str
-    model: str
-    project: str
-    started_at: float | None
-    ended_at: float | None
-    end_reason: str
-    archived: bool
-    resume: str
-    tokens: int
-    cost: float | None
-    total: int
-    chain: tuple[str, ...]
-    parent: RelatedSession | None
-    related: tuple[RelatedSession, ...]
-    turns: tuple[Turn, ...]
-    linked: int
-    """The message that the address names; 0 for none."""
-    before: int
-    after: int
-    other_recalls: int
-    context: tuple[ShownMessage, ...]
-    """The last messages that a branch has copied, on its first page; their ids are those of the originals."""
-    links: Links
-    """The conversations that were recalled."""
+    text: str
+    chars: int
 
     @property
-    def first_id(self) -> int:
-        return self.turns[0].message.id if self.turns else 0
+    def is_cut(self) -> bool:
+        """Whether the text continues."""
+        return len(self.text) < self.chars
 
     @property
-    def last_id(self) -> int:
-        return self.turns[-1].message.id if self.turns else 0
+    def first_line(self) -> str:
+        """The start of it on one line, for a folded text."""
+        line = " ".join(self.text[: 4 * _MAX_LINE_CHARS].split())
+        return line if len(line) <= _MAX_LINE_CHARS else f"{line[:_MAX_LINE_CHARS]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    """A tool call: the name of the tool, and its arguments."""
+
+    name: str
+    arguments: ShownText
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """One message of a conversation."""
+
+    id: int
+    session_id: str
+    role: str
+    tool: str
+    timestamp: float
+    body: ShownText
+    calls: tuple[ShownCall, ...]
+    more_calls: int
+    is_damaged: bool
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the page shows it closed: the output of tools, and what programs tell the model."""
+        return self.role not in ("user", "assistant")
+
+
+class TextBudget:
+    """Shortens texts so that all of them together stay within a size; the first ones get more."""
+
+    def __init__(self, chars: int = PAGE_CHARS) -> None:
+        self._left = chars
+
+    def shorten(self, text: str, limit: int) -> ShownText:
+        """The start of a text, as long as the limit and the budget allow."""
+        room = min(limit, max(_MIN_CHARS, self._left))
+        shown = text[:room]
+        size = len(escape(shown))
+        if size > max(room, self._left):
+            # Escaped, it needs up to five times its length.
+            shown = shown[: max(_MIN_CHARS, room * max(self._left, room) // size)]
+            size = len(escape(shown))
+        self._left -= size
+        return ShownText(shown, len(text))
+
+
+def show_messages(messages: Iterable[FeedMessage], budget: TextBudget) -> Iterator[ShownMessage]:
+    """The messages in order."""
+    for message in messages:
+        calls = list(_calls(message.tool_calls))
+        folded = message.role not in ("user", "assistant")
+        yield ShownMessage(
+            message.id,
+            message.session_id,
+            message.role,
+            message.tool_name or "",
+            message.timestamp,
+            budget.shorten(text_of(message.content), _MAX_FOLDED_CHARS if folded else _MAX_TEXT_CHARS),
+            tuple(
+                ShownCall(name, budget.shorten(arguments, _MAX_ARGUMENT_CHARS))
+                for name, arguments in calls[:_MAX_CALLS]
+            ),
+            max(0, len(calls) - _MAX_CALLS),
+            message.damaged,
+        )
+
+
+def _calls(calls: Any) -> Iterator[tuple[str, str]]:
+    """The name and the arguments of each tool call, whatever form the program recorded."""
+    for call in calls if isinstance(calls, list) else [calls] if calls else []:
+        function = call.get("function", call) if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            yield "tool", call if isinstance(call, str) else json.dumps(call, ensure_ascii=False)
+            continue
+        arguments = function.get("arguments", function.get("input", ""))
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, indent=2)
+        yield str(function.get("name") or "tool")[:200], text
 
 
 def show(request: PageRequest) -> View:
@@ -114,33 +172,35 @@ def _show(request: PageRequest, db: SessionDB, session_id: str, conversation: Co
     window = _read_window(request, db, conversation)
     recalls = _recalls(request, window, members)
     turns = _turns(db, window, members, recalls)
-    shown = [call for turn in turns for call in turn.recalls]
+    shown = [call for turn in turns for call in turn["recalls"]]
     title = last["title"] or first["title"] or db.listing.first_words(session_id) or "Conversation"
-    data = SessionView(
-        id=last["id"],
-        title=title,
-        agent=first["source"],
-        model=last["model"] or "",
-        project=short_project(last["project"]),
-        started_at=first["started_at"],
-        ended_at=last["ended_at"],
-        end_reason=last["end_reason"] or "",
-        archived=bool(last["archived"]),
-        resume=resume_command(last),
-        tokens=sum(row["input_tokens"] + row["output_tokens"] for row in rows),
-        cost=_cost(rows),
-        total=window.before + len(window.messages) + window.after,
-        chain=tuple(members),
-        parent=_parent(db, first),
-        related=_related(db, members),
-        turns=turns,
-        linked=request.number("message", 0),
-        before=window.before,
-        after=window.after,
-        other_recalls=recalls.others,
-        context=_copied_context(db, first, window),
-        links=find_links(request, named_messages(shown)),
-    )
+    data = {
+        "id": last["id"],
+        "title": title,
+        "agent": first["source"],
+        "model": last["model"] or "",
+        "project": short_project(last["project"]),
+        "started_at": first["started_at"],
+        "ended_at": last["ended_at"],
+        "end_reason": last["end_reason"] or "",
+        "archived": bool(last["archived"]),
+        "resume": resume_command(last),
+        "tokens": sum(row["input_tokens"] + row["output_tokens"] for row in rows),
+        "cost": _cost(rows),
+        "total": window.before + len(window.messages) + window.after,
+        "chain": tuple(members),
+        "parent": _parent(db, first),
+        "related": _related(db, members),
+        "turns": turns,
+        "linked": request.number("message", 0),
+        "before": window.before,
+        "after": window.after,
+        "other_recalls": recalls.others,
+        "context": _copied_context(db, first, window),
+        "links": find_links(request, named_messages(shown)),
+        "first_id": turns[0]["message"].id if turns else 0,
+        "last_id": turns[-1]["message"].id if turns else 0,
+    }
     return View("session.html", title, data)
 
 
@@ -168,18 +228,21 @@ def _recalls(request: PageRequest, window: Window, members: Sequence[str]) -> Se
     return recalls_of_session(request.memory.home.root, request.user, redactor_of(request), members, prompts)
 
 
-def _turns(db: SessionDB, window: Window, members: Sequence[str], recalls: SessionRecalls) -> tuple[Turn, ...]:
+def _turns(db: SessionDB, window: Window, members: Sequence[str], recalls: SessionRecalls) -> list[dict[str, Any]]:
+    """The messages of the page. `continues` is the session that begins with a message, after compression."""
     budget = TextBudget()
-    turns, current = [], None
+    turns: list[dict[str, Any]] = []
+    current = None
     for message in show_messages(window.messages, budget):
         link = None
         is_first = current is None and not window.before
         if message.session_id != current and message.session_id in members[1:] and not is_first:
             number = members.index(message.session_id) + 1
-            link = ChainLink(message.session_id, number, message.id, _summary_of(db, message.session_id, budget))
+            link = {"number": number, "summary": _summary_of(db, message.session_id, budget)}
         current = message.session_id
-        turns.append(Turn(message, link, recalls.by_message.get(message.id, ())))
-    return tuple(turns)
+        recalled = recalls.by_message.get(message.id, ())
+        turns.append({"message": message, "continues": link, "recalls": recalled})
+    return turns
 
 
 def _copied_context(db: SessionDB, first: dict[str, Any], window: Window) -> tuple[ShownMessage, ...]:
@@ -217,21 +280,82 @@ def _cost(rows: Sequence[dict[str, Any]]) -> float | None:
     return sum(cost for cost in costs if cost) if any(costs) else None
 
 
-def _parent(db: SessionDB, first: dict[str, Any]) -> RelatedSession | None:
+def _parent(db: SessionDB, first: dict[str, Any]) -> dict[str, str] | None:
     name = first["parent_session_id"]
     row = db.get_session(name) if name else None
     if row is None:
         return None
-    return RelatedSession(name, row["title"] or name, first["relation"] or "branch")
+    return {"id": name, "title": row["title"] or name, "relation": first["relation"] or "branch"}
 
 
-def _related(db: SessionDB, members: Sequence[str]) -> tuple[RelatedSession, ...]:
+def _related(db: SessionDB, members: Sequence[str]) -> list[dict[str, str]]:
     """Branches of the conversation, and work that it delegated."""
     found = [row for row in db.get_descendants(members[0]) if row["id"] not in members]
-    return tuple(
-        RelatedSession(row["id"], row["title"] or db.listing.first_words(row["id"]) or row["id"], row["relation"] or "")
+    return [
+        {
+            "id": row["id"],
+            "title": row["title"] or db.listing.first_words(row["id"]) or row["id"],
+            "relation": row["relation"] or "",
+        }
         for row in found[:_MAX_RELATED]
-    )
+    ]
 
 
 PAGE = Page("session", "/sessions/{session}", show)
+
+
+def show_message(request: PageRequest) -> View:
+    """The page; raises Problem 404 for a message that does not exist."""
+    missing = Problem(404, "not_found", "There is no such message.")
+    name = request.path["message"]
+    if not request.has_record or not (name.isascii() and name.isdigit() and len(name) < 16):
+        raise missing
+    db = request.memory.sessions
+    window = db.window_around(int(name), 1, counted=False)
+    conversation = db.conversation_of(request.path["session"])
+    if window is None or window.conversation != conversation:
+        raise missing
+    message = next(found for found in window.messages if found.id == int(name))
+    text = text_of(message.content)
+    start = request.number("from", 0)
+    part = TextBudget(2 * _PART_CHARS).shorten(text[start:], _PART_CHARS).text
+    later = start + len(part)
+    data = {
+        "session": request.path["session"],
+        "message": next(show_messages([message], TextBudget(_PART_CHARS))),
+        "text": part,
+        "start": start,
+        "chars": len(text),
+        "earlier": max(0, start - _PART_CHARS) if start else None,
+        "later": later if later < len(text) and part else None,
+    }
+    return View("message.html", f"Message {name}", data)
+
+
+MESSAGE = Page("message", "/sessions/{session}/messages/{message}", show_message)
+
+
+def export(request: PageRequest) -> Download:
+    """The file; raises Problem 404 for a session that does not exist, or an unknown format."""
+    file_format = request.query.get("format", "jsonl")
+    db = request.memory.sessions if request.has_record else None
+    found = None if db is None else next(read_conversations(db, [request.path["session"]]), None)
+    if db is None or found is None or file_format not in _TYPES:
+        raise Problem(404, "not_found", "There is no such conversation, or no such format.")
+    name = _NO_FILE_NAME.sub("-", found.title)[:_MAX_NAME_CHARS].strip("-.") or "conversation"
+    return Download(f"{name}.{file_format}", f"{_TYPES[file_format]}; charset=utf-8", _parts(db, found, file_format))
+
+
+def _parts(db: SessionDB, conversation: ExportedConversation, file_format: str) -> Iterator[bytes]:
+    if file_format == "jsonl":
+        for member in conversation.members:
+            exported = db.export_session(member)
+            if exported is not None:
+                yield json.dumps(exported, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        return
+    render = render_html if file_format == "html" else render_markdown
+    for part in render([conversation]):
+        yield part.encode("utf-8", "replace")
+
+
+EXPORT = Page("export", "/sessions/{session}/export", export, download=True)

@@ -1,14 +1,13 @@
 """Timeline: the conversations of all agents by day, and how many there were on each day."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from itertools import groupby
+from typing import Any
 
 from memoranda.service.http.problems import Problem
-from memoranda.service.viewer.conversation_rows import ConversationRow
-from memoranda.service.viewer.filter_chips import ChipGroup, chip_group
+from memoranda.service.viewer.conversation_lists import ConversationRow, chip_group
 from memoranda.service.viewer.page import Page, PageRequest, View, page_url
 
 PATH = "/timeline"
@@ -17,38 +16,7 @@ _PAGE_SIZE = 60
 _MAX_AGENTS = 6
 _OTHERS = "others"
 _FIRST_DAY = date(1971, 1, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class ChartDay:
-    """One day of the chart: conversations per agent, in the order of `TimelineView.agents`, and their messages."""
-
-    day: date
-    timestamp: float
-    counts: tuple[int, ...]
-    messages: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class DayView:
-    """The conversations whose last message is of one day."""
-
-    timestamp: float | None
-    conversations: tuple[ConversationRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineView:
-    """What the page shows."""
-
-    agents: tuple[str, ...]
-    chart: tuple[ChartDay, ...]
-    filters: ChipGroup | None
-    days: tuple[DayView, ...]
-    until: str
-    earlier_url: str
-    later_url: str
+_NOTHING = {"agents": (), "chart": (), "filters": None, "days": (), "until": "", "earlier_url": "", "later_url": ""}
 
 
 def show(request: PageRequest) -> View:
@@ -56,7 +24,7 @@ def show(request: PageRequest) -> View:
     agent, until = request.query.get("agent", ""), _read_day(request.query.get("until", ""))
     skip = request.number("skip", 0)
     if not request.has_record:
-        return View("timeline.html", "Timeline", TimelineView((), (), None, (), "", "", ""))
+        return View("timeline.html", "Timeline", dict(_NOTHING))
     memory = request.memory
     hidden = () if agent else tuple(memory.config.recall.hidden_sources)
     rows = memory.sessions.list_sessions_rich(
@@ -70,20 +38,20 @@ def show(request: PageRequest) -> View:
     agents, chart = _chart(request, until or date.today(), agent)
     asked = {name: request.query[name] for name in ("agent", "until") if request.query.get(name)}
     names = [(name, name) for name in agents if name != _OTHERS]
-    data = TimelineView(
-        agents,
-        chart,
-        chip_group("Agent", "agent", names, path=PATH, query=asked),
-        _by_day(map(ConversationRow.of, rows[:_PAGE_SIZE])),
-        until.isoformat() if until else "",
-        page_url(PATH, **asked, skip=skip + _PAGE_SIZE) if len(rows) > _PAGE_SIZE else "",
-        page_url(PATH, **asked, skip=max(0, skip - _PAGE_SIZE) or None) if skip else "",
-    )
+    data = {
+        "agents": agents,
+        "chart": chart,
+        "filters": chip_group("Agent", "agent", names, path=PATH, query=asked),
+        "days": _by_day(map(ConversationRow.of, rows[:_PAGE_SIZE])),
+        "until": until.isoformat() if until else "",
+        "earlier_url": page_url(PATH, **asked, skip=skip + _PAGE_SIZE) if len(rows) > _PAGE_SIZE else "",
+        "later_url": page_url(PATH, **asked, skip=max(0, skip - _PAGE_SIZE) or None) if skip else "",
+    }
     return View("timeline.html", "Timeline", data)
 
 
-def _chart(request: PageRequest, last: date, agent: str) -> tuple[tuple[str, ...], tuple[ChartDay, ...]]:
-    """The agents of the period, the most active first, and its days with their counts."""
+def _chart(request: PageRequest, last: date, agent: str) -> tuple[tuple[str, ...], list[dict[str, Any]]]:
+    """The agents of the period, the most active first, and its days: conversations per agent, and their messages."""
     first = last - timedelta(days=_CHART_DAYS - 1)
     memory = request.memory
     found = memory.sessions.listing.last_activity(
@@ -99,24 +67,26 @@ def _chart(request: PageRequest, last: date, agent: str) -> tuple[tuple[str, ...
         counts.setdefault(day, Counter())[source if source in shown else _OTHERS] += 1
         messages[day] += size or 0
     days = [first + timedelta(days=number) for number in range(_CHART_DAYS)]
-    return shown, tuple(
-        ChartDay(
-            day,
-            _start_of(day),
-            tuple(counts.get(day, Counter())[name] for name in shown),
-            messages[day],
-            page_url(PATH, until=day.isoformat(), agent=agent),
-        )
+    return shown, [
+        {
+            "day": day,
+            "timestamp": _start_of(day),
+            "counts": [counts.get(day, Counter())[name] for name in shown],
+            "messages": messages[day],
+            "url": page_url(PATH, until=day.isoformat(), agent=agent),
+        }
         for day in days
-    )
+    ]
 
 
-def _by_day(rows: Iterable[ConversationRow]) -> tuple[DayView, ...]:
+def _by_day(rows: Iterable[ConversationRow]) -> list[dict[str, Any]]:
+    """The conversations by the day of their last message."""
+
     def day_of(row: ConversationRow) -> date | None:
         return None if row.last_active is None else datetime.fromtimestamp(row.last_active).date()
 
-    grouped: Sequence[tuple[ConversationRow, ...]] = [tuple(group) for _, group in groupby(rows, day_of)]
-    return tuple(DayView(group[0].last_active, group) for group in grouped)
+    grouped = [list(group) for _, group in groupby(rows, day_of)]
+    return [{"timestamp": group[0].last_active, "conversations": group} for group in grouped]
 
 
 def _read_day(text: str) -> date | None:

@@ -1,13 +1,51 @@
-"""Links to conversations that logs, facts, deliveries and entries name: only those that the record has become links."""
+"""The conversations that pages list or name, and the filters of such lists.
+
+Of the conversations that logs, facts, deliveries and entries name, only those that the record has become links. A
+filter is shown as chips: links that add it to the address or remove it.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.read_ahead import ReadAhead
-from memoranda.service.viewer.page import PageRequest
+from memoranda.service.viewer.page import PageRequest, page_url
+from memoranda.support.projects import project_name
 
 _MAX_WORDS_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One line of a list of conversations."""
+
+    id: str
+    title: str
+    agent: str
+    project: str
+    messages: int
+    last_active: float | None
+    archived: bool
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "ConversationRow":
+        """From a row of `list_sessions_rich`."""
+        return cls(
+            row["id"],
+            row["title"] or row["preview"] or "(no messages)",
+            row["source"],
+            short_project(row["project"]),
+            row["message_count"],
+            row["last_active"],
+            bool(row["archived"]),
+        )
+
+
+def short_project(project: str | None) -> str:
+    """The last part of a project's name or path; "" without one."""
+    name = project_name(project) or ""
+    return name.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +94,22 @@ def find_links(request: PageRequest, names: Iterable[tuple[str, int]]) -> Links:
             words = " ".join(text_of(message["content"])[:_MAX_WORDS_CHARS].split()) if message else ""
             found[session_id, message_id] = ConversationLink(session_id, *known, message_id if message else 0, words)
     return found
+
+
+def chip_group(
+    label: str, name: str, values: Iterable[tuple[str, str]], *, path: str, query: Mapping[str, str]
+) -> dict[str, Any]:
+    """The chips of the parameter `name`: pairs of a value and its label. A chosen value that is missing is added.
+
+    Following the link of a chip chooses its value, or removes it if it is chosen.
+    """
+    pairs = dict(values)
+    chosen = query.get(name, "")
+    if chosen and chosen not in pairs:
+        pairs = {chosen: chosen} | pairs
+    chips = []
+    for value, text in pairs.items():
+        others = {key: kept for key, kept in query.items() if key != name}
+        address = page_url(path, **others, **({} if value == chosen else {name: value}))
+        chips.append({"label": text, "url": address, "chosen": value == chosen})
+    return {"label": label, "chips": chips}

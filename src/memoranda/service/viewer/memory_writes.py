@@ -1,9 +1,30 @@
 """Writes of a person at a page: what its form showed counts as seen, and refusals are in the words of a page."""
 
-from memoranda.memory.curated.operations import MemoryRefusal, MemoryWriteResult, Operation
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.operations import (
+    AwaitsApproval,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryRefusalReason,
+    MemoryWriteResult,
+    Operation,
+)
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.service.http.problems import Problem
+from memoranda.service.viewer.page import PageRequest, Redirect, page_url
 from memoranda.support.origin import PERSON
+
+MEMORY_PATH = "/memory"
+_ALLOW = "allow:"
+_STATUS: dict[MemoryRefusalReason, int] = {
+    "invalid": 422,
+    "blocked": 422,
+    "disabled": 403,
+    "over_budget": 409,
+    "no_match": 409,
+    "drift": 409,
+    "conflict": 409,
+}
 
 
 def apply_seen(
@@ -39,3 +60,31 @@ def explain_refusal(refusal: MemoryRefusal) -> str:
     if refusal.reason == "conflict":
         return "An entry that this would change was changed or removed since. Nothing was written."
     return refusal.message
+
+
+def read_target(name: str) -> Target:
+    """The memory with a name; raises Problem 404."""
+    for target in TARGETS:
+        if target == name:
+            return target
+    raise Problem(404, "not_found", "There are two memories: memory and user.")
+
+
+def read_allowed(request: PageRequest) -> frozenset[str]:
+    """The scanner findings that a person allows with the boxes of a form."""
+    return frozenset(name.removeprefix(_ALLOW) for name in request.form if name.startswith(_ALLOW))
+
+
+def finish_write(request: PageRequest, action: str, outcome: MemoryReceipt | AwaitsApproval) -> Redirect:
+    """Go back to the entries, which show the change and offer to undo it."""
+    change = outcome.change if isinstance(outcome, MemoryReceipt) else None
+    if change is not None:
+        request.service.metrics.add("memoranda_curated_changes_total")
+        request.audit(f"memory.{action}", f"{outcome.target} change {change}")
+        return Redirect(page_url(MEMORY_PATH, change=change))
+    return Redirect(page_url(MEMORY_PATH), outcome.message)
+
+
+def refusal_status(refusal: MemoryRefusal) -> int:
+    """The status of a page that shows a refusal."""
+    return _STATUS.get(refusal.reason, 503)

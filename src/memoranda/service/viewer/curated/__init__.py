@@ -1,1 +1,0 @@
-"""Pages of curated memory: entries, history, the prompt, and what awaits a person."""
