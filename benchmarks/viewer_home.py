@@ -12,9 +12,8 @@ from pathlib import Path
 import memoranda
 from benchmarks.transcripts import output, prose
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact import Provenance
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.fact_store import FactStore, Provenance
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add

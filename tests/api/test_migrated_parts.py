@@ -9,7 +9,7 @@ from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentRecord

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.external import start_timeout
-from memoranda.external.status_file import read_status
+from memoranda.external import attach
+from memoranda.external.health import read_status
 from memoranda.home import config
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
@@ -50,7 +50,7 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
     assert _begin(home)[0] < 3.8
     assert read_status(home, "diary").late_start
     # As in another process, which has only the file to go by.
-    start_timeout._late.clear()
+    attach._late.clear()
     assert _begin(home)[0] < 3.8
 
     source = home / "plugins" / "diary" / "__init__.py"

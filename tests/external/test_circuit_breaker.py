@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoranda.external.circuit_breaker import CircuitBreaker
+from memoranda.external.remote import CircuitBreaker
 
 
 class _Clock:

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from memoranda.errors import ProviderError
-from memoranda.external.loading.dependencies import install_command, missing_packages, missing_programs
-from memoranda.external.loading.discovery import DiscoveredProvider
+from memoranda.external.loading.discovery import DiscoveredProvider, install_command, missing_packages, missing_programs
 from tests.cases import cases
 
 

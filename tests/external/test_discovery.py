@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import ProviderError
+from memoranda.external.checks import check_settings
 from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.external.loading.loader import load, load_commands
 from memoranda.external.loading.setup import write_settings
-from memoranda.external.outbox_checks import check_settings
 from tests.external.plugins import HERMES_STYLE, add_plugin
 
 

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from memoranda.external.event_loop import EventLoop
+from memoranda.external.guarded_call import EventLoop
 from tests.external.samples import Scripted, managed
 from tests.forked import forking, in_child
 from tests.timing import GIVE_UP, wait_until

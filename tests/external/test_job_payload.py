@@ -10,12 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.external.outbox.job_payload import JobIdentity, is_intact, open_payload, resealed_jobs, seal_payload
-from memoranda.external.outbox.jobs import NewJob
+from memoranda.external.checks import check_outbox, check_server_outbox
+from memoranda.external.outbox.jobs import JobIdentity, NewJob, is_intact, open_payload, resealed_jobs, seal_payload
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.outbox_schema import outbox_database
 from memoranda.external.outbox.queued_passages import QueuedPassages
-from memoranda.external.outbox_checks import check_outbox, check_server_outbox
+from memoranda.external.outbox.schema import outbox_database
 from memoranda.support.text_matcher import TextMatcher
 from tests.cases import cases
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError
+from memoranda.external.checks import check_outbox, check_settings
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox_checks import check_outbox, check_settings
 from memoranda.support.health_issues import HealthIssue
 from tests.cli.terminal import Terminal
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import ReplacedStoreError
+from memoranda.external.checks import check_outbox
+from memoranda.external.outbox.marker import OutboxGuard
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.outbox_marker import OutboxGuard
 from memoranda.external.outbox.queued_passages import QueuedPassages
-from memoranda.external.outbox_checks import check_outbox
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.text_matcher import TextMatcher
 

@@ -11,8 +11,8 @@ import pytest
 
 import memoranda.upkeep.doctor
 from memoranda.errors import ProviderError
+from memoranda.external.checks import check_providers
 from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.provider_checks import check_providers
 from tests.external.plugins import add_plugin, plain
 
 CHECKED = (
@@ -59,7 +59,7 @@ def test_a_plugin_that_is_not_in_use_is_not_even_imported(tmp_path: Path) -> Non
 def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) -> None:
     """A home without facts costs nothing; one with facts is checked even while another provider is in use."""
     program = (
-        "import sys; from pathlib import Path; from memoranda.external.provider_checks import check_providers;"
+        "import sys; from pathlib import Path; from memoranda.external.checks import check_providers;"
         "assert not list(check_providers(Path(sys.argv[1]), ()));"
         "assert 'memoranda.external.holographic' not in sys.modules"
     )

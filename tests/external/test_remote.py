@@ -20,8 +20,7 @@ import pytest
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.external import remote_connection
-from memoranda.external.circuit_breaker import CircuitBreaker
-from memoranda.external.remote import RemoteClient
+from memoranda.external.remote import CircuitBreaker, RemoteClient
 from tests.external.http_service import Exchange, Service, serving
 from tests.timing import GIVE_UP, HANG, without_waiting
 

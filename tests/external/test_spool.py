@@ -15,11 +15,11 @@ import pytest
 
 import memoranda
 from memoranda.errors import CorruptStoreError, StorageError
+from memoranda.external.checks import check_outbox
+from memoranda.external.delivery import ProviderQueue
 from memoranda.external.outbox import spool
 from memoranda.external.outbox.jobs import Backlog, NewJob
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox_checks import check_outbox
-from memoranda.external.provider_queue import ProviderQueue
 from tests.api.test_turn import _locked
 from tests.conftest import mode
 from tests.external.diary import diary_home, told, told_in_time

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.external.tool_names import ToolNames, ToolOwner, find_owner, prefixed_name
+from memoranda.external.provider_group import ToolNames, ToolOwner, find_owner, prefixed_name
 
 A, B = ToolOwner("alpha", "search"), ToolOwner("beta", "search")
 OWNERS = st.lists(st.tuples(st.sampled_from(["a", "b", "a_b"]), st.sampled_from(["s", "b_s", "a_s", "t"])), unique=True)

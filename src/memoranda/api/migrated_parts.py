@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.agent.review import schema as reviews
-from memoranda.external.holographic.facts_migration import export_facts, import_facts
-from memoranda.external.holographic.open_facts import DATABASE, facts_path
 from memoranda.external.holographic.shared_facts import users_with_facts
-from memoranda.external.outbox import outbox_schema as outbox
-from memoranda.external.outbox.outbox_state import OutboxState, read_positions
+from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
+from memoranda.external.outbox import schema as outbox
+from memoranda.external.outbox.schema import OutboxState, read_positions
 from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
 from memoranda.home.access import schema as service
 from memoranda.home.access.schema import OAUTH_TABLES

@@ -3,6 +3,9 @@
 The session waits a short time for them, because their prompt blocks become part of the frozen prompt. If a provider
 cannot be loaded, the session continues without it and the log says why; turns are marked in the record all the same,
 and are delivered once the provider works again.
+
+A session waits only briefly for a provider that was late the last time. Whether it was late is remembered in this
+process, and across processes in the provider's status file.
 """
 
 import logging
@@ -15,6 +18,7 @@ from typing import Any
 from memoranda.errors import ProviderError, StorageError
 from memoranda.external.external_memory import ExternalMemory, guarded, memory_changes
 from memoranda.external.guarded_call import CallResult
+from memoranda.external.health import read_status
 from memoranda.external.loading.discovery import find_by_name
 from memoranda.external.loading.loader import load
 from memoranda.external.loading.setup import fields_of, read_settings
@@ -22,19 +26,23 @@ from memoranda.external.manager import MemoryManager
 from memoranda.external.outbox.jobs import NewJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.recorded_turns import PRIMARY, RecordedTurns
-from memoranda.external.provider import MemoryProvider, server_facts
+from memoranda.external.provider import MemoryProvider, TextEmbedder, server_facts
 from memoranda.external.provider_group import ProviderGroup
 from memoranda.external.settings import ProviderSettings
-from memoranda.external.start_timeout import remember_start, start_timeout
-from memoranda.external.text_embedder import TextEmbedder
 from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.record.store import SessionStore
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.env_lease import EnvConflictError, EnvLease
+from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.origin import Origin
 
 _log = logging.getLogger(__name__)
+
+# Enough for a provider that works again, and hardly noticeable with one that does not.
+_TIMEOUT_AFTER_LATE_START = 0.2
+_lock = ForkLock()
+_late: dict[tuple[Path, str], bool] = {}
 
 # A write outside any session is not part of a reply, so it can wait longer for the file.
 _WRITE_LOCK_TIMEOUT = 2.0
@@ -89,7 +97,7 @@ def _begin(
     """Start a provider in the background; returns a function that waits for it as long as a session may wait."""
     started_at = time.monotonic()
     home, name, limit = manager.home, manager.name, manager.settings.begin_seconds
-    timeout = start_timeout(home, name, limit)
+    timeout = _start_timeout(home, name, limit)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
         provider = _find_provider(home, name)
@@ -104,7 +112,7 @@ def _begin(
 
     def note_lateness(late: bool) -> None:
         manager.was_late(late)
-        remember_start(home, name, late=late)
+        _remember_start(home, name, late=late)
 
     attaching = manager.begin(find, start.session_id, turns, started=note_start, **start.facts)
 
@@ -164,3 +172,22 @@ def _lease_for(provider: MemoryProvider, lease_secrets: LeaseSecrets) -> EnvLeas
             f"{error}. A provider reads it from the environment of the process, which both homes share: "
             "end the sessions of the other home first, or use one process per home."
         ) from error
+
+
+def _start_timeout(home: Path, name: str, timeout: float) -> float:
+    """Seconds to wait for a provider: `timeout`, or less if it was late the last time."""
+    with _lock:
+        late = _late.get((home, name))
+    if late is None:
+        try:
+            late = read_status(home, name).late_start
+        except ProviderError as error:
+            _log.warning("%s", error)
+            late = False
+    return min(timeout, _TIMEOUT_AFTER_LATE_START) if late else timeout
+
+
+def _remember_start(home: Path, name: str, *, late: bool) -> None:
+    """Remember whether a provider was ready in time."""
+    with _lock:
+        _late[home, name] = late

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from memoranda.external.status_file import write_status
+from memoranda.external.health import write_status
 from memoranda.external.tool_answer import ToolAnswer, failure
 from memoranda.safety.fence import ScreenedValue, build_memory_context_block, inject, screen_text, screen_value
 from memoranda.storage.files.fork_lock import ForkLock

@@ -3,20 +3,22 @@
 Everything that a hook raises, SystemExit and KeyboardInterrupt included, ends here: it is logged and recorded in the
 provider's health. A call that misses its deadline continues in its daemon thread; the same hook is not called again
 until that call has returned.
+
+A provider gets the arguments and facts that its signature accepts, and nothing else. Hooks that are coroutines run in
+one event loop per provider, in its own thread.
 """
 
+import asyncio
 import inspect
 import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.external.arguments import Parameters, bind_hermes_arguments, parameters_of
-from memoranda.external.event_loop import EventLoop
 from memoranda.external.health import HealthTracker
 from memoranda.external.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
@@ -25,8 +27,148 @@ from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
+# Closing one of them would take the parent's files from the selector that both processes share.
+_loops_of_parent: list[asyncio.AbstractEventLoop] = []
+
 _MAX_ERROR_CHARS = 500
 _NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a method: which it accepts by position, which by name, and whether it accepts any others."""
+
+    positional: tuple[str, ...]
+    named: frozenset[str]
+    any_positional: bool
+    any_named: bool
+
+    def accepts(self, name: str) -> bool:
+        """Whether the method accepts a fact of this name."""
+        return self.any_named or name in self.named
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArguments:
+    """Arguments as a method accepts them, and the names of those that it does not accept."""
+
+    positional: tuple[Any, ...]
+    named: dict[str, Any]
+    dropped: tuple[str, ...]
+
+
+def _parameters_of(method: Callable[..., Any]) -> Parameters | None:
+    """The parameters of a bound method; None when it has no readable signature."""
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return Parameters(
+        positional=tuple(parameter.name for parameter in parameters if parameter.kind in by_position),
+        named=frozenset(parameter.name for parameter in parameters if parameter.kind in by_name),
+        any_positional=any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters),
+        any_named=any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters),
+    )
+
+
+def _bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
+    """Pass `args` in their order and `facts` by name, as far as the method accepts them."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    dropped: list[str] = []
+    for name, value in args.items():
+        if len(positional) < len(parameters.positional) or parameters.any_positional:
+            positional.append(value)
+        elif parameters.accepts(name):
+            named[name] = value
+        else:
+            dropped.append(name)
+    filled = set(parameters.positional[: len(positional)])
+    free = set(parameters.positional[len(positional) :])
+    for name, value in facts.items():
+        if name not in filled and (name in parameters.named or (parameters.any_named and name not in free)):
+            named[name] = value
+    return BoundArguments(tuple(positional), named, tuple(dropped))
+
+
+def _bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
+    """Bind arguments for a provider that may predate `metadata`.
+
+    `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
+    go to parameters of the same names, because older hooks accepted `session_id` and others one by one.
+    """
+    bound = _bind_arguments(parameters, args, facts)
+    metadata = facts.get("metadata")
+    if not isinstance(metadata, dict):
+        return bound
+    filled = set(parameters.positional[: len(bound.positional)])
+    spread = parameters.named & metadata.keys() - filled - bound.named.keys()
+    named = bound.named | {name: metadata[name] for name in spread}
+    if "metadata" in named:
+        return BoundArguments(bound.positional, named, bound.dropped)
+    free = [name for name in parameters.positional[len(bound.positional) :] if name not in named]
+    if not free:
+        return BoundArguments(bound.positional, named, (*bound.dropped, "metadata"))
+    if free[0] in parameters.named:
+        return BoundArguments(bound.positional, named | {free[0]: metadata}, bound.dropped)
+    return BoundArguments((*bound.positional, metadata), named, bound.dropped)
+
+
+class EventLoop:
+    """The event loop of one provider, started by its first coroutine; clients that belong to a loop keep working."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = ForkLock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._running = 0
+        self._closed = False
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        """Await what a hook returned; blocks the calling thread."""
+        with self._lock:
+            if self._loop is not None and self._thread is not None and not self._thread.is_alive():
+                # In the child of a fork: the thread and its calls exist only in the parent.
+                _loops_of_parent.append(self._loop)
+                self._loop, self._running = None, 0
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)
+                self._thread.start()
+            self._running += 1
+            loop = self._loop
+        try:
+            return asyncio.run_coroutine_threadsafe(_result(awaitable), loop).result()
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._stop_when_idle()
+
+    def close(self) -> None:
+        """Stop the loop as soon as no call runs in it."""
+        with self._lock:
+            self._closed = True
+            self._stop_when_idle()
+
+    def _stop_when_idle(self) -> None:
+        if self._closed and not self._running and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+
+async def _result(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +324,7 @@ class GuardedProvider:
     def parameters(self, hook: str) -> Parameters | None:
         """The parameters of a hook; None when it has no readable signature."""
         if hook not in self._parameters:
-            self._parameters[hook] = parameters_of(getattr(self.provider, hook))
+            self._parameters[hook] = _parameters_of(getattr(self.provider, hook))
         return self._parameters[hook]
 
     def accepts(self, hook: str, name: str) -> bool:
@@ -205,7 +347,7 @@ class GuardedProvider:
         return PendingCall(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
 
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        bound = bind_hermes_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
+        bound = _bind_hermes_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
         for name in bound.dropped:
             if (hook, name) not in self._logged_drops:
                 self._logged_drops.add((hook, name))
@@ -216,7 +358,7 @@ class GuardedProvider:
 
 def _contract_parameters(hook: str) -> Parameters:
     """The parameters of a hook in the contract, for a method without a readable signature."""
-    parameters = parameters_of(getattr(MemoryProvider, hook))
+    parameters = _parameters_of(getattr(MemoryProvider, hook))
     assert parameters is not None
     return Parameters(parameters.positional[1:], parameters.named - {"self"}, any_positional=False, any_named=False)
 

@@ -1,9 +1,14 @@
-"""The health of a provider: its last failure and its last recall, as a value that commands show."""
+"""The health of a provider: its last failure and its last recall, as a value and as a file that commands show."""
 
+import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
+from memoranda.errors import ProviderError
+from memoranda.external.settings import file_stem
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +67,26 @@ class HealthTracker:
     def snapshot(self) -> ProviderHealth:
         with self._lock:
             return self._health
+
+
+def _status_file(home: Path, name: str) -> Path:
+    return home / "providers" / f"{file_stem(name)}.status.json"
+
+
+def write_status(home: Path, name: str, health: ProviderHealth) -> None:
+    path = _status_file(home, name)
+    make_private_directory(path.parent)
+    write_private(path, json.dumps(asdict(health), ensure_ascii=False).encode())
+
+
+def read_status(home: Path, name: str) -> ProviderHealth:
+    """The health of a provider in its last session; empty when it has had none."""
+    try:
+        values = json.loads(read_file(_status_file(home, name)))
+        return ProviderHealth(**values)
+    except FileNotFoundError:
+        return ProviderHealth()
+    except (OSError, ValueError, TypeError) as error:
+        raise ProviderError(
+            f"{_status_file(home, name)} cannot be read ({error}). Delete it; the next session writes another."
+        ) from error

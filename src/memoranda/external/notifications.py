@@ -2,21 +2,45 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.external.delivery import HOOKS
+from memoranda.external.active_provider import ActiveProvider
+from memoranda.external.delivery import HOOKS, Delivery, ProviderQueue, turn_job
+from memoranda.external.guarded_call import PendingCall
 from memoranda.external.health import HealthTracker
 from memoranda.external.message_text import plain_text
 from memoranda.external.outbox.jobs import NewJob
 from memoranda.external.provider import Message
-from memoranda.external.provider_queue import ProviderQueue, turn_job
-from memoranda.external.provider_state import ProviderState
 
 _log = logging.getLogger(__name__)
 
 _WRITE_ACTIONS = ("add", "replace", "remove")
+
+
+@dataclass(slots=True)
+class ProviderState:
+    """Shared by the manager, which changes it, and the notifier, which reads it."""
+
+    active: ActiveProvider | None = None
+    attaching: PendingCall | None = None
+    delivery: Delivery | None = None
+    closed: bool = False
+
+    @property
+    def expected(self) -> bool:
+        """Whether a provider is being loaded; notifications are queued for it meanwhile."""
+        return self.active is None and self.attaching is not None and not self.attaching.done
+
+    @property
+    def ready(self) -> ActiveProvider | None:
+        """The provider that can be called now."""
+        return self.active if self.active is not None and self.active.ready and not self.closed else None
+
+    def wake_delivery(self) -> None:
+        if self.delivery is not None:
+            self.delivery.wake()
 
 
 class ProviderNotifier:

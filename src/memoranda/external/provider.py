@@ -1,7 +1,7 @@
 """The contract of an external memory: one class with four required members, and hooks.
 
 Every hook accepts `**facts`, so that later versions can pass more without breaking a provider of today; a provider that
-leaves them out gets what its signature accepts and nothing else (see `memoranda.external.arguments`).
+leaves them out gets what its signature accepts and nothing else (see `memoranda.external.guarded_call`).
 
 A provider is called from several threads: recall, deliveries and tools each have their own. Deliveries (`sync_turn`,
 `on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) arrive one at a time, in the order of their
@@ -10,12 +10,13 @@ retried: a PermanentProviderError parks it, a TemporaryProviderError may say whe
 one provider run in one event loop.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
 # Hooks that do nothing by default are intended.
 # ruff: noqa: B027
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any
 
 Facts = Any
 Message = dict[str, Any]
@@ -200,3 +201,14 @@ def own_members(provider: object) -> frozenset[str]:
     """The members of the contract that a provider implements itself."""
     members = (member for member in vars(MemoryProvider) if not member.startswith("_"))
     return frozenset(member for member in members if has_own(provider, member))
+
+
+class TextEmbedder(Protocol):
+    """Turns texts into vectors on this machine. Several threads may call it."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the model; vectors of different names cannot be compared. Raises MemorandaError."""
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """One vector of length 1 per text, as little-endian floats of 32 bits. Raises MemorandaError."""

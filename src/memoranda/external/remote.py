@@ -19,12 +19,11 @@ import os
 import random
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.external.circuit_breaker import CircuitBreaker
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
@@ -43,6 +42,55 @@ _JSON = "application/json"
 _FIRST_PAUSE = 0.2
 _MAX_RETRIES = 2
 _NOTHING: Mapping[str, Any] = {}
+
+JsonObject = dict[str, Any]
+
+
+class CircuitBreaker:
+    """Closed at first. Opens after `max_failures` in a row; after `open_seconds` one call may probe the service.
+
+    A probe that succeeds closes it, one that fails opens it again. Thread-safe. Ask `allow` before a call, and report
+    every call that was allowed with `succeeded` or `failed`.
+    """
+
+    def __init__(
+        self, max_failures: int = 3, open_seconds: float = 30.0, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._max_failures = max_failures
+        self._open_seconds = open_seconds
+        self._clock = clock
+        self._lock = ForkLock()
+        self._failures = 0
+        self._open_until = 0.0
+        self._probing = False
+
+    def allow(self) -> bool:
+        """Whether to make a call now; False while the breaker is open or another call probes the service."""
+        with self._lock:
+            if not self._open_until:
+                return True
+            if self._probing or self._clock() < self._open_until:
+                return False
+            self._probing = True
+            return True
+
+    def succeeded(self) -> None:
+        with self._lock:
+            self._failures, self._open_until, self._probing = 0, 0.0, False
+
+    def failed(self, retry_after: float | None = None) -> None:
+        """Count a failure; a service that says how long to wait opens the breaker for that long at once."""
+        with self._lock:
+            self._failures += 1
+            if self._probing or self._failures >= self._max_failures or retry_after:
+                self._open_until = self._clock() + max(self._open_seconds, retry_after or 0.0)
+            self._probing = False
+
+    @property
+    def seconds_left(self) -> float:
+        """How long until a probe is allowed."""
+        with self._lock:
+            return max(0.0, self._open_until - self._clock()) if self._open_until else 0.0
 
 
 class _Address(NamedTuple):
@@ -295,3 +343,27 @@ def _advice(status: int, provider: str) -> str:
     if status == 413:
         return "It is too large for the service."
     return "The service refuses this request, and repeating it would not help."
+
+
+def unless_refused(call: Callable[[], Any], default: Any, *statuses: int) -> Any:
+    """The result of a call; `default` if the service refuses it with one of the statuses, 404 if none is named."""
+    try:
+        return call()
+    except PermanentProviderError as error:
+        if error.status not in (statuses or (404,)):
+            raise
+        return default
+
+
+def as_object(answer: Any, vendor: str) -> JsonObject:
+    """An answer that must be an object; raises TemporaryProviderError: something else answers at the address."""
+    if not isinstance(answer, dict):
+        raise TemporaryProviderError(f"{vendor} answered with {type(answer).__name__} instead of an object.")
+    return answer
+
+
+def as_objects(answer: Any, vendor: str) -> list[JsonObject]:
+    """An answer that must be a list of objects; raises TemporaryProviderError."""
+    if not isinstance(answer, list) or not all(isinstance(row, dict) for row in answer):
+        raise TemporaryProviderError(f"{vendor} answered with {type(answer).__name__} instead of a list of objects.")
+    return answer

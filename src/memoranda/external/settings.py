@@ -1,4 +1,4 @@
-"""The settings of external memory, and the tool names that no provider may use."""
+"""The settings of external memory, the tool names that no provider may use, and the names of a provider's files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +16,8 @@ CORE_TOOLS = frozenset({
     "browser_scroll", "browser_back", "browser_press", "browser_console", "browser_get_images", "browser_vision",
     "bash", "python", "mixture_of_agents",
 })  # fmt: skip
+
+_QUALIFIERS = ("home", "installed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +63,14 @@ def _number(asked: object, allowed: float, tighter: Any) -> float:
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
         return allowed
     return float(tighter(asked, allowed))
+
+
+def file_stem(provider: str) -> str:
+    """The name of a provider in file names: `home:notes` becomes `home.notes`, because Windows forbids colons."""
+    return provider.replace(":", ".", 1)
+
+
+def provider_of(stem: str) -> str:
+    """The provider that has a file of this name."""
+    qualifier, _, name = stem.partition(".")
+    return f"{qualifier}:{name}" if name and qualifier in _QUALIFIERS else stem

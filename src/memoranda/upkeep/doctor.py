@@ -12,9 +12,14 @@ from zlib import error as zlib_error
 from memoranda.agent.review import schema as reviews
 from memoranda.agent.review.schema import check_server_reviews
 from memoranda.errors import ConfigError, HomeError, StorageError
+from memoranda.external.checks import (
+    check_outbox,
+    check_provider_tables,
+    check_providers,
+    check_server_outbox,
+    check_settings,
+)
 from memoranda.external.loading.discovery import discover, find_by_name
-from memoranda.external.outbox_checks import check_outbox, check_server_outbox, check_settings
-from memoranda.external.provider_checks import check_provider_tables, check_providers
 from memoranda.external.vendors import sent_record
 from memoranda.home import config
 from memoranda.home.access import schema as access

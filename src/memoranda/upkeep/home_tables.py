@@ -15,8 +15,8 @@ def component_schemas() -> list[Schema]:
 def small_component_schemas() -> list[Schema]:
     """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
     from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
-    from memoranda.external.holographic.server_schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
-    from memoranda.external.outbox.outbox_schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
+    from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
+    from memoranda.external.outbox.schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SERVER_SCHEMA as SENT  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SERVER_SCHEMA as IMPORTS  # noqa: PLC0415

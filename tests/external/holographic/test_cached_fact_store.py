@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import StorageError
-from memoranda.external.holographic import open_facts as facts_module
-from memoranda.external.holographic.cached_fact_store import CachedFactStore
-from memoranda.external.holographic.fact import FactError
-from memoranda.external.holographic.open_facts import facts_path, sweep_caches
+from memoranda.external.holographic import user_facts
+from memoranda.external.holographic.fact_store import FactError
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
-from memoranda.external.holographic.shared_facts import count_facts
+from memoranda.external.holographic.shared_facts import CachedFactStore, count_facts
+from memoranda.external.holographic.user_facts import facts_path, sweep_caches
 
 
 @pytest.fixture
@@ -123,6 +122,6 @@ def test_a_node_deletes_caches_of_facts_that_another_node_removed(tmp_path: Path
     with elsewhere._shared._engine.acting_for("ben").writing() as connection:
         connection.execute("DELETE FROM fact_revisions")
     elsewhere.close()
-    facts_module._swept.clear()
+    user_facts._swept.clear()
     sweep_caches(tmp_path, postgres_url)
     assert [user for user, path in paths.items() if path.exists()] == ["eve"]

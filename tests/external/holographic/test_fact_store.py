@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError
-from memoranda.external.holographic.fact import FactError, Provenance
-from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.fact_store import FactError, FactStore, Provenance
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
 from tests.timing import GIVE_UP
 

@@ -5,9 +5,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact import Provenance
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.fact_store import FactStore, Provenance
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add, Replace

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact import Provenance
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.fact_store import FactStore, Provenance
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated.approval_queue import encode_operation
 from memoranda.memory.curated.operations import Add

@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.api.memory import Memory
 from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add

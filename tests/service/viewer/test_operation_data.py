@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.external.holographic.fact import Provenance
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import database_name
+from memoranda.external.holographic.fact_store import FactStore, Provenance
+from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.models.model import Usage

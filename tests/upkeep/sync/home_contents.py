@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.stored_facts import stored_facts
-from memoranda.external.holographic.transferred_facts import read_facts
+from memoranda.external.holographic.user_facts import read_facts, stored_facts
 from memoranda.memory.curated.settings import TARGETS
 from memoranda.memory.record.message_references import strip_references
 

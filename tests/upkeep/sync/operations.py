@@ -6,7 +6,7 @@ from itertools import count
 
 from memoranda.errors import SessionError
 from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.open_facts import facts_path
+from memoranda.external.holographic.user_facts import facts_path
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore

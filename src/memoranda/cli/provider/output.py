@@ -16,7 +16,7 @@ from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.external.loading.discovery import DiscoveredProvider, discover, find_by_name
-from memoranda.external.loading.inspect_provider import Inspection, inspect_provider
+from memoranda.external.loading.loader import Inspection, inspect_provider
 from memoranda.home import config
 from memoranda.support.home import Home
 from memoranda.support.suggestions import did_you_mean

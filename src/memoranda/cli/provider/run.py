@@ -13,8 +13,7 @@ from memoranda.cli.provider.output import find_provider, owned_home, require_one
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.external.guarded_call import CallResult, PendingCall
-from memoranda.external.loading.inspect_provider import run_guarded
-from memoranda.external.loading.loader import PluginCommands, load_commands
+from memoranda.external.loading.loader import PluginCommands, load_commands, run_guarded
 from memoranda.home import config
 
 _POLL_SECONDS = 0.2

@@ -25,9 +25,14 @@ from memoranda.cli.provider.output import (
 from memoranda.cli.provider.prompts import ask_fields, ask_provider
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
-from memoranda.external.loading.dependencies import install_command, missing_packages, missing_programs
-from memoranda.external.loading.discovery import DiscoveredProvider, discover
-from memoranda.external.loading.inspect_provider import Inspection, check_ready, run_guarded
+from memoranda.external.loading.discovery import (
+    DiscoveredProvider,
+    discover,
+    install_command,
+    missing_packages,
+    missing_programs,
+)
+from memoranda.external.loading.loader import Inspection, check_ready, run_guarded
 from memoranda.external.loading.setup import (
     read_settings,
     resolve_values,

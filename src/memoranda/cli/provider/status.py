@@ -20,12 +20,12 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
+from memoranda.external.health import read_status
 from memoranda.external.loading.discovery import DiscoveredProvider, discover, find_by_name
-from memoranda.external.loading.inspect_provider import check_ready, run_guarded
+from memoranda.external.loading.loader import check_ready, run_guarded
 from memoranda.external.loading.setup import ConfigField, read_settings
 from memoranda.external.outbox.jobs import Backlog
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.status_file import read_status
 from memoranda.home import config
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home

@@ -21,11 +21,11 @@ from memoranda.cli.provider.output import (
 )
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.errors import ProviderError
-from memoranda.external.loading.inspect_provider import run_guarded
+from memoranda.external.health import write_status
+from memoranda.external.loading.loader import run_guarded
 from memoranda.external.loading.setup import read_settings
 from memoranda.external.manager import MemoryManager
 from memoranda.external.provider import MemoryProvider, has_own
-from memoranda.external.status_file import write_status
 from memoranda.home import config
 from memoranda.safety.fence import sanitize_context
 from memoranda.support.home import Home

@@ -14,9 +14,8 @@ from itertools import combinations, islice, takewhile
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from memoranda.external.holographic.entity_links import aliases_of, entities_of
-from memoranda.external.holographic.fact import Fact
-from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.entities import aliases_of, entities_of
+from memoranda.external.holographic.fact_store import Fact, FactStore
 from memoranda.external.holographic.word_index import stems
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem

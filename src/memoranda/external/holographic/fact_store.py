@@ -4,25 +4,26 @@ Adding a fact takes the same time however many there are: it writes only the fac
 another dimension is encoded again when it is next used.
 """
 
+import hashlib
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from memoranda.errors import StorageError
 from memoranda.external.holographic.algebra import Vector, pack, sketch, unpack
 from memoranda.external.holographic.encoding import MAX_ENTITIES, Encoder
-from memoranda.external.holographic.entities import Entity, find_entities, key_of
-from memoranda.external.holographic.entity_links import drop_unused, entities_of, known_keys, link
-from memoranda.external.holographic.fact import (
-    CATEGORIES,
-    COLUMNS,
-    UNKNOWN,
-    Fact,
-    FactError,
-    Provenance,
-    content_key,
-    fact_from_row,
+from memoranda.external.holographic.entities import (
+    Entity,
+    drop_unused,
+    entities_of,
+    find_entities,
+    key_of,
+    known_keys,
+    link,
 )
 from memoranda.external.holographic.schema import APPLICATION_ID, SCHEMA
 from memoranda.external.holographic.word_index import erase_words, forget_words, store_words
@@ -30,11 +31,89 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.sqlite.database import Connection
 from memoranda.storage.sqlite.schema_upgrade import open_database
 
+CATEGORIES = ("user_pref", "project", "tool", "general")
+_COLUMNS = (
+    "fact_id, content, category, tags, trust_score, retrieval_count, helpful_count, created_at, updated_at,"
+    " session_id, message, written_by, mirror_of"
+)
+
 MAX_CONTENT_CHARS = 4000
 HELPFUL, UNHELPFUL = 0.05, -0.10
 _ENCODE_BATCH = 100
 _READ_BATCH = 500
 _CLEAN_INTERVAL = 50
+
+
+class FactError(StorageError, ValueError):
+    """A request that cannot be fulfilled: an unknown fact, an empty text, or the text of another fact."""
+
+
+class Provenance(NamedTuple):
+    """The origin of a fact."""
+
+    session_id: str = ""
+    message: str = ""
+    written_by: str = ""
+
+
+UNKNOWN = Provenance()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    fact_id: int
+    content: str
+    category: str
+    tags: tuple[str, ...]
+    trust: float
+    retrieval_count: int
+    helpful_count: int
+    created_at: float
+    updated_at: float
+    provenance: Provenance
+    mirror_of: str
+    entities: tuple[str, ...] = ()
+
+    def decay(self, now: float, half_life_days: float) -> float:
+        """The factor by which its age lowers its score."""
+        if half_life_days <= 0:
+            return 1.0
+        return float(0.5 ** (max(0.0, now - self.updated_at) / 86_400 / half_life_days))
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "fact_id": self.fact_id,
+            "content": self.content,
+            "category": self.category,
+            "tags": ",".join(self.tags),
+            "entities": list(self.entities),
+            "trust_score": round(self.trust, 4),
+            "retrieval_count": self.retrieval_count,
+            "helpful_count": self.helpful_count,
+            "created_at": _format_timestamp(self.created_at),
+            "updated_at": _format_timestamp(self.updated_at),
+            "provenance": self.provenance._asdict(),
+        }
+
+
+def _fact_from_row(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
+    """The fact of a row with `_COLUMNS`."""
+    tags = tuple(tag for tag in row[3].split(",") if tag)
+    fact_id, content, category, _, trust, retrieved, helpful, created, updated, session, message, by, mirror_of = row
+    origin = Provenance(session, message, by)
+    return Fact(
+        fact_id, content, category, tags, trust, retrieved, helpful, created, updated, origin, mirror_of, entities
+    )
+
+
+def content_key(content: str) -> str:
+    """A digest that ignores case, width, spaces and the final punctuation mark."""
+    plain = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(" .!。！")
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def _format_timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class FactStore:
@@ -85,7 +164,7 @@ class FactStore:
             row = connection.execute(
                 "INSERT INTO facts (content, content_key, category, tags, trust_score, created_at, updated_at,"
                 " session_id, message, written_by, mirror_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (content, content_key(content), category, join_tags(tags), self._default_trust, now, now,
+                (content, content_key(content), category, _join_tags(tags), self._default_trust, now, now,
                  *provenance, mirror_of),
             )  # fmt: skip
             fact_id = int(row.lastrowid or 0)
@@ -117,7 +196,7 @@ class FactStore:
                 fact,
                 content=fact.content if content is None else content,
                 category=category or fact.category,
-                tags=fact.tags if tags is None else split_tags(tags),
+                tags=fact.tags if tags is None else _split_tags(tags),
                 trust=_clamp_trust(fact.trust + trust_delta),
                 updated_at=self.clock() if changed else fact.updated_at,
             )
@@ -285,13 +364,13 @@ class FactStore:
             )
 
 
-def split_tags(tags: Iterable[str]) -> tuple[str, ...]:
+def _split_tags(tags: Iterable[str]) -> tuple[str, ...]:
     pieces = (piece.strip() for tag in tags for piece in tag.split(","))
     return tuple(dict.fromkeys(piece for piece in pieces if piece))
 
 
-def join_tags(tags: Iterable[str]) -> str:
-    return ",".join(split_tags(tags))
+def _join_tags(tags: Iterable[str]) -> str:
+    return ",".join(_split_tags(tags))
 
 
 def _check_category(category: str) -> None:
@@ -313,9 +392,9 @@ def _stale(connection: Connection, table: str, number: str, encoding: str) -> li
 
 
 def _select(connection: Connection, condition: str, values: tuple[Any, ...]) -> list[Fact]:
-    rows = connection.execute(f"SELECT {COLUMNS} FROM facts WHERE {condition}", values).fetchall()
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM facts WHERE {condition}", values).fetchall()
     entities = entities_of(connection, [row[0] for row in rows])
-    return [fact_from_row(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
+    return [_fact_from_row(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
 
 
 def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fact | None:

@@ -1,4 +1,9 @@
-"""The holographic provider: long-term facts on this machine, as an external memory."""
+"""The holographic provider: long-term facts on this machine, as an external memory.
+
+It keeps a fact for each entry of curated memory, and changes or removes it with the entry. A notification may be
+delivered twice, so every operation can be repeated. Only mirrored facts are changed or removed; a fact that was stored
+separately stays, even with the same text.
+"""
 
 import json
 import logging
@@ -7,20 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError, StorageError
-from memoranda.external.holographic import guidance, health
+from memoranda.external.holographic import health
 from memoranda.external.holographic import settings as settings_module
-from memoranda.external.holographic.entities import find_entities
-from memoranda.external.holographic.entity_links import find_entity
+from memoranda.external.holographic.entities import find_entities, find_entity
 from memoranda.external.holographic.extraction import extract_statements
-from memoranda.external.holographic.fact import Fact, Provenance
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.meanings import FactMeanings
-from memoranda.external.holographic.mirror import mirror
-from memoranda.external.holographic.open_facts import open_facts, sweep_caches
-from memoranda.external.holographic.retrieval import FactFilter, FoundFact, Retriever
-from memoranda.external.holographic.tool import FactTools, schemas
-from memoranda.external.provider import SERVER_URL, MemoryProvider
-from memoranda.external.text_embedder import TextEmbedder
+from memoranda.external.holographic.fact_store import (
+    MAX_CONTENT_CHARS,
+    Fact,
+    FactError,
+    FactStore,
+    Provenance,
+    content_key,
+)
+from memoranda.external.holographic.retrieval import FactFilter, FactMeanings, FoundFact, Retriever
+from memoranda.external.holographic.tool import SYSTEM_PROMPT, FactTools, schemas
+from memoranda.external.holographic.user_facts import open_facts, sweep_caches
+from memoranda.external.provider import SERVER_URL, MemoryProvider, TextEmbedder
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.health_issues import repair_reported
 from memoranda.support.shorten import shorten_end
@@ -74,7 +81,7 @@ class HolographicProvider(MemoryProvider):
             self._open()
 
     def system_prompt_block(self) -> str:
-        return guidance.SYSTEM_PROMPT
+        return SYSTEM_PROMPT
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
         """The facts that match a turn, one line each, with age and trust."""
@@ -247,3 +254,42 @@ def _format_age(seconds: float) -> str:
     if days < 60:
         return "1 day old" if days == 1 else f"{days} days old"
     return f"{days // 30} months old" if days < 730 else f"{days // 365} years old"
+
+
+def mirror(store: FactStore, action: str, target: str, content: str, old_text: str, origin: Provenance) -> None:
+    """Applies the write of an entry (add, replace or remove) to its mirrored fact."""
+    content = content.encode("utf-8", "replace").decode().strip()[:MAX_CONTENT_CHARS]
+    if action == "add":
+        _add(store, target, content, origin)
+    elif action == "replace":
+        old = _find_mirror(store, target, old_text)
+        if old is None or not content:
+            _add(store, target, content, origin)
+        elif content_key(old.content) != content_key(content):
+            try:
+                store.update(old.fact_id, content=content)
+            except FactError:
+                # Another fact already has this text.
+                store.remove(old.fact_id)
+    elif action == "remove":
+        old = _find_mirror(store, target, old_text or content)
+        if old is not None:
+            store.remove(old.fact_id)
+    else:
+        _log.warning("The memory write %r was not mirrored, because its action is unknown", action)
+
+
+def _add(store: FactStore, target: str, content: str, origin: Provenance) -> None:
+    if content:
+        category = "user_pref" if target == "user" else "general"
+        store.add(content, category=category, provenance=origin, mirror_of=target)
+
+
+def _find_mirror(store: FactStore, target: str, text: str) -> Fact | None:
+    """The mirrored fact of an entry; None if several match, which happens only after a missed write."""
+    if not text:
+        return None
+    found = store.find_mirrored(target, text.encode("utf-8", "replace").decode())
+    if len(found) > 1:
+        _log.warning("%d facts mirror an entry with the same text; none of them was changed", len(found))
+    return found[0] if len(found) == 1 else None

@@ -11,7 +11,7 @@ import math
 import re
 from typing import NamedTuple
 
-from memoranda.external.holographic.fact import Fact
+from memoranda.external.holographic.fact_store import Fact
 from memoranda.external.holographic.word_index import WordMatch
 
 _QUESTION = re.compile(r"[?？]|吗|呢\s*$|か[。\s]*$")

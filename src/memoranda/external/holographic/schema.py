@@ -1,6 +1,9 @@
-"""The tables of `holographic.db`."""
+"""The tables of `holographic.db`, and those on a server, which have what cannot be derived.
 
-from memoranda.storage.schema import Column, Schema, Table
+Words, vectors and links of facts on a server are in the cache of each node.
+"""
+
+from memoranda.storage.schema import Column, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
 VERSION = 2
@@ -29,13 +32,13 @@ FACTS = Table(
     ),
 )  # fmt: skip
 
-VECTORS = Table(
+_VECTORS = Table(
     "vectors",
     "The vectors of the facts, in a separate table so that scanning the facts stays fast.",
     (Column("fact_id", "integer", "PRIMARY KEY"), Column("vector", "blob", "NOT NULL", "Phases, two bytes each.")),
 )
 
-MEANINGS = Table(
+_MEANINGS = Table(
     "meanings",
     "What a sentence encoder makes of the facts, if the home has one; a cache.",
     (
@@ -84,7 +87,7 @@ WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokeniz
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(FACTS, VECTORS, MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
+    tables=(FACTS, _VECTORS, _MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_facts_key ON facts(content_key)",
         "CREATE INDEX IF NOT EXISTS idx_facts_encoding ON facts(encoding)",
@@ -95,4 +98,43 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_links_entity ON fact_entities(entity_id)",
         WORDS,
     ),
+)
+
+_DERIVED = ("entity_count", "encoding", "sketch")
+COPIED = tuple(column for column in FACTS.columns if column.name not in ("fact_id", *_DERIVED))
+"""The columns that a server and a file have in common, besides the number of the fact."""
+
+_SHARED_FACTS = Table(
+    "shared_facts",
+    "One row per fact of each user; a removed fact leaves its number.",
+    (
+        Column("id", "numbered", "", "No meaning."),
+        Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner."),
+        Column("fact_id", "integer", "NOT NULL", "The number of the fact; each user's facts are numbered from 1."),
+        Column("revision", "integer", "NOT NULL", "The number of the user's change in which the row was last written."),
+        *COPIED,
+        Column("given_names", "text", "NOT NULL DEFAULT ''", "The entities that the writer named, as a JSON list."),
+        Column("removed", "integer", "NOT NULL DEFAULT 0", "1 if the fact was removed."),
+    ),
+)
+_FACT_REVISIONS = Table(
+    "fact_revisions",
+    "How far each user's facts have changed.",
+    (
+        Column("user_id", "text", "PRIMARY KEY", "The user; empty for the home's owner."),
+        Column("revision", "integer", "NOT NULL", "The number of the last change."),
+        Column("last_removal", "integer", "NOT NULL DEFAULT 0", "The number of the last change that removed a fact."),
+    ),
+)
+SERVER_SCHEMA = Schema(
+    version=1,
+    name="facts",
+    tables=(_SHARED_FACTS, _FACT_REVISIONS),
+    indexes=(
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_shared_facts_id ON shared_facts(user_id, fact_id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_shared_facts_key ON shared_facts(user_id, content_key)"
+        " WHERE removed = 0",
+        "CREATE INDEX IF NOT EXISTS idx_shared_facts_revision ON shared_facts(user_id, revision)",
+    ),
+    server=ServerTables(user_tables=tuple((table.name, "user_id") for table in (_SHARED_FACTS, _FACT_REVISIONS))),
 )

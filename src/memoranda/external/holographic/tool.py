@@ -5,18 +5,60 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.errors import MemorandaError
-from memoranda.external.holographic import guidance
 from memoranda.external.holographic.contradictions import find_contradictions
 from memoranda.external.holographic.encoding import MAX_ENTITIES
 from memoranda.external.holographic.entities import MAX_NAME_CHARS, key_of
-from memoranda.external.holographic.fact import CATEGORIES, FactError, Provenance
-from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.fact_store import CATEGORIES, FactError, FactStore, Provenance
 from memoranda.external.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
+SYSTEM_PROMPT = """\
+# Facts
+Long-term facts are stored on this machine. Relevant ones are added to your turn, with their age and trust.
+Use fact_store to add a lasting fact (one plain sentence that names who or what it is about), to search for more, to ask
+about one entity (probe, related) or several at once (reason), and to find facts that contradict each other. Update or
+remove outdated facts. Say with fact_feedback whether a recalled fact helped; this raises or lowers its trust."""
+
+_STORE = """\
+Long-term facts about people, projects and tools, stored on this machine.
+add: store a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin". Give tags \
+too: the words of questions that it will answer ("home, address, city, where from").
+search: facts by the words of query.
+probe: facts about entity; a partial or misspelt name is enough.
+related: what is connected to entity, and the facts that connect them.
+reason: facts about all of entities at once.
+contradict: pairs of facts that cannot both be right.
+update: change content, category, tags, entities or trust of fact_id.
+remove: forget fact_id.
+list: the newest facts."""
+
+_FEEDBACK = """\
+Say whether a fact that you recalled helped. Helpful facts gain trust and rank higher; unhelpful or wrong ones lose \
+trust and are eventually no longer recalled."""
+
+_ACTION = "What to do."
+_CONTENT = "The fact, in one sentence. For add and update."
+_QUERY = "Words to look for. For search; with probe and reason, facts about these words come first."
+_ENTITY = "A name. For probe and related."
+_ENTITIES = (
+    "Names. For reason: a fact must be about all of them. For add and update: what the fact is about, if its text is "
+    "unclear."
+)
+_FACT_ID = "The number of a fact. For update and remove."
+_RATED = "The number of the fact."
+_CATEGORY = "Kind of fact. For add (default general) and update; elsewhere only facts of this kind are returned."
+_TAGS = (
+    "Words that the fact does not have and that a question for it may have, separated by commas, 8 to 15: what kind of "
+    "thing it is, everyday words for it, what it is used for or matters for. For add and update."
+)
+_TRUST_DELTA = "Change of trust, between -1 and 1. For update."
+_MIN_TRUST = "Omit facts with less trust (default {default:g}; for list 0)."
+_LIMIT = "Maximum number of results (default 10)."
+_RATING = "helpful: the fact was right and useful. unhelpful: it was wrong, outdated or irrelevant."
+
 ACTIONS = ("add", "search", "probe", "related", "reason", "contradict", "update", "remove", "list")
-RATINGS = ("helpful", "unhelpful")
+_RATINGS = ("helpful", "unhelpful")
 _MAX_RESULTS = 50
 _MAX_QUERY_CHARS = 4000
 _MAX_TAGS_CHARS = 400
@@ -27,25 +69,25 @@ def schemas(min_trust: float) -> list[JsonObject]:
     """The schemas of both tools for a model."""
     text = {"type": "string"}
     store: JsonObject = {
-        "action": text | {"enum": list(ACTIONS), "description": guidance.ACTION},
-        "content": text | {"description": guidance.CONTENT},
-        "query": text | {"description": guidance.QUERY},
-        "entity": text | {"description": guidance.ENTITY},
-        "entities": {"type": "array", "items": text, "description": guidance.ENTITIES},
-        "fact_id": {"type": "integer", "description": guidance.FACT_ID},
-        "category": text | {"enum": list(CATEGORIES), "description": guidance.CATEGORY},
-        "tags": text | {"description": guidance.TAGS},
-        "trust_delta": {"type": "number", "description": guidance.TRUST_DELTA},
-        "min_trust": {"type": "number", "description": guidance.MIN_TRUST.format(default=min_trust)},
-        "limit": {"type": "integer", "description": guidance.LIMIT},
+        "action": text | {"enum": list(ACTIONS), "description": _ACTION},
+        "content": text | {"description": _CONTENT},
+        "query": text | {"description": _QUERY},
+        "entity": text | {"description": _ENTITY},
+        "entities": {"type": "array", "items": text, "description": _ENTITIES},
+        "fact_id": {"type": "integer", "description": _FACT_ID},
+        "category": text | {"enum": list(CATEGORIES), "description": _CATEGORY},
+        "tags": text | {"description": _TAGS},
+        "trust_delta": {"type": "number", "description": _TRUST_DELTA},
+        "min_trust": {"type": "number", "description": _MIN_TRUST.format(default=min_trust)},
+        "limit": {"type": "integer", "description": _LIMIT},
     }
     feedback: JsonObject = {
-        "action": text | {"enum": list(RATINGS), "description": guidance.RATING},
-        "fact_id": {"type": "integer", "description": guidance.RATED},
+        "action": text | {"enum": list(_RATINGS), "description": _RATING},
+        "fact_id": {"type": "integer", "description": _RATED},
     }
     return [
-        _schema("fact_store", guidance.STORE, store, ["action"]),
-        _schema("fact_feedback", guidance.FEEDBACK, feedback, ["action", "fact_id"]),
+        _schema("fact_store", _STORE, store, ["action"]),
+        _schema("fact_feedback", _FEEDBACK, feedback, ["action", "fact_id"]),
     ]
 
 
@@ -145,7 +187,7 @@ class FactTools:
         return {"facts": [fact.as_data() for fact in facts], "count": len(facts)}
 
     def _feedback(self, arguments: Mapping[str, Any]) -> JsonObject:
-        helpful = _choice(arguments, "action", RATINGS) == "helpful"
+        helpful = _choice(arguments, "action", _RATINGS) == "helpful"
         before, fact = self._store.rate(_fact_id(arguments), helpful)
         return {
             "fact_id": fact.fact_id, "old_trust": before, "new_trust": fact.trust, "helpful_count": fact.helpful_count

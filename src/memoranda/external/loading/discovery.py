@@ -4,14 +4,23 @@ A provider is bundled, offered by an installed package (entry point `memoranda.e
 home: `plugins/<name>/` with an `__init__.py` and optionally a `plugin.yaml`. Of two with the same name the bundled one
 has it, then the installed one; the other is chosen as `home:<name>` or `installed:<name>`. Only the provider that is
 used is ever imported: see `loader`.
+
+Dependencies of a plugin are Python packages, which can be installed, and other programs, which are only named. A
+manifest comes from a third party: of its packages only names, extras, versions and markers are accepted; anything else
+(options of the installer, addresses, paths) is refused and shown.
 """
 
+import importlib.util
+import re
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
+from memoranda.errors import ProviderError
 from memoranda.support.durable_files import read_file
 
 GROUP = "memoranda.external"
@@ -20,6 +29,13 @@ _HERMES_MODULE = "agent.memory_provider"
 _THREAD_MARKS = ("threading.Thread", "import Thread", "ThreadPoolExecutor")
 _MAX_SOURCE_BYTES = 1_000_000
 _MAX_MANIFEST_BYTES = 20_000
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_VERSION = r"\s*(?:~=|===?|!=|<=|>=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*+!_-]*\s*"
+_REQUIREMENT = re.compile(
+    rf"\s*({_NAME})\s*(?:\[\s*{_NAME}(?:\s*,\s*{_NAME})*\s*\])?(?:{_VERSION}(?:,{_VERSION})*)?"
+    r"(?:\s*;\s*[A-Za-z0-9_.'\"<>=!~() -]+)?\s*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +136,10 @@ def find_by_name(home: Path, name: str) -> DiscoveredProvider | None:
 
 def _installed_providers() -> list[DiscoveredProvider]:
     points: list[EntryPoint] = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    return [DiscoveredProvider(point.name, "installed", point.value, _package(point)) for point in points]
+    return [DiscoveredProvider(point.name, "installed", point.value, _package_of(point)) for point in points]
 
 
-def _package(point: EntryPoint) -> str:
+def _package_of(point: EntryPoint) -> str:
     return f"from the package {point.dist.name}" if point.dist else ""
 
 
@@ -181,3 +197,51 @@ def _read_manifest(path: Path) -> Mapping[str, Any]:
     if not isinstance(document, Mapping):
         raise ValueError("its plugin.yaml must contain keys and values")
     return document
+
+
+def missing_packages(found: DiscoveredProvider) -> list[str]:
+    """The Python packages that a provider needs and that are not installed; versions are not compared."""
+    return [text.strip() for text in found.pip_dependencies if not _is_installed(_required_package(found, text))]
+
+
+def missing_programs(found: DiscoveredProvider) -> list[tuple[str, str]]:
+    """The other programs that are missing, each with the manifest's hint on how to install it."""
+    return [
+        (str(needed.get("name", "?")), str(needed.get("install") or needed.get("url") or ""))
+        for needed in found.external_dependencies
+        if not _is_available(needed)
+    ]
+
+
+def install_command(packages: list[str]) -> list[str]:
+    """The command that installs packages for the running Python, which may lack pip."""
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", *packages]
+    uv = shutil.which("uv")
+    if uv is None:
+        raise ProviderError(f"Neither pip nor uv is installed. Install {', '.join(packages)} by hand.")
+    return [uv, "pip", "install", "--python", sys.executable, *packages]
+
+
+def _required_package(found: DiscoveredProvider, text: str) -> str:
+    match = _REQUIREMENT.fullmatch(text)
+    if match is None:
+        raise ProviderError(
+            f"{text[:80]!r} in the plugin.yaml of {found.name} is not a package with a version. "
+            "It is not installed; install what the plugin needs by hand."
+        )
+    return match[1]
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        distribution(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _is_available(needed: Mapping[str, Any]) -> bool:
+    """Look for the first word of the manifest's check in the path; nothing is run."""
+    words = str(needed.get("check") or needed.get("name") or "").split()
+    return bool(words) and shutil.which(words[0]) is not None

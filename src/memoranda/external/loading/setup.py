@@ -16,8 +16,8 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.guarded_call import PendingCall
-from memoranda.external.loading.file_names import file_stem
 from memoranda.external.provider import MemoryProvider, has_own
+from memoranda.external.settings import file_stem
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 

@@ -23,13 +23,23 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.external.outbox.job_payload import DamagedJobError, JobIdentity, job_from_row, seal_payload
-from memoranda.external.outbox.jobs import Backlog, Job, JobRow, Kind, NewJob, stored_key
-from memoranda.external.outbox.listed_jobs import ListedJob, list_jobs
-from memoranda.external.outbox.outbox_marker import OutboxGuard
-from memoranda.external.outbox.outbox_queries import FIELDS, FREE, HEADS, INSERT, PARK, conditions, head_values
-from memoranda.external.outbox.outbox_schema import FILE_NAME, outbox_database
-from memoranda.external.outbox.outbox_state import OutboxState
+from memoranda.external.outbox.jobs import (
+    IDENTITY_COLUMNS,
+    Backlog,
+    DamagedJobError,
+    Job,
+    JobIdentity,
+    JobRow,
+    Kind,
+    ListedJob,
+    NewJob,
+    job_from_row,
+    list_jobs,
+    seal_payload,
+    stored_key,
+)
+from memoranda.external.outbox.marker import OutboxGuard
+from memoranda.external.outbox.schema import FILE_NAME, OutboxState, outbox_database
 from memoranda.external.outbox.spool import Spool
 from memoranda.external.settings import ProviderSettings
 from memoranda.storage.connection import Connection
@@ -40,6 +50,28 @@ from memoranda.storage.sqlite.stored_texts import first_readable_row
 from memoranda.support.processes import has_ended, process_identity
 
 _log = logging.getLogger(__name__)
+
+# The first job of every session, found from session to session: as fast with many waiting jobs as with few.
+_WAITING = "FROM jobs WHERE provider = ? AND scope = ? AND state = 'waiting'"
+_HEADS = f"""id IN (
+    WITH RECURSIVE sessions (name) AS (
+        SELECT min(session_id) {_WAITING}
+        UNION ALL
+        SELECT (SELECT min(session_id) {_WAITING} AND session_id > sessions.name) FROM sessions WHERE name IS NOT NULL
+    )
+    SELECT (SELECT min(id) {_WAITING} AND session_id = sessions.name) FROM sessions
+)"""
+# Due, and not leased by another process. Timestamps too far ahead were written before the clock was set back.
+_FREE = """(next_try <= ? OR next_try > ?)
+    AND (owner = ? OR until IS NULL OR until <= ? OR until > ?)"""
+# A job with an error was attempted, even if `retry_parked` counts its attempts from zero.
+_ATTEMPTS = "CASE WHEN attempts = 0 AND last_error <> '' THEN 1 ELSE attempts END"
+_FIELDS = f"id, payload, {_ATTEMPTS}, {IDENTITY_COLUMNS}, owner, until"
+_INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+_PARK = "UPDATE jobs SET state = 'parked', attempts = attempts + 1, last_error = ? WHERE id = ?"
+# SQLite accepts no more than 32,766 values in a statement.
+_MAX_IDS = 10_000
 _MAX_RETRY_AFTER = 86_400.0
 
 
@@ -84,7 +116,7 @@ class Outbox:
         key = key or uuid.uuid4().hex
         row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
-            connection.execute(INSERT, row)
+            connection.execute(_INSERT, row)
         return key
 
     def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
@@ -105,7 +137,7 @@ class Outbox:
         with self._db().writing() as connection:
             files = self._spool.files(provider, scope)
             for row in filter(None, map(self._spool.read, files)):
-                connection.execute(INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
+                connection.execute(_INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
         for file in files:
             file.unlink(missing_ok=True)
 
@@ -146,7 +178,7 @@ class Outbox:
                 if self._state.read_position(connection, provider, scope) != before:
                     continue
                 for row in rows:
-                    connection.execute(INSERT, row)
+                    connection.execute(_INSERT, row)
                 if reached != before:
                     self._state.write_position(connection, provider, scope, reached)
             if spooled is not None:
@@ -161,16 +193,16 @@ class Outbox:
             except DamagedJobError as error:
                 _log.error("Job %d for the memory provider %s is parked: %s", row[0], provider, error)
                 with self._db().writing() as connection:
-                    connection.execute(PARK, (str(error), row[0]))
+                    connection.execute(_PARK, (str(error), row[0]))
         return None
 
     def _claim_row(self, provider: str, scope: str) -> list[Any] | None:
         """Lease the next row that is due; returns its fields, and whether a process that has ended had put it here."""
         now = self._clock()
-        query = f"SELECT {FIELDS} FROM jobs WHERE {HEADS} AND {FREE} ORDER BY id LIMIT 1"
+        query = f"SELECT {_FIELDS} FROM jobs WHERE {_HEADS} AND {_FREE} ORDER BY id LIMIT 1"
         too_late = now + 2 * self._settings.max_retry_seconds
         too_long = now + 2 * max(self._settings.lease_seconds, 60.0)
-        values = (*head_values(provider, scope), now, too_late, self._owner, now, too_long)
+        values = (*_head_values(provider, scope), now, too_late, self._owner, now, too_long)
         # Reading first: there may be no job, or one that is leased for long enough.
         with self._db(scope).reading() as connection:
             if self._state.paused_until(connection, provider, now) > now:
@@ -251,7 +283,7 @@ class Outbox:
         """Retry parked jobs, of all scopes or of one, and end a pause of the provider; returns how many were parked."""
         if not self._file.exists():
             return 0
-        ((condition, values),) = conditions(self._db(), provider, scope)
+        ((condition, values),) = _conditions(self._db(), provider, scope)
         with self._db().writing() as connection:
             self._state.resume_deliveries(connection, provider)
             return connection.execute(
@@ -278,7 +310,7 @@ class Outbox:
         with self._db().writing() as connection:
             return sum(
                 connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
-                for condition, values in conditions(self._db(), provider, scope, session_ids)
+                for condition, values in _conditions(self._db(), provider, scope, session_ids)
             )
 
     def count(self, provider: str | None, scope: str, session_ids: Collection[str] | None = None) -> int:
@@ -289,7 +321,7 @@ class Outbox:
         with self._db().reading() as connection:
             stored = sum(
                 connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()[0]
-                for condition, values in conditions(self._db(), provider, scope, session_ids)
+                for condition, values in _conditions(self._db(), provider, scope, session_ids)
             )
         return int(stored) + spooled
 
@@ -301,8 +333,8 @@ class Outbox:
         with self._db(scope).reading() as connection:
             (due,) = connection.execute(
                 "SELECT min(CASE WHEN owner = ? OR until IS NULL OR until < next_try THEN next_try ELSE until END)"
-                f" FROM jobs WHERE {HEADS}",
-                (self._owner, *head_values(provider, scope)),
+                f" FROM jobs WHERE {_HEADS}",
+                (self._owner, *_head_values(provider, scope)),
             ).fetchone()
             paused = self._state.paused_until(connection, provider, now)
         return None if due is None else max(0.0, due - now, paused - now)
@@ -312,7 +344,7 @@ class Outbox:
         spooled = len(self._spool.files(provider, scope))
         if not self._file.exists():
             return Backlog(waiting=spooled)
-        ((condition, values),) = conditions(self._db(), provider, scope)
+        ((condition, values),) = _conditions(self._db(), provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
                 "SELECT count(*) FILTER (WHERE state = 'waiting'),"
@@ -341,8 +373,8 @@ class Outbox:
 
     def _release_jobs_of_ended_processes(self, provider: str, scope: str, now: float) -> bool:
         """Release the jobs of processes that are known to have ended; True when there were some."""
-        leased = f"SELECT DISTINCT owner FROM jobs WHERE {HEADS} AND owner <> ? AND until > ?"
-        values = (*head_values(provider, scope), self._owner, now)
+        leased = f"SELECT DISTINCT owner FROM jobs WHERE {_HEADS} AND owner <> ? AND until > ?"
+        values = (*_head_values(provider, scope), self._owner, now)
         with self._db(scope).reading() as connection:
             owners = [row[0] for row in connection.execute(leased, values)]
         ended = [owner for owner in owners if has_ended(owner.rpartition("-")[0])]
@@ -397,3 +429,24 @@ class Outbox:
         with engine.writing() as connection:
             engine.lock_session(connection, f"outbox:{provider}:{scope}")
             yield connection
+
+
+def _head_values(provider: str, scope: str) -> tuple[str, ...]:
+    """The values of `_HEADS`."""
+    return (provider, scope) * _HEADS.count(_WAITING)
+
+
+def _conditions(
+    engine: Engine, provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Conditions that together match these jobs, each of them once; None stands for all."""
+    filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
+    condition = " AND ".join(["1 = 1", *(f"{name} = ?" for name, _ in filters)])
+    values = tuple(value for _, value in filters)
+    if session_ids is None:
+        yield condition, values
+        return
+    names = sorted(set(session_ids))
+    for start in range(0, len(names), _MAX_IDS):
+        among, ids = engine.dialect.one_of("session_id", names[start : start + _MAX_IDS])
+        yield f"{condition} AND {among}", (*values, *ids)

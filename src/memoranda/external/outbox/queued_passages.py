@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.external.outbox.job_payload import IDENTITY_COLUMNS, JobIdentity, replace_payload, seal_payload
-from memoranda.external.outbox.jobs import stored_key
+from memoranda.external.outbox.jobs import IDENTITY_COLUMNS, JobIdentity, replace_payload, seal_payload, stored_key
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.outbox_schema import outbox_database
+from memoranda.external.outbox.schema import outbox_database
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.processes import has_ended

@@ -16,8 +16,8 @@ from types import MethodType
 from typing import Any, ClassVar
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.external.circuit_breaker import CircuitBreaker
 from memoranda.external.provider import Facts, MemoryProvider, Message
+from memoranda.external.remote import CircuitBreaker
 from memoranda.external.vendors.scope import VendorScope, profile_of
 from memoranda.external.vendors.sent_record import SentRecord, describe_items
 from memoranda.external.vendors.texts import RecalledItem, format_items

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from memoranda.external.outbox.job_payload import resealed_jobs
-from memoranda.external.outbox.outbox_schema import FILE_NAME as OUTBOX
+from memoranda.external.outbox.jobs import resealed_jobs
+from memoranda.external.outbox.schema import FILE_NAME as OUTBOX
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.name_repair import NameRepair
 from memoranda.memory.record.scope import Scope

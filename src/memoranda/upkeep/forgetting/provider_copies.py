@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoranda.errors import MemorandaError
-from memoranda.external.holographic.open_facts import CACHE
-from memoranda.external.holographic.stored_facts import stored_facts
+from memoranda.external.holographic.user_facts import CACHE, stored_facts
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.vendors.sent_record import known_providers, providers_with_sessions

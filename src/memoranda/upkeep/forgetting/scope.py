@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoranda.external.holographic.open_facts import CACHE
+from memoranda.external.holographic.user_facts import CACHE
 from memoranda.home import config
 from memoranda.memory.checkpoints.passages import users_with_checkpoints
 from memoranda.memory.record.scope import Scope

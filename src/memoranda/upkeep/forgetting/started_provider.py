@@ -8,7 +8,7 @@ from memoranda.errors import ProviderError
 from memoranda.external.guarded_call import GuardedProvider
 from memoranda.external.health import HealthTracker
 from memoranda.external.loading.discovery import find_by_name
-from memoranda.external.loading.inspect_provider import inspect_provider
+from memoranda.external.loading.loader import inspect_provider
 from memoranda.external.loading.setup import read_settings
 from memoranda.external.provider import MemoryProvider, has_own, server_facts
 from memoranda.home import config

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memoranda.external.holographic.open_facts import facts_path
+from memoranda.external.holographic.user_facts import facts_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.home.access.keys import count_rows_of, remove_user
 from memoranda.home.access.schema import FILE_NAME as SERVICE

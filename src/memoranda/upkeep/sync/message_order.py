@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import SessionBusyError
-from memoranda.external.outbox.outbox_schema import outbox_database
-from memoranda.external.outbox.outbox_state import read_positions
+from memoranda.external.outbox.schema import outbox_database, read_positions
 from memoranda.memory.record.message_rows import DONE
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.versions import Version

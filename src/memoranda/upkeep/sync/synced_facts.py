@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.external.holographic.fact import CATEGORIES, content_key
-from memoranda.external.holographic.fact_store import MAX_CONTENT_CHARS, FactStore
-from memoranda.external.holographic.open_facts import facts_path
-from memoranda.external.holographic.stored_facts import stored_facts
-from memoranda.external.holographic.transferred_facts import NUMBERS, TEXTS, put_fact, read_facts, remove_fact
+from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, FactStore, content_key
+from memoranda.external.holographic.user_facts import (
+    NUMBERS,
+    TEXTS,
+    facts_path,
+    put_fact,
+    read_facts,
+    remove_fact,
+    stored_facts,
+)
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.things import State

@@ -17,8 +17,7 @@ import pytest
 
 from memoranda import Session
 from memoranda import open as open_memory
-from memoranda.external.loading.dependencies import missing_packages
-from memoranda.external.loading.discovery import read_plugin
+from memoranda.external.loading.discovery import missing_packages, read_plugin
 from tests.cli.terminal import Terminal
 from tests.external.http_service import serving
 from tests.external.loading.hermes.vendor_answers import FACT, VendorAnswers

@@ -26,9 +26,8 @@ from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
+from memoranda.external.remote import RemoteClient, as_object, as_objects
 from memoranda.external.settings import MODES
-from memoranda.external.vendors.http_answers import as_object, as_objects
 from memoranda.external.vendors.scope import VendorScope, decode_name, encode_name
 from memoranda.external.vendors.texts import split_text
 from memoranda.external.vendors.vendor import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from memoranda.errors import TemporaryProviderError
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.remote import RemoteClient, unless_refused
 
 KEY = "memoranda_key"
 SESSION = "memoranda_session"

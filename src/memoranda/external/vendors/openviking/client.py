@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.scope import encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT, ToolArgumentError, digest

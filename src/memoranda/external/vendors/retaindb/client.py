@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.vendor import ALLOW_HTTP, COMMON_FIELDS
 

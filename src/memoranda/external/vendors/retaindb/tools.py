@@ -13,8 +13,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.hermes.home import HermesHome
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.retaindb.client import RetainDBClient, RetainedMemory
 from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.message_text import plain_text
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import unless_refused
+from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
-from memoranda.external.vendors.http_answers import as_object, as_objects, unless_refused
+from memoranda.external.remote import RemoteClient, as_object, as_objects, unless_refused
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem, split_text
 from memoranda.external.vendors.vendor import COMMON_FIELDS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from memoranda.errors import StorageError
 from memoranda.external.holographic.contradictions import find_contradictions
-from memoranda.external.holographic.fact import CATEGORIES, Fact
-from memoranda.external.holographic.stored_facts import stored_facts
+from memoranda.external.holographic.fact_store import CATEGORIES, Fact
+from memoranda.external.holographic.user_facts import stored_facts
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, View

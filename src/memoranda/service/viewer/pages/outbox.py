@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import StorageError
-from memoranda.external.outbox.jobs import Backlog
-from memoranda.external.outbox.listed_jobs import ListedJob
+from memoranda.external.outbox.jobs import Backlog, ListedJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
