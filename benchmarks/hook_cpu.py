@@ -28,7 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import memoranda
-from memoranda.cli.hosts.helper_files import running_helpers
+from memoranda.cli.hooks.helper_files import running_helpers
 from memoranda.integrations.hooks.events import ANSWERED_EVENTS
 from memoranda.support.home import Home
 

@@ -111,7 +111,7 @@ def test_no_exception_is_swallowed_in_silence() -> None:
         "memoranda/external/external_memory.py",
     ]
     # A host goes on, whatever happens in a hook.
-    seams.append("memoranda/cli/hosts/hook_call.py")
+    seams.append("memoranda/cli/hooks/call.py")
     # A thread that hands whatever happened in it to the one who waits for it.
     threads = ["models/model_call.py", "agent/review/background.py", "service/http/workers.py"]
     parts = ("agent/tool_dispatch", "agent/tool_functions", "memory/curated/tool", "search/tool", "memory/skills/tool")

@@ -28,7 +28,7 @@ WORST_WORDS_ALLOWED = {
     "benchmarks/holographic.py": 3,
     "benchmarks/facts/fresh.txt": 1,
     "benchmarks/facts/paraphrases.txt": 1,
-    "src/memoranda/cli/doctor.py": 2,
+    "src/memoranda/cli/upkeep/doctor.py": 2,
     "src/memoranda/agent/review/evidence.py": 1,
 }
 

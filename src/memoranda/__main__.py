@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Runs the command."""
     if sys.argv[1:2] == ["hook"]:
-        from memoranda.cli.hosts.hook_entry import run_installed_hook  # noqa: PLC0415
+        from memoranda.cli.hooks.entry import run_installed_hook  # noqa: PLC0415
 
         run_installed_hook(sys.argv[2:])
     from memoranda.cli.main import main as run_command  # noqa: PLC0415

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.cli import resource_log
-from memoranda.cli.resource_log import log_resources
+from memoranda.cli import background_tasks
+from memoranda.cli.background_tasks import log_resources
 from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
@@ -111,7 +111,7 @@ def test_delegated_work_has_a_conversation_of_its_own(tmp_path: Path) -> None:
 
 def test_a_long_running_process_logs_what_it_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory, threads, open files and garbage collections, in a file of the home."""
-    monkeypatch.setattr(resource_log, "START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(background_tasks, "START_DELAY_SECONDS", 0.0)
     file = tmp_path / "logs" / "mcp.log"
     with log_resources(tmp_path, "mcp"):
         wait_until(lambda: file.exists() and file.read_text().endswith("\n"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.cli.imports import openclaw_migration
+from memoranda.cli.imports import openclaw
 from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 from tests.importers import codex_rollouts, cursor_stores
@@ -32,7 +32,7 @@ def terminal(tmp_path: Path, user: Path) -> Terminal:
 @pytest.mark.slow
 def test_openclaw_is_migrated_after_a_preview(terminal: Terminal, user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories are merged without duplicates, after a backup; secrets only on request; a second run changes nothing."""
-    monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", list)
+    monkeypatch.setattr(openclaw, "find_openclaw_processes", list)
     missing = terminal.run("import", "openclaw", "--source", str(user / "nowhere"), "--yes")
     assert missing.exit_code == 2 and not terminal.home.exists()
     source = make_openclaw(user / ".openclaw")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.imports import openclaw_migration
+from memoranda.cli.imports import openclaw
 from memoranda.cli.main import command
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import import_lock
@@ -25,7 +25,7 @@ _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 @pytest.fixture(autouse=True)
 def _openclaw_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENCLAW_STATE_DIR", raising=False)
-    monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", list)
+    monkeypatch.setattr(openclaw, "find_openclaw_processes", list)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_failed_step_is_reported_and_sets_the_exit_code(home: Path, source: Pa
 
 def test_a_running_openclaw_is_warned_of(home: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In words, or as its process numbers."""
-    monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", lambda: [4711])
+    monkeypatch.setattr(openclaw, "find_openclaw_processes", lambda: [4711])
     assert "OpenClaw is running (process 4711)" in run(home, "--dry-run").output
     assert answer(home, "--dry-run")["running"] == [4711]
 

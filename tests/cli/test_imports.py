@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memoranda.cli.imports import workflow
-from memoranda.cli.imports.found_sources import FoundSource
+from memoranda.cli.imports.workflow import FoundSource
 from memoranda.cli.main import command
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer, import_lock

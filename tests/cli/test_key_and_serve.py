@@ -12,8 +12,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from memoranda.cli import serve
 from memoranda.cli.main import command
+from memoranda.cli.service import serve
 from memoranda.home.access.request_log import AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.service.mounts import COMPATIBLE

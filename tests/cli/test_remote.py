@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import memoranda
 from memoranda.cli.main import command
-from memoranda.cli.remote.commands import COMMANDS, KEY_VARIABLE
+from memoranda.cli.remote import COMMANDS, KEY_VARIABLE
 from tests.docs.reference import command_paths
 from tests.service.http.running_service import RunningService, run_service
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.cli import resource_log
-from memoranda.cli.resource_log import log_resources
+from memoranda.cli import background_tasks
+from memoranda.cli.background_tasks import log_resources
 from tests.conftest import mode
 from tests.timing import GIVE_UP, wait_until
 
 # The command, without the pause before the first line.
 PROGRAM = """
-import memoranda.cli.resource_log as resource_log
-resource_log.START_DELAY_SECONDS = 0.0
+import memoranda.cli.background_tasks as background_tasks
+background_tasks.START_DELAY_SECONDS = 0.0
 from memoranda.cli.main import main
 main()
 """
@@ -23,7 +23,7 @@ main()
 
 def test_the_lines_are_in_a_private_file_of_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One at the start and one at the end, with the collections of each generation; logging is as before after it."""
-    monkeypatch.setattr(resource_log, "START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(background_tasks, "START_DELAY_SECONDS", 0.0)
     file = tmp_path / "logs" / "server.log"
     before = list(logging.getLogger("memoranda.agent.process_resources").handlers)
     with log_resources(tmp_path, "server"):
@@ -39,7 +39,7 @@ def test_a_short_process_and_a_missing_home_leave_no_file(tmp_path: Path, monkey
     """Nothing is created by looking."""
     with log_resources(tmp_path, "server"):
         pass
-    monkeypatch.setattr(resource_log, "START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(background_tasks, "START_DELAY_SECONDS", 0.0)
     with log_resources(tmp_path / "missing", "server"):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.cli.setup.first_search import find_topic
+from memoranda.cli.setup import find_topic
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import import_lock
 from tests.cli.terminal import Terminal

@@ -1,11 +1,17 @@
-"""`memoranda config`: the settings of a home."""
+"""`memoranda config`, `secret` and `profile`: the settings, API keys and profiles of a home.
+
+Keys are in `.env`, by name; a value is never printed. Profiles are several memories side by side in one home.
+"""
+
+import sys
 
 import click
 
-from memoranda.cli.completers import complete_setting
+from memoranda.cli.completion import complete_setting
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.open_home import warn_of_unknown_keys
 from memoranda.home import config
+from memoranda.home.config import locate_home
 
 _EPILOG = """\b
 Examples:
@@ -13,6 +19,17 @@ Examples:
   memoranda config get memory.memory_char_limit
   memoranda config set memory.write_approval propose
   memoranda config unset memory.write_approval
+"""
+_SECRET_EPILOG = """\b
+Examples:
+  memoranda secret set OPENAI_API_KEY
+  echo "$KEY" | memoranda secret set OPENAI_API_KEY
+  memoranda secret list
+"""
+_PROFILE_EPILOG = """\b
+Examples:
+  memoranda profile list
+  memoranda --profile work memory add "The work repository is a monorepo."
 """
 
 
@@ -86,3 +103,60 @@ def _format_value(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@click.group(epilog=_SECRET_EPILOG)
+@common_options
+def secret() -> None:
+    """Store API keys in the home's .env file, which only you can read. Values are never printed."""
+
+
+@secret.command("list")
+@common_options
+def list_secrets() -> None:
+    """Show the names of the stored secrets."""
+    invocation = Invocation.current()
+    names = sorted(config.read_secrets(invocation.locate_home()))
+    invocation.respond("\n".join(names) or "No secrets are stored.", {"names": names})
+
+
+@secret.command("set")
+@click.argument("name")
+@common_options
+def set_secret(name: str) -> None:
+    """Store a secret. The command prompts for it without echo, or reads it from a pipe."""
+    invocation = Invocation.current()
+    value = click.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    if not value:
+        invocation.fail(f"The value of {name} is empty. Nothing was written.")
+    home = invocation.locate_home()
+    config.set_secret(home, name, value)
+    invocation.respond(f"Stored {name} in {home.secrets_file}.", {"success": True, "name": name})
+
+
+@secret.command()
+@click.argument("name")
+@common_options
+def remove(name: str) -> None:
+    """Delete a secret."""
+    invocation = Invocation.current()
+    if not config.remove_secret(invocation.locate_home(), name):
+        invocation.fail(f"There is no secret {name}.")
+    invocation.respond(f"Removed {name}.", {"success": True, "name": name})
+
+
+@click.group(epilog=_PROFILE_EPILOG)
+@common_options
+def profile() -> None:
+    """Profiles have separate memories, settings and secrets. --profile NAME uses one; the first write creates it."""
+
+
+@profile.command("list")
+@common_options
+def list_profiles() -> None:
+    """Show the profiles of the home and their directories."""
+    invocation = Invocation.current()
+    base = locate_home(invocation.home, "default")
+    directories = {name: str(locate_home(base.root, name).root) for name in base.profiles()}
+    text = "\n".join(f"{name}  {directory}" for name, directory in directories.items())
+    invocation.respond(text, {"profiles": directories})

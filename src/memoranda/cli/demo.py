@@ -1,12 +1,15 @@
 """`memoranda demo`: shows memory and search at work from end to end, in a temporary home.
 
-The demo needs no key and no network: the model's lines are scripted (`cli/demo_script.py`), and the demo says so.
-Memory, prompt, search, record and the commands are the real ones, with their default settings.
+The demo needs no key and no network: the model's lines are scripted, and the demo says so. Memory, prompt, search,
+record and the commands are the real ones, with their default settings. The facts in the lines are not written in
+advance: an answer quotes them from the system prompt or from the result of a tool, so it fails when the memory behind
+it fails.
 """
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,17 +18,80 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
+from memoranda.agent.compression import prompts as compression_prompts
 from memoranda.agent.events import ContextCompressed, Event, ToolCalled
+from memoranda.agent.review import prompts as review_prompts
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
-from memoranda.cli import demo_script as script
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.imports.found_sources import find_all_sources
+from memoranda.cli.imports.workflow import find_all_sources
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.main import command as program
+from memoranda.errors import ModelUnreachableError
 from memoranda.home.config import KEYS, Config
+from memoranda.models.model import Message, Reply, ToolCall
 from memoranda.support.home import Home
+from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import ScriptedModel, Step
+
+_REVIEW = "[Background review."
+_HIGHLIGHT = re.compile(">>>|<<<")
+_NOT_FOUND = "I cannot find that."
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n")
+
+
+def save(target: str, content: str) -> list[Step]:
+    """Save an entry with the memory tool, and repeat what the tool reports."""
+    return [_call("memory", target=target, action="add", content=content), _report_write]
+
+
+def answer_from_prompt(word: str) -> list[Step]:
+    """Answer with the sentence of the system prompt that contains this word."""
+
+    def answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        return Reply(_quote(word, [system]))
+
+    return [answer]
+
+
+def answer_from_search(query: str, word: str) -> list[Step]:
+    """Search past conversations, and answer with the sentence of the result that contains this word."""
+
+    def answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        return Reply(_quote(word, _strings(json.loads(messages[-1]["content"]))))
+
+    return [_call("session_search", query=query), answer]
+
+
+def listen(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+    """Acknowledge every message and write no summary: compression then keeps an extract of the conversation."""
+    if system == compression_prompts.SYSTEM:
+        raise ModelUnreachableError("the demo has no model that could write a summary")
+    if str(messages[-1].get("content")).startswith(_REVIEW):
+        return Reply(review_prompts.NOTHING)
+    return Reply("Noted. I keep the list up to date; please continue with the next shelf.")
+
+
+def _call(name: str, **arguments: str) -> Reply:
+    return Reply(tool_calls=(ToolCall(f"call_{name}", name, json.dumps(arguments, ensure_ascii=False)),))
+
+
+def _report_write(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+    return Reply(str(json.loads(messages[-1]["content"]).get("message", _NOT_FOUND)))
+
+
+def _quote(word: str, texts: Iterable[str]) -> str:
+    sentences = (sentence.strip() for text in texts for sentence in _SENTENCE_END.split(_HIGHLIGHT.sub("", text)))
+    return next((f"“{sentence}”" for sentence in sentences if word in sentence), _NOT_FOUND)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
 
 # A fact spread over two messages, a stem, a name inside a path, and another language.
 _QUESTIONS = (
@@ -108,8 +174,8 @@ class _Demo:
         with self._open() as memory, memory.session(source="demo") as session:
             prompt = session.prompt
             fact = "The project uses pytest with xdist and CI runs on Debian 12."
-            self._talk(session, memory, f"Please remember: {fact}", script.save("memory", fact))
-            preference = script.save("user", "User prefers concise answers.")
+            self._talk(session, memory, f"Please remember: {fact}", save("memory", fact))
+            preference = save("user", "User prefers concise answers.")
             self._talk(session, memory, "I prefer concise answers.", preference)
             frozen = session.prompt == prompt
         self._say(f"\n   On disk at once; the running session's prompt did not change by a byte: {frozen}.")
@@ -121,7 +187,7 @@ class _Demo:
             for target in memory.curated.settings.targets():
                 self._say(_indent(memory.curated.format_for_system_prompt(target) or ""))
             self.facts["next_prompt"] = session.prompt
-            answer = self._talk(session, memory, "What does CI run on?", script.answer_from_prompt("CI runs on"))
+            answer = self._talk(session, memory, "What does CI run on?", answer_from_prompt("CI runs on"))
             self.facts["remembered"] = "Debian 12" in answer
 
     def _refuse_injection(self) -> None:
@@ -160,7 +226,7 @@ class _Demo:
     def _search_as_agent(self) -> None:
         self._title("6. The agent searches past conversations. Your message is on disk before the model is asked:")
         with self._open() as memory, memory.session(source="demo") as session:
-            steps = script.answer_from_search("free customers uptime promise", "99.9")
+            steps = answer_from_search("free customers uptime promise", "99.9")
             answer = self._talk(session, memory, "What did we promise the free customers?", steps)
             self.facts["found"] = "99.9" in answer
             self.facts["recorded"] = len(memory.sessions.get_messages(session.id))
@@ -169,7 +235,7 @@ class _Demo:
         self._title("7. A conversation outgrows the model's window (a small one here) and continues in a new session:")
         with self._open() as memory:
             with memory.session(source="demo") as session:
-                model = ScriptedModel(script.listen, window=_SMALL_WINDOW)
+                model = ScriptedModel(listen, window=_SMALL_WINDOW)
                 agent = memory.agent(model, session=session, on_event=self._count)
                 for text in _shelf_reports():
                     agent.turn(text)
@@ -185,7 +251,7 @@ class _Demo:
         with self._open() as memory, memory.session(source="demo", session_id=name) as session:
             self.facts["resumed"] = session.prompt == prompt
             self._say(f"\n   Resumed later, its prompt is the same to the byte: {session.prompt == prompt}.")
-            steps = script.answer_from_search("Lin key archive", "lamp")
+            steps = answer_from_search("Lin key archive", "lamp")
             answer = self._talk(session, memory, "Where did Lin put the key?", steps)
             self.facts["found_after_compression"] = "blue lamp" in answer
 

@@ -1,5 +1,6 @@
-"""The `memoranda` command: loads only the subcommand that is called."""
+"""The `memoranda` command: loads only the subcommand that is called, and suggests names for a misspelt one."""
 
+import re
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -9,49 +10,50 @@ import click
 
 from memoranda import __version__
 from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, memory_options
-from memoranda.cli.usage_errors import with_suggestion
 from memoranda.errors import MemorandaError
 from memoranda.home.config import colour_choice
+from memoranda.support.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_QUOTED = re.compile(r"'([^']*)'")
+# The module of each command, with the name of its function in a module that has several.
 _COMMANDS = {
     "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
-    "remember": ("memoranda.cli.remember", "Save a fact."),
-    "recall": ("memoranda.cli.recall", "Search notes and conversations at once, for you or for a prompt."),
+    "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
+    "recall": ("memoranda.cli.retrieval.recall", "Search notes and conversations at once, for you or for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
-    "forget": ("memoranda.cli.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
-    "search": ("memoranda.cli.search", "Search every past conversation."),
-    "browse": ("memoranda.cli.browse", "Find, read and resume a past conversation in the terminal."),
+    "forget": ("memoranda.cli.upkeep.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
+    "search": ("memoranda.cli.retrieval.search", "Search every past conversation."),
+    "browse": ("memoranda.cli.retrieval.browse", "Find, read and resume a past conversation in the terminal."),
     "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
-    "view": ("memoranda.cli.view", "See your memory in the browser."),
+    "view": ("memoranda.cli.service.serve:view", "See your memory in the browser."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
     "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
     "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
-    "uninstall": ("memoranda.cli.hosts.uninstall", "Remove memory from one of these programs."),
-    "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),
-    "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
-    "serve": ("memoranda.cli.serve", "Serve the home over HTTP to programs on any machine."),
-    "key": ("memoranda.cli.key", "Create, list and revoke the API keys of the HTTP service."),
+    "uninstall": ("memoranda.cli.hosts.install:uninstall", "Remove memory from one of these programs."),
+    "hook": ("memoranda.cli.hooks.command", "Answer an event of a host (called by the host)."),
+    "mcp": ("memoranda.cli.service.mcp", "Offer memory to any program that speaks MCP."),
+    "serve": ("memoranda.cli.service.serve", "Serve the home over HTTP to programs on any machine."),
+    "key": ("memoranda.cli.service.key", "Create, list and revoke the API keys of the HTTP service."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
-    "semantic": ("memoranda.cli.semantic", "Search by meaning as well: see what it uses, build its index."),
+    "semantic": ("memoranda.cli.retrieval.semantic", "Search by meaning as well: see what it uses, build its index."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
-    "eval": ("memoranda.cli.evaluation", "Measure models on your own conversations."),
+    "eval": ("memoranda.cli.retrieval.evaluation", "Measure models on your own conversations."),
     "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
-    "doctor": ("memoranda.cli.doctor", "Check the home and fix what is wrong."),
-    "shards": ("memoranda.cli.shards", "See which server has which users of a fleet, and move them."),
-    "backup": ("memoranda.cli.backup.write", "Write the whole home into one verified file."),
-    "restore": ("memoranda.cli.backup.restore", "Restore a home from a backup."),
-    "sync": ("memoranda.cli.sync", "Keep several machines the same through a shared folder."),
-    "migrate": ("memoranda.cli.migrate", "Copy a home to a PostgreSQL server, or back."),
+    "doctor": ("memoranda.cli.upkeep.doctor", "Check the home and fix what is wrong."),
+    "shards": ("memoranda.cli.upkeep.servers:shards", "See which server has which users of a fleet, and move them."),
+    "backup": ("memoranda.cli.upkeep.backup:backup", "Write the whole home into one verified file."),
+    "restore": ("memoranda.cli.upkeep.backup:restore", "Restore a home from a backup."),
+    "sync": ("memoranda.cli.upkeep.sync", "Keep several machines the same through a shared folder."),
+    "migrate": ("memoranda.cli.upkeep.servers:migrate", "Copy a home to a PostgreSQL server, or back."),
     "config": ("memoranda.cli.config", "See and change the settings."),
-    "secret": ("memoranda.cli.secret", "Store API keys in .env; values are never printed."),
-    "profile": ("memoranda.cli.profile", "List the profiles of a home."),
+    "secret": ("memoranda.cli.config:secret", "Store API keys in .env; values are never printed."),
+    "profile": ("memoranda.cli.config:profile", "List the profiles of a home."),
     "completion": ("memoranda.cli.completion", "Print the completion script for bash, zsh or fish."),
     "demo": ("memoranda.cli.demo", "Watch memory and search at work in a temporary home."),
 }
-
 _EPILOG = """\b
 Examples:
   memoranda setup
@@ -71,7 +73,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = import_module(_COMMANDS[cmd_name][0]).command
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name or "command")
         assert isinstance(command, click.Command)
         return command
 
@@ -116,7 +119,7 @@ def command() -> None:
 
 
 def _run_remotely(*arguments: Any) -> Any:
-    from memoranda.cli.remote.commands import run_remotely  # noqa: PLC0415
+    from memoranda.cli.remote import run_remotely  # noqa: PLC0415
 
     return run_remotely(*arguments)
 
@@ -131,3 +134,27 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+
+
+def with_suggestion(error: click.UsageError) -> click.UsageError:
+    """Returns the error with the names that may have been meant."""
+    quoted = _QUOTED.search(error.message)
+    if quoted is None or "Did you mean" in error.format_message():
+        return error
+    suggestion = did_you_mean(quoted[1], _known_names(error))
+    if not suggestion:
+        return error
+    message = error.message + suggestion
+    if isinstance(error, click.BadParameter):
+        return click.BadParameter(message, error.ctx, error.param, error.param_hint)
+    return click.UsageError(message, error.ctx)
+
+
+def _known_names(error: click.UsageError) -> list[str]:
+    if isinstance(error, click.BadParameter):
+        kind = error.param.type if error.param else None
+        return list(map(str, kind.choices)) if isinstance(kind, click.Choice) else []
+    group = error.ctx.command if error.ctx else None
+    if error.ctx and isinstance(group, click.Group) and "command" in error.message:
+        return group.list_commands(error.ctx)
+    return []

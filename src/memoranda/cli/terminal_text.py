@@ -1,8 +1,9 @@
-"""Formats text for a terminal: colours, times, single lines and long output."""
+"""Formats text for a terminal: colours, times, single lines, long output, and a line that shows progress."""
 
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from memoranda.cli.context import printable
 from memoranda.support.shorten import shorten_end
 
 _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
+_INTERVAL = 0.1
 
 
 def bold(text: str) -> str:
@@ -74,3 +76,25 @@ def uses_colour() -> bool:
     """Whether output is coloured: by NO_COLOR and FORCE_COLOR, otherwise if it goes to a terminal."""
     context = click.get_current_context(silent=True)
     return sys.stdout.isatty() if context is None or context.color is None else context.color
+
+
+class ProgressLine:
+    """A line on stderr that each update replaces; invisible when stderr is not a terminal."""
+
+    def __init__(self, *, visible: bool) -> None:
+        self._visible = visible and sys.stderr.isatty()
+        self._next_update = 0.0
+
+    def is_due(self) -> bool:
+        """Whether the line should be shown again now; most updates come sooner than a person can read."""
+        if not self._visible or time.monotonic() < self._next_update:
+            return False
+        self._next_update = time.monotonic() + _INTERVAL
+        return True
+
+    def show(self, text: str) -> None:
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    def clear(self) -> None:
+        if self._visible and self._next_update:
+            self.show("")

@@ -11,10 +11,8 @@ import pytest
 from memoranda.agent.events import ContextCompressed, ModelAnswered, PartialAnswerKept, ToolCalled, ToolReturned
 from memoranda.agent.session_views import Compression
 from memoranda.cli.chat.commands import COMMANDS, is_command
-from memoranda.cli.chat.input import JsonInput, PipeInput
-from memoranda.cli.chat.input_history import InputHistory
-from memoranda.cli.chat.output import JsonOutput, PipeOutput
-from memoranda.cli.chat.status import ChatStatus, format_tokens
+from memoranda.cli.chat.input import InputHistory, JsonInput, PipeInput
+from memoranda.cli.chat.output import ChatStatus, JsonOutput, PipeOutput, format_tokens
 from memoranda.cli.chat.terminal_output import TerminalOutput
 from memoranda.cli.log_file import log_to_file
 from memoranda.models.model import ToolCall, Usage

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import memoranda
-from memoranda.cli.hosts.helper_files import RunningHelper, running_helpers
+from memoranda.cli.hooks.helper_files import RunningHelper, running_helpers
 from memoranda.integrations.hooks.log import read_calls
 from memoranda.support.home import Home
 from tests.timing import GIVE_UP, wait_until
@@ -25,19 +25,19 @@ _TALK = [
 ]
 _CALL = """
 import sys
-from memoranda.cli.hosts import helper_client, hook_options
-hook_options.TIMEOUT = hook_options.PLUGIN_TIMEOUT = {timeout}
-helper_client._TIMEOUT = {helper_timeout}
-from memoranda.cli.hosts.hook_entry import run_installed_hook
+from memoranda.cli.hooks import helper_protocol, process
+process.TIMEOUT = process.PLUGIN_TIMEOUT = {timeout}
+helper_protocol._TIMEOUT = {helper_timeout}
+from memoranda.cli.hooks.entry import run_installed_hook
 run_installed_hook(sys.argv[1:])
 """
 _HELPER = """
 import sys
-from memoranda.cli.hosts import hook_helper
-hook_helper._CONNECTION_TIMEOUT = hook_helper._MAX_SECONDS_PER_ANSWER = {timeout}
-hook_helper._SECONDS_BETWEEN_CHECKS = 0.1
+from memoranda.cli.hooks import helper
+helper._CONNECTION_TIMEOUT = helper._MAX_SECONDS_PER_ANSWER = {timeout}
+helper._SECONDS_BETWEEN_CHECKS = 0.1
 {patch}
-hook_helper.run_helper(sys.argv[1], None)
+helper.run_helper(sys.argv[1], None)
 """
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.cli.hosts import helper_protocol
-from memoranda.cli.hosts.helper_files import HelperFiles
+from memoranda.cli.hooks import helper_protocol
+from memoranda.cli.hooks.helper_files import HelperFiles
 from memoranda.integrations.hooks.prompt_evidence import PromptStore
 from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
@@ -121,7 +121,7 @@ def test_a_killed_helper_is_not_missed_and_replaced(hooks: HookProcesses) -> Non
 
 def test_a_killed_hook_does_not_harm_the_helper(hooks: HookProcesses) -> None:
     """A connection that says nothing, half a request, or nonsense is dropped."""
-    helper = hooks.start_helper("hook_helper._CONNECTION_TIMEOUT = 0.2")
+    helper = hooks.start_helper("helper._CONNECTION_TIMEOUT = 0.2")
     for said in (b"", b"\0", b"\0\0\0\x09\0\0", b"\xff" * 64, b"\0\0\0\x04\0\0\0\0", b"GET / HTTP/1.1\r\n\r\n"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(_socket_of(hooks)))
@@ -144,8 +144,8 @@ def test_a_helper_that_hangs_costs_a_moment_and_not_the_answer(hooks: HookProces
 
 def test_a_helper_ends_when_an_answer_takes_far_too_long(hooks: HookProcesses) -> None:
     """So that it does not keep hooks waiting."""
-    patch = "import time; hook_helper._MAX_SECONDS_PER_ANSWER = 1\nanswer = hook_helper.answer_and_log\n"
-    patch += "hook_helper.answer_and_log = lambda c, o, p, l: time.sleep(200) if len(p.prompt) > 9 else answer(c,o,p,l)"
+    patch = "import time; helper._MAX_SECONDS_PER_ANSWER = 1\nanswer = helper.answer_and_log\n"
+    patch += "helper.answer_and_log = lambda c, o, p, l: time.sleep(200) if len(p.prompt) > 9 else answer(c,o,p,l)"
     helper = hooks.start_helper(patch)
     assert ANSWER in hooks.prompt() and _answered_by(hooks) is None
     assert _end_of(helper) == -signal.SIGALRM
@@ -163,7 +163,7 @@ def test_a_changed_program_gets_no_answers_of_the_old_one(tmp_path: Path, home: 
     """After an upgrade in place the helper ends, and the hook does the work itself."""
     hooks = HookProcesses(home, copy_program(tmp_path / "program"))
     try:
-        helper = hooks.start_helper("hook_helper._SECONDS_BETWEEN_CHECKS = 60")
+        helper = hooks.start_helper("helper._SECONDS_BETWEEN_CHECKS = 60")
         (tmp_path / "program" / "memoranda" / "recall" / "search.py").touch()
         assert ANSWER in hooks.prompt() and _answered_by(hooks) is None
         assert _end_of(helper) == 0
@@ -259,7 +259,7 @@ def test_a_setting_counts_from_the_next_prompt_on(hooks: HookProcesses) -> None:
 
 def test_an_idle_helper_ends_and_leaves_nothing(hooks: HookProcesses) -> None:
     """Its files go with it."""
-    helper = hooks.start_process("hook_helper._IDLE_SECONDS = 0.3")
+    helper = hooks.start_process("helper._IDLE_SECONDS = 0.3")
     assert _end_of(helper) == 0
     assert list((hooks.home / "run").iterdir()) == []
 
@@ -268,7 +268,7 @@ def test_a_helper_completes_an_index_that_is_behind(hooks: HookProcesses) -> Non
     """Such as one that an upgrade made useless: hooks only read it, and reading all messages would make them late."""
     for file in hooks.home.glob("state.index.db.*"):
         file.unlink()
-    hooks.start_helper("hook_helper._INDEX_STEP = 3")
+    hooks.start_helper("helper._INDEX_STEP = 3")
 
     def is_complete() -> bool:
         # A `Memory` would complete the index itself.

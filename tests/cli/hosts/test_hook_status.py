@@ -116,9 +116,9 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     """In the list, and in the log of the home; the host got an empty answer and code 0."""
     code = (
         "import sys, time; from memoranda.integrations.hooks import answers\n"
-        "from memoranda.cli.hosts import hook_options\n"
-        "answers.answer_event = lambda *_: time.sleep(60); hook_options.TIMEOUT = 0.2\n"
-        "from memoranda.cli.hosts.hook_entry import run_installed_hook; run_installed_hook(sys.argv[1:])"
+        "from memoranda.cli.hooks import process\n"
+        "answers.answer_event = lambda *_: time.sleep(60); process.TIMEOUT = 0.2\n"
+        "from memoranda.cli.hooks.entry import run_installed_hook; run_installed_hook(sys.argv[1:])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "claude-code", "UserPromptSubmit", "--home", str(home)],
@@ -156,5 +156,5 @@ def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forb
         input=payload.encode(), capture_output=True, check=True, timeout=GIVE_UP,
     )  # fmt: skip
     loaded = set(done.stderr.decode().split())
-    assert "memoranda.cli.hosts.hook_call" in loaded
+    assert "memoranda.cli.hooks.call" in loaded
     assert loaded & set(forbidden) == set()

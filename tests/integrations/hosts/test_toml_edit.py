@@ -142,5 +142,5 @@ def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
 @pytest.mark.slow
 def test_commands_that_hosts_wait_for_do_not_load_the_editor() -> None:
     """Only installing and uninstalling do."""
-    code = "import sys, memoranda.cli.hosts.hook, memoranda.cli.mcp; sys.exit('tomlkit' in sys.modules)"
+    code = "import sys, memoranda.cli.hooks.command, memoranda.cli.service.mcp; sys.exit('tomlkit' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,15 +6,12 @@ from contextlib import nullcontext
 import click
 
 from memoranda.api.memory import Memory, open_memory
-from memoranda.cli.background_maintenance import maintain_while_open
-from memoranda.cli.chat.chat import Chat
+from memoranda.cli.background_tasks import maintain_while_open
+from memoranda.cli.chat.chat import Chat, choose_model, exit_with_error
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
-from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, run_chat
-from memoranda.cli.chat.input_history import InputHistory
+from memoranda.cli.chat.input import ChatInput, InputHistory, JsonInput, PipeInput, chat_mode, run_chat
 from memoranda.cli.chat.output import ChatOutput, JsonOutput, PipeOutput
-from memoranda.cli.chat.startup import choose_model, exit_with_error
-from memoranda.cli.chat.terminal_mode import chat_mode
-from memoranda.cli.completers import complete_session
+from memoranda.cli.completion import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session

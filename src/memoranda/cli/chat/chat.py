@@ -1,25 +1,62 @@
-"""A chat between one person and one model; its commands can switch to another conversation."""
+"""A chat between one person and one model: how it starts, and the conversation that its commands can switch."""
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Self
+from typing import NoReturn, Self
 
 from memoranda.agent.loop import Agent
 from memoranda.agent.process_resources import ResourceLogger
 from memoranda.agent.review.report import ReviewReport
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
-from memoranda.cli.chat.output import ChatOutput
-from memoranda.cli.chat.startup import start_session
-from memoranda.cli.chat.status import ChatStatus, build_status
-from memoranda.errors import MemorandaError, SessionBusyError
+from memoranda.cli.chat.output import ChatOutput, ChatStatus, build_status
+from memoranda.cli.context import EXIT_UNUSABLE
+from memoranda.errors import MemorandaError, ModelError, SessionBusyError
+from memoranda.home import config
 from memoranda.memory.record.message_rows import text_of
 from memoranda.models.model import ChatModel, Usage
+from memoranda.models.model_factory import model_for
 from memoranda.support.interrupts import deferred_interrupts
 from memoranda.support.tool import JsonObject
 
+_SOURCE = "cli"
 _NOT_BEGUN = "Another turn of this conversation is in progress. Your message was not recorded."
+
+
+def choose_model(memory: Memory, name: str | None, output: ChatOutput) -> ChatModel:
+    """Returns the configured model; when there is none, says how to set one up and exits."""
+    settings = memory.config.model
+    try:
+        return model_for(replace(settings, name=name) if name else settings, config.credentials(memory.home))
+    except ModelError as error:
+        hint = "'memoranda demo' shows the memory at work without a model."
+        exit_with_error(output, f"{error}\n{hint}", type(error).__name__, EXIT_UNUSABLE)
+
+
+def start_session(memory: Memory, model: ChatModel, session_id: str | None = None) -> Session:
+    """Starts a new session, or resumes the latest session of the conversation that `session_id` belongs to."""
+    latest = memory.sessions.get_compression_tip(session_id) if session_id else None
+    return memory.session(
+        source=_SOURCE, model=model.name, session_id=latest or session_id, directory=_current_directory()
+    )
+
+
+def _current_directory() -> Path | None:
+    """Returns the current directory; None when it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
+def exit_with_error(output: ChatOutput, text: str, kind: str, code: int) -> NoReturn:
+    """Shows why the chat cannot start, and exits."""
+    output.show_error(text, kind)
+    sys.exit(code)
 
 
 class Chat:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from memoranda.agent.events import ContextCompressed
 from memoranda.agent.session_views import SavedChange
 from memoranda.cli.chat.chat import Chat
-from memoranda.cli.chat.output import describe_compression, join_lines
-from memoranda.cli.chat.status import format_tokens
+from memoranda.cli.chat.output import describe_compression, format_tokens, join_lines
 from memoranda.cli.memory.entries import format_entries
-from memoranda.cli.search import format_search_answer
+from memoranda.cli.retrieval.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_session
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.cli.terminal_text import dim

@@ -1,15 +1,32 @@
-"""Runs the input of a chat, message by message, and reads it from a pipe or from JSON lines."""
+"""Runs the input of a chat, message by message, and reads it from a pipe or from JSON lines.
+
+Outside of the line editor a terminal shows every key at once, wherever the cursor is, and the editor shows it again.
+So the chat turns that off from its start until its end, and lets the terminal mark pasted text. Keys that are typed
+while the model answers wait for the next prompt. Ctrl-C still interrupts. The lines that a user typed in earlier chats
+are stored in the home without credentials, for the arrow keys.
+"""
 
 import json
+import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol, TextIO
 
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import is_command, run_command
+from memoranda.safety.redaction import Redactor
+from memoranda.support.durable_files import make_private_directory
 
 _SURROUNDING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
+if sys.platform != "win32":
+    import termios
+_ERASE_LINE = "\r\x1b[K"
+_MARK_PASTES, _STOP_MARKING_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+_MAX_LINES = 1_000
 
 
 class ChatInput(Protocol):
@@ -95,3 +112,64 @@ class JsonInput(PipeInput):
         except ValueError:
             return line
         return value["text"] if isinstance(value, dict) and isinstance(value.get("text"), str) else line
+
+
+@contextmanager
+def chat_mode() -> Iterator[None]:
+    """Sets the mode of the chat, and restores the previous mode at the end."""
+    if sys.platform == "win32":
+        yield
+        return
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    quiet = termios.tcgetattr(keyboard)
+    # Not in line mode, in which a terminal loses whatever exceeds 4,096 bytes.
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    # Ctrl-C stops the answer and does not discard what was typed or pasted before it.
+    quiet[3] |= termios.NOFLSH
+    try:
+        termios.tcsetattr(keyboard, termios.TCSANOW, quiet)
+        # This line shows the keys that were typed before, and the editor will show them again.
+        _send(_ERASE_LINE)
+        mark_pastes()
+        yield
+    finally:
+        _send(_STOP_MARKING_PASTES)
+        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+def mark_pastes() -> None:
+    """Asks the terminal to mark pasted text; the line editor turns that off after each line."""
+    if sys.platform != "win32":
+        _send(_MARK_PASTES)
+
+
+def _send(code: str) -> None:
+    sys.stdout.write(code)
+    sys.stdout.flush()
+
+
+class InputHistory:
+    """Loads and saves the typed lines of a home."""
+
+    def __init__(self, path: Path, redactor: Redactor) -> None:
+        self._path = path
+        self._redactor = redactor
+
+    def lines(self) -> list[str]:
+        """Returns the earlier lines, the oldest first."""
+        try:
+            lines = self._path.read_text("utf-8", errors="replace").splitlines()
+        except FileNotFoundError:
+            return []
+        return lines[-_MAX_LINES:]
+
+    def add(self, text: str) -> None:
+        """Saves a typed line. Text of several lines is skipped: it was pasted, and the record has it."""
+        if not text.strip() or "\n" in text:
+            return
+        redacted, _ = self._redactor.text(text)
+        make_private_directory(self._path.parent)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            file.write(redacted + "\n")

@@ -13,8 +13,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from memoranda.cli.chat.chat import Chat
-from memoranda.cli.chat.input_history import InputHistory
-from memoranda.cli.chat.terminal_mode import mark_pastes
+from memoranda.cli.chat.input import InputHistory, mark_pastes
 from memoranda.cli.terminal_text import dim
 
 _PROMPT, _CONTINUATION_PROMPT = "> ", ". "

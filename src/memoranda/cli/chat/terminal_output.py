@@ -18,8 +18,7 @@ from memoranda.agent.events import (
 )
 from memoranda.cli.chat.line_writer import wrap_lines
 from memoranda.cli.chat.markdown_stream import MarkdownStream
-from memoranda.cli.chat.output import PipeOutput, describe_compression, join_lines, make_printable
-from memoranda.cli.chat.status import ChatStatus
+from memoranda.cli.chat.output import ChatStatus, PipeOutput, describe_compression, join_lines, make_printable
 from memoranda.cli.terminal_text import dim, terminal_line, uses_colour
 from memoranda.memory.record.message_rows import text_of
 from memoranda.models.model import Message

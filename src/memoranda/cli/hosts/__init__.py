@@ -1,1 +1,1 @@
-"""`memoranda install`, `uninstall` and `hook`: connect Memoranda to the programs that people work in."""
+"""`memoranda install` and `uninstall`: connect Memoranda to the programs that people work in."""

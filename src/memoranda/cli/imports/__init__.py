@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.imports.exported_sessions import is_export, run_export_import
-from memoranda.cli.imports.found_sources import find_all_sources, find_source
-from memoranda.cli.imports.workflow import ImportOptions, import_options, run_import
+from memoranda.cli.imports.workflow import ImportOptions, find_all_sources, find_source, import_options, run_import
+from memoranda.cli.sessions.transfer import import_exported, read_sessions
 from memoranda.importers.sources import SOURCES
 
 _EPILOG = """\b
@@ -95,9 +95,30 @@ def _command(name: str) -> click.Command:
     @click.pass_context
     def import_command(context: click.Context, /, path: Path | None, **options: Any) -> None:
         selected = ImportOptions.from_context(context, options)
-        if name == "jsonl" and path is not None and not selected.follow and is_export(path):
-            run_export_import(Invocation.current(), path, selected)
+        if name == "jsonl" and path is not None and not selected.follow and _is_export(path):
+            _import_exported(Invocation.current(), path, selected)
         else:
             run_import(Invocation.current(), [find_source(source, path)], selected)
 
     return import_command
+
+
+def _is_export(path: Path) -> bool:
+    """Whether the first value in a file is a session with its messages."""
+    first = next(read_sessions(path, []), None) if path.is_file() else None
+    return isinstance(first, dict) and "id" in first and isinstance(first.get("messages"), list)
+
+
+def _import_exported(invocation: Invocation, path: Path, options: ImportOptions) -> None:
+    """Imports exported sessions after showing how many there are, like every other import."""
+    sessions = messages = 0
+    for session in read_sessions(path, []):
+        if isinstance(session, dict):
+            sessions += 1
+            messages += len(session.get("messages") or ())
+    text = f"{path} was exported from Memoranda: {sessions:,} sessions with {messages:,} messages."
+    data = {"success": True, "applied": False, "sessions": sessions, "messages": messages}
+    planned = PlannedChange(text, data, "Import this?", "Nothing was written. Add --yes to import this.")
+    confirm_and_run(
+        invocation, planned, lambda: import_exported(invocation, path), dry_run=options.dry_run, yes=options.yes
+    )

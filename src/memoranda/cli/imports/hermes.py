@@ -8,8 +8,7 @@ import click
 
 from memoranda.api.memory import open_memory
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.imports.found_sources import find_source
-from memoranda.cli.imports.workflow import ImportOptions, StepReport, import_options, run_import
+from memoranda.cli.imports.workflow import ImportOptions, StepReport, find_source, import_options, run_import
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.home.config import directory_from_variable
 from memoranda.importers.hermes.migration import (

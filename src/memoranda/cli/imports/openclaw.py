@@ -1,14 +1,55 @@
-"""`memoranda import openclaw`: migrates from OpenClaw, and renames its directory afterwards."""
+"""`memoranda import openclaw`: migrates from OpenClaw, and renames its directory afterwards.
 
+A migration shows what would happen, asks, backs the home up, migrates, and reports.
+"""
+
+import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.imports.openclaw_migration import OpenClawMigration, clean_up
-from memoranda.importers.openclaw.migration.steps import MigrationOptions
+from memoranda.api.memory import Memory, open_memory
+from memoranda.cli.confirmation import PlannedChange, confirm_and_run
+from memoranda.cli.context import EXIT_UNUSABLE, Invocation, memory_options
+from memoranda.cli.imports.summary_text import format_size, summary_lines
+from memoranda.cli.imports.workflow import ProgressBar, hold_import_lock
+from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import terminal_line
+from memoranda.home.config import directory_from_variable, read_secrets, set_secret
+from memoranda.importers.importer import Importer
+from memoranda.importers.openclaw.installation import (
+    Installation,
+    find_directories,
+    find_openclaw_processes,
+    inspect_installation,
+    plan_rename,
+    rename_directory,
+)
+from memoranda.importers.openclaw.migration.runner import (
+    MigrationPlan,
+    migration_lock,
+    new_directory,
+    next_steps,
+    plan_migration,
+    run_migration,
+    step_lines,
+    write_report,
+)
+from memoranda.importers.openclaw.migration.steps import MigrationHistory, MigrationOptions, MigrationTarget
+from memoranda.importers.openclaw.migration.workspace import is_openclaw, model_of
+from memoranda.importers.openclaw.reader import OpenClaw
+from memoranda.importers.reader_protocol import ImportItem
+from memoranda.importers.summary import ImportSummary, report_path
+from memoranda.upkeep.backup.openclaw import back_up
 
+_VARIABLE = "OPENCLAW_STATE_DIR"
+_RUNNING = (
+    "OpenClaw is running (process {numbers}). This import misses what it writes from now on, and a bot that "
+    "is signed in twice may be refused: stop it first, or import again later."
+)
 _EPILOG = """\b
 Examples:
   memoranda import openclaw --dry-run
@@ -18,6 +59,186 @@ Examples:
   memoranda import openclaw cleanup
 """
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClawMigration:
+    """A migration with the options of the user."""
+
+    invocation: Invocation
+    options: MigrationOptions
+    path: Path | None = None
+    agent: str | None = None
+    dry_run: bool = False
+    yes: bool = False
+    backup: bool = True
+    sessions: bool = True
+
+    def run(self) -> None:
+        """Show what would happen and, with consent, do it."""
+        installation = self._installation()
+        running = find_openclaw_processes()
+        items = self._items(installation)
+        plan, summary = self._plan(installation, items)
+        has_work = plan.has_work or (summary is not None and summary.adds_messages)
+        if running and not self.invocation.as_json:
+            click.echo(_running_warning(running), err=True)
+        change = PlannedChange(
+            "\n".join(_plan_lines(plan, summary, done=False)),
+            {"success": True, "applied": False, "running": running, **_plan_data(plan, summary)},
+            "Import this?",
+            "Nothing was written. Add --yes to import this." if has_work else "Nothing is new.",
+            default=not running,
+            has_work=has_work,
+        )
+        confirm_and_run(
+            self.invocation,
+            change,
+            lambda: self._apply(installation, items, running),
+            dry_run=self.dry_run,
+            yes=self.yes,
+        )
+
+    def _installation(self) -> Installation:
+        named_root = self.path or directory_from_variable(_VARIABLE)
+        roots = [named_root] if named_root else find_directories()
+        if not roots or not is_openclaw(roots[0]):
+            problem = f"{roots[0]} does not look like OpenClaw's directory" if roots else "OpenClaw was not found"
+            self.invocation.fail(
+                f"{problem}. Its directory is ~/.openclaw (formerly ~/.clawdbot or ~/.moltbot); name it with --source. "
+                "Nothing was written.",
+                code=EXIT_UNUSABLE,
+            )
+        installation = inspect_installation(roots[0], self.agent, moved=named_root is not None)
+        if self.agent and not installation.workspaces:
+            self.invocation.fail(
+                f"There is no agent {self.agent} with a workspace in {installation.root}. Nothing was written."
+            )
+        return installation
+
+    def _items(self, installation: Installation) -> list[ImportItem]:
+        if not self.sessions:
+            return []
+        directory = installation.root / "agents" / self.agent if self.agent else installation.root
+        return list(OpenClaw().scan(directory))
+
+    def _plan(self, installation: Installation, items: list[ImportItem]) -> tuple[MigrationPlan, ImportSummary | None]:
+        with self._open_memory() as memory:
+            plan = plan_migration(installation, _migration_target(memory), self.options)
+        if not items:
+            return plan, None
+        bar = ProgressBar("Reading", visible=not self.invocation.as_json)
+        with open_home(self.invocation) as memory:
+            importer = Importer(self.invocation.locate_home().root, memory.sessions, progress=bar)
+            try:
+                return plan, importer.plan(OpenClaw(), items)
+            finally:
+                importer.close()
+                bar.clear()
+
+    def _apply(self, installation: Installation, items: list[ImportItem], running: list[int]) -> None:
+        with self._open_memory() as memory, hold_import_lock(self.invocation, memory):
+            root = memory.home.root
+            backup = back_up(root) if self.backup else None
+            with migration_lock(root):
+                # Plan again: anything may have changed between the question and the answer.
+                target = _migration_target(memory)
+                plan = plan_migration(installation, target, self.options)
+                directory = new_directory(root)
+                write_report(directory, plan, finished=False)
+                done = run_migration(plan, target, directory)
+                summary = self._import_sessions(memory, items)
+                more: dict[str, Any] = {
+                    "backup": str(backup) if backup else None,
+                    "running": running,
+                    "sessions": summary.as_json() if summary else None,
+                    "next_steps": next_steps(done.steps, model_of(installation)),
+                }
+                report = write_report(directory, done, finished=True, preset=self.options.preset, **more)
+        lines = [*_plan_lines(done, summary, done=True), *(["", f"Backup of the home: {backup}"] if backup else [])]
+        lines += [f"Report: {report}", "", *more["next_steps"]]
+        data = {"success": not done.failed, "applied": True, **_plan_data(done, summary), **more, "report": str(report)}
+        self.invocation.respond("\n".join(lines), data)
+        if done.failed:
+            sys.exit(1)
+
+    def _import_sessions(self, memory: Memory, items: list[ImportItem]) -> ImportSummary | None:
+        if not items:
+            return None
+        bar = ProgressBar("Importing", visible=not self.invocation.as_json)
+        import_id = report_path(memory.home.root, time.time(), shared=bool(memory.services.server_url)).stem
+        importer = Importer(memory.home.root, memory.sessions, progress=bar, import_id=import_id)
+        try:
+            summary = importer.apply(OpenClaw(), items)
+            if summary.messages:
+                memory.sessions.index.catch_up(progress=bar.indexing)
+            return summary
+        finally:
+            importer.close()
+            bar.clear()
+
+    def _open_memory(self) -> Memory:
+        return open_memory(self.invocation.home, profile=self.invocation.profile, user=self.invocation.user)
+
+
+def clean_up(invocation: Invocation, path: Path | None, *, dry_run: bool, yes: bool) -> None:
+    """Rename OpenClaw's directories, with consent."""
+    directories = [path] if path else find_directories()
+    if unknown := [directory for directory in directories if not is_openclaw(directory)]:
+        invocation.fail(
+            f"{unknown[0]} does not look like OpenClaw's directory. Nothing was renamed.", code=EXIT_UNUSABLE
+        )
+    if not directories:
+        invocation.respond("There is no directory of OpenClaw to rename.", {"success": True, "renamed": []})
+        return
+    running = find_openclaw_processes()
+    renames = [plan_rename(directory) for directory in directories]
+    lines = [
+        f"{rename.directory} ({rename.files:,} files, {format_size(rename.bytes)}) -> {rename.new_path}"
+        for rename in renames
+    ]
+    if not MigrationHistory(invocation.locate_home().root).directory.is_dir():
+        lines.append("It has not been imported into this home yet.")
+    if running:
+        lines.append(_running_warning(running))
+
+    def rename_all() -> None:
+        renamed = [{"directory": str(rename.directory), "becomes": str(rename_directory(rename))} for rename in renames]
+        text = "\n".join(f"{rename['directory']} is now {rename['becomes']}." for rename in renamed)
+        invocation.respond(text, {"success": True, "renamed": renamed, "running": running})
+
+    would_rename = [{"directory": str(rename.directory), "becomes": str(rename.new_path)} for rename in renames]
+    change = PlannedChange(
+        "\n".join(lines),
+        {"success": True, "renamed": [], "would_rename": would_rename, "running": running},
+        "Rename?",
+        "Nothing was renamed." + ("" if dry_run else " Add --yes to do it."),
+        default=False,
+    )
+    confirm_and_run(invocation, change, rename_all, dry_run=dry_run, yes=yes)
+
+
+def _running_warning(processes: list[int]) -> str:
+    return _RUNNING.format(numbers=", ".join(map(str, processes[:5])))
+
+
+def _migration_target(memory: Memory) -> MigrationTarget:
+    return MigrationTarget(
+        memory.home.root,
+        memory.curated,
+        memory.services.skills_for(memory.user),
+        read_secrets(memory.home),
+        lambda name, value: set_secret(memory.home, name, value),
+    )
+
+
+def _plan_lines(plan: MigrationPlan, summary: ImportSummary | None, *, done: bool) -> list[str]:
+    lines = [terminal_line(line) for line in step_lines(plan)]
+    return [*lines, *(summary_lines("Conversations", summary, done=done) if summary is not None else [])]
+
+
+def _plan_data(plan: MigrationPlan, summary: ImportSummary | None) -> dict[str, Any]:
+    return {"migration": plan.as_json(), "sessions": summary.as_json() if summary is not None else None}
 
 
 @click.group(name="openclaw", epilog=_EPILOG, invoke_without_command=True)

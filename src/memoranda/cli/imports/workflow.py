@@ -1,4 +1,4 @@
-"""Runs an import: shows what it would do, asks, imports, reports, and follows the sources if asked to."""
+"""Runs an import: finds the sources, shows what it would do, asks, imports, reports, and follows them if asked to."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
@@ -13,14 +14,17 @@ import click
 from memoranda.api.memory import Memory
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation
-from memoranda.cli.imports.found_sources import FoundSource
-from memoranda.cli.imports.progress import ProgressBar
-from memoranda.cli.imports.summary_text import summary_lines, summary_on_one_line
+from memoranda.cli.imports.summary_text import format_size, summary_lines, summary_on_one_line
 from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import ProgressLine
+from memoranda.home.config import directory_from_variable
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.importer import Importer, import_lock
+from memoranda.importers.importer import Importer, ImportProgress, import_lock
+from memoranda.importers.reader_protocol import ConversationReader, ImportItem
+from memoranda.importers.sources import SOURCES, ImportSource
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
 
+_WIDTH = 30
 _FOLLOW_INTERVAL = 2.0
 # While no file changes, the next pass comes later and later, up to four times the interval.
 _SLOWER, _MAX_SLOWER = 1.2, 4.0
@@ -28,6 +32,28 @@ _PASSES_UNTIL_COMPARED = 30
 # An import that a hook started takes seconds; if another one takes longer, the user decides whether to wait.
 _LOCK_TIMEOUT = 5.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSource:
+    """A program and the items that its reader found."""
+
+    source: ImportSource
+    reader: ConversationReader
+    path: Path | None
+    items: Sequence[ImportItem]
+
+    @property
+    def description(self) -> str:
+        count = len(self.items)
+        return f"{count:,} file{'' if count == 1 else 's'}, {format_size(sum(item.size for item in self.items))}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"source": self.source.name, "files": len(self.items), "bytes": sum(item.size for item in self.items)}
+
+    def rescan(self) -> "FoundSource":
+        """Return the same program with its current items."""
+        return FoundSource(self.source, self.reader, self.path, self.reader.scan(self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +86,41 @@ def import_options(command: _Command) -> _Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def find_source(source: ImportSource, path: Path | None = None) -> FoundSource:
+    """Find the items of a program under a path, or else in the program's own directories."""
+    directory = path or directory_from_variable(source.variable)
+    reader = source.load(directory_from_variable(source.settings_variable))
+    return FoundSource(source, reader, directory, reader.scan(directory))
+
+
+def find_all_sources() -> list[FoundSource]:
+    """Return the programs that have items."""
+    return [source for source in map(find_source, SOURCES.values()) if source.items]
+
+
+class ProgressBar(ProgressLine):
+    """A progress bar on stderr; invisible when stderr is not a terminal."""
+
+    def __init__(self, verb: str, *, visible: bool) -> None:
+        super().__init__(visible=visible)
+        self._verb = verb
+
+    def __call__(self, progress: ImportProgress) -> None:
+        if not self.is_due():
+            return
+        part = progress.bytes / progress.all_bytes if progress.all_bytes else 1.0
+        filled = round(part * _WIDTH)
+        self.show(
+            f"{self._verb} {progress.source} [{'#' * filled}{'-' * (_WIDTH - filled)}] {part:4.0%}  "
+            f"{format_size(progress.bytes)} of {format_size(progress.all_bytes)}, {progress.messages:,} messages"
+        )
+
+    def indexing(self, done: int, total: int) -> None:
+        """Show how many of the imported messages are in the index."""
+        if self.is_due():
+            self.show(f"Indexing {done:,} of {total:,} messages")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.memory import approval, entries, history, stale
+from memoranda.cli.memory import approval, entries, history
 
 _EPILOG = """\b
 Examples:
@@ -25,5 +25,5 @@ def command() -> None:
     """
 
 
-for _subcommand in (*entries.COMMANDS, *history.COMMANDS, *stale.COMMANDS, *approval.COMMANDS):
+for _subcommand in (*entries.COMMANDS, *history.COMMANDS, *approval.COMMANDS):
     command.add_command(_subcommand)

@@ -1,4 +1,8 @@
-"""`memoranda memory list`, `add`, `replace`, `remove`, `edit`, `reset` and `allow`."""
+"""`memoranda remember`, and `memoranda memory list`, `add`, `replace`, `remove`, `edit`, `reset` and `allow`.
+
+A person uses commands instead of tool arguments, so refusals are reworded, and the number of an entry in the list may
+stand for a part of its text.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -10,8 +14,6 @@ from typing import get_args
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
-from memoranda.cli.memory.entry_numbers import number_to_handle
-from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.errors import StorageError
 from memoranda.home.config import editor_is_set
@@ -26,6 +28,61 @@ target_option = click.option(
     "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."
 )
 _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+_REMEMBER_EPILOG = """\b
+Examples:
+  memoranda remember "The staging database is called heron."
+  memoranda remember --target user "Prefers concise answers."
+  echo "CI runs on Debian 12." | memoranda remember -
+"""
+
+
+def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequence[Target], old_text: str) -> str:
+    """The handle of the entry with this number; `old_text` itself if it is not the number of an entry.
+
+    Ends the command where the number is also a part of another entry: it must not change the one that was not meant.
+    """
+    if not old_text.isdecimal():
+        return old_text
+    views = [store.view(target) for target in targets]
+    if any(entry.text == old_text for view in views for entry in view.entries):
+        return old_text
+    number = int(old_text)
+    numbered = [(view.target, view.entries[number - 1]) for view in views if 1 <= number <= len(view.entries)]
+    containing = [(view.target, entry) for view in views for entry in view.entries if old_text in entry.text]
+    found = numbered + [each for each in containing if each not in numbered]
+    if not numbered:
+        return old_text
+    if len(found) == 1:
+        return numbered[0][1].handle
+    handles = [entry.handle for _, entry in found]
+    lines = [f"{entry.handle}  {FILE_NAMES[target]}  {entry.visible_text}" for target, entry in found]
+    message = (
+        f"{old_text} can mean several entries: by its number, or as a part of one. Nothing was changed; use a handle."
+    )
+    invocation.fail("\n  - ".join([message, *lines]), {"reason": "ambiguous", "error": message, "matches": handles})
+
+
+def refusal_for_person(refusal: MemoryRefusal) -> str:
+    """Returns the message of a refusal, with the commands that help."""
+    name = FILE_NAMES[refusal.target]
+    if refusal.reason == "no_match":
+        hint = (
+            " An entry differs only in capitals:" if refusal.matches else " 'memoranda memory list' shows the entries."
+        )
+        return f"No entry of {name} contains that text. Nothing was written.{hint}"
+    if refusal.reason == "ambiguous":
+        return (
+            f"{len(refusal.matches)} different entries of {name} contain that text. Nothing was written. "
+            "Type a longer part that only one of them has:"
+        )
+    if refusal.reason == "over_budget":
+        sizes = refusal.message.partition(" Nothing was written.")[0]
+        return (
+            f"{sizes} Nothing was written. Shorten an entry with 'memoranda memory replace' or remove one with "
+            "'memoranda memory remove', then try again. "
+            f"'memoranda config set memory.{refusal.target}_char_limit' raises the limit."
+        )
+    return refusal.message
 
 
 @click.command("list")
@@ -212,6 +269,29 @@ def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ..
 
 def _read_text(argument: str) -> str:
     return sys.stdin.read() if argument == "-" else argument
+
+
+@click.command(epilog=_REMEMBER_EPILOG)
+@click.argument("words", nargs=-1, required=True)
+@click.option(
+    "--target",
+    type=click.Choice(get_args(Target)),
+    default="memory",
+    show_default=True,
+    help="The agent's notes, or the profile of the user.",
+)
+@click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+@memory_options
+def remember(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> None:
+    """Save a fact for every agent that uses this home. '-' reads it from standard input.
+
+    The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
+    lists, changes, removes and undoes.
+    """
+    invocation = Invocation.current()
+    text = sys.stdin.read() if words == ("-",) else " ".join(words)
+    store = open_curated_memory(invocation)
+    report(invocation, store, store.apply(target, [Add(text)], PERSON, frozenset(allow)))
 
 
 COMMANDS = (list_entries, add, replace, remove, edit, reset, allow)

@@ -13,11 +13,11 @@ _MODULES = {
     "use": "setup",
     "off": "setup",
     "setup": "setup",
-    "test": "test",
-    "ask": "ask",
-    "call": "ask",
+    "test": "sessions",
+    "ask": "sessions",
+    "call": "sessions",
     "forget": "forget",
-    "run": "run",
+    "run": "sessions",
 }
 _EPILOG = """\b
 Examples:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memoranda.cli.completers import complete_provider
+from memoranda.cli.completion import complete_provider
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.provider.output import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memoranda.cli.completers import complete_provider
+from memoranda.cli.completion import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
     BUILT_IN,

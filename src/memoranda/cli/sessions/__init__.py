@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import archive, export, list_and_show, prune, rename_and_delete, transfer
+from memoranda.cli.sessions import changes, list_and_show, transfer
 
 _EPILOG = """\b
 Examples:
@@ -25,13 +25,13 @@ for _subcommand in (
     list_and_show.list_sessions,
     list_and_show.show,
     list_and_show.stats,
-    rename_and_delete.rename,
-    archive.archive,
-    archive.unarchive,
-    rename_and_delete.delete_command,
-    prune.prune,
-    prune.vacuum,
-    export.export,
+    changes.rename,
+    changes.archive,
+    changes.unarchive,
+    changes.delete_command,
+    changes.prune,
+    changes.vacuum,
+    transfer.export,
     transfer.import_file,
 ):
     command.add_command(_subcommand)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from memoranda.cli.completers import complete_session
+from memoranda.cli.completion import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import (
     all_users_option,

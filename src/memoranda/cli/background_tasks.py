@@ -1,0 +1,49 @@
+"""What a long-running command does beside its work: it maintains the record, and logs what the process uses."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from memoranda.agent import process_resources
+from memoranda.agent.process_resources import ResourceLogger
+from memoranda.cli.home_log import HomeLog
+from memoranda.cli.log_redirect import send_log
+from memoranda.home.config import load, record_location
+from memoranda.memory.record.settings import RetentionSettings
+from memoranda.support.home import Home
+
+# A process that ends sooner is not long-running, and its start is not delayed by the log.
+START_DELAY_SECONDS = 5.0
+# The second one by its name: a process that prunes nothing does not load it.
+_LOGGERS = (process_resources.__name__, "memoranda.api.automatic_prune")
+
+
+@contextmanager
+def maintain_while_open(home: Home, settings: RetentionSettings) -> Iterator[None]:
+    """Works in threads that start after some seconds; sessions are pruned only if the settings ask for it."""
+    from memoranda.api.expired_items import remove_expired_in_background  # noqa: PLC0415
+    from memoranda.api.record_upgrade import upgrade_record_in_background  # noqa: PLC0415
+
+    location = record_location(home, load(home))
+    with ExitStack() as tasks:
+        tasks.enter_context(upgrade_record_in_background(location))
+        tasks.enter_context(remove_expired_in_background(location))
+        if settings.auto_prune:
+            from memoranda.api.automatic_prune import prune_in_background  # noqa: PLC0415
+
+            tasks.enter_context(prune_in_background(location, settings))
+        yield
+
+
+@contextmanager
+def log_resources(root: Path, name: str) -> Iterator[None]:
+    """Logs memory, threads, open files and garbage collections to `logs/<name>.log` while the block runs.
+
+    What is pruned automatically is logged there, too.
+    """
+    handler = HomeLog(root, name)
+    with ExitStack() as stack:
+        for logger in _LOGGERS:
+            stack.enter_context(send_log(logger, handler))
+        stack.enter_context(ResourceLogger(start_delay_seconds=START_DELAY_SECONDS))
+        yield

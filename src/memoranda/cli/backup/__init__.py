@@ -1,1 +1,0 @@
-"""`memoranda backup` and `memoranda restore`."""

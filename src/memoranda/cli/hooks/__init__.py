@@ -1,0 +1,1 @@
+"""`memoranda hook`: answers the events of hosts, with a helper process that stays loaded between them."""

@@ -1,1 +1,0 @@
-"""Commands that use a service on another machine instead of a home."""

@@ -1,0 +1,1 @@
+"""Commands that find what was said: search, recall, browse, and the index by meaning."""
