@@ -164,7 +164,7 @@ def test_a_changed_program_gets_no_answers_of_the_old_one(tmp_path: Path, home: 
     hooks = HookProcesses(home, copy_program(tmp_path / "program"))
     try:
         helper = hooks.start_helper("helper._SECONDS_BETWEEN_CHECKS = 60")
-        (tmp_path / "program" / "memoranda" / "recall" / "search.py").touch()
+        (tmp_path / "program" / "memoranda" / "search" / "search.py").touch()
         assert ANSWER in hooks.prompt() and _answered_by(hooks) is None
         assert _end_of(helper) == 0
     finally:
