@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.memory.record.salvage import salvage
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.store import open_store
 from memoranda.storage.salvage.rebuild import DamagedDatabase, rebuild
 from memoranda.storage.sqlite import exclusive_file as alone_module

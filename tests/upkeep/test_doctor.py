@@ -14,7 +14,7 @@ from memoranda.agent.review.background import ReviewSchedule
 from memoranda.errors import HomeError
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.record.salvage import salvage
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.scope import Scope
 from memoranda.models.model import Reply
 from memoranda.models.spending.ledger import Ledger

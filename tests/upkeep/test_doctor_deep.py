@@ -15,8 +15,8 @@ import pytest
 
 import memoranda
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.health import DAMAGED_MESSAGES, salvage
 from memoranda.memory.record.message_rows import DAMAGED
-from memoranda.memory.record.salvage import DAMAGED_MESSAGES, salvage
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine

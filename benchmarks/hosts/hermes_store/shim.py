@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from memoranda.errors import SessionError
 from memoranda.home.session_db import SessionDB as Store
 from memoranda.memory.record.schema import VERSION as SCHEMA_VERSION
-from memoranda.memory.record.titles import tidy
+from memoranda.memory.record.sessions import tidy
 
 __all__ = ["SCHEMA_SQL", "SCHEMA_VERSION", "SessionDB", "time"]
 

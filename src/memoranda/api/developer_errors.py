@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.memory.record.message_roles import require_message
+from memoranda.memory.record.message_rows import require_message
 from memoranda.support.suggestions import did_you_mean
 
 

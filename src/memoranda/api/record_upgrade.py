@@ -25,8 +25,8 @@ def upgrade_record_in_background(location: Path | str) -> Iterator[None]:
 def upgrade_record(location: Path | str, stopped: threading.Event) -> None:
     """Add the checksums of older messages to a record that exists, and store equal prompts once; logs a failure."""
     # Loaded in the thread: most processes do not need it, and a hook must start fast.
-    from memoranda.memory.record.shared_prompts import SharedPrompts
     from memoranda.memory.record.store import open_store
+    from memoranda.memory.record.system_prompts import SharedPrompts
 
     if not record_exists(location):
         return

@@ -9,26 +9,20 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from memoranda.home.config import locate_home
+from memoranda.memory.record.checksums import StoredChecksums
 from memoranda.memory.record.conversations import Conversations
 from memoranda.memory.record.deletion import Deletion
 from memoranda.memory.record.feed import Feed
-from memoranda.memory.record.lifecycle import Sessions
-from memoranda.memory.record.lineage import Lineage
-from memoranda.memory.record.maintenance import Maintenance
-from memoranda.memory.record.message_edits import MessageEdits
-from memoranda.memory.record.message_replacement import MessageReplacement
-from memoranda.memory.record.message_roles import require_known_role, require_messages
+from memoranda.memory.record.maintenance import Maintenance, ScheduledPrune
+from memoranda.memory.record.message_edits import MessageEdits, MessageReplacement
+from memoranda.memory.record.message_rows import require_known_role, require_messages
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.rotation import Rotation
-from memoranda.memory.record.scheduled_prune import ScheduledPrune
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.session_list import SessionList
-from memoranda.memory.record.stored_checksums import StoredChecksums
-from memoranda.memory.record.titles import Titles
-from memoranda.memory.record.todos import Todos
-from memoranda.memory.record.transfer import Transfer
-from memoranda.memory.record.usage import SessionUsage
+from memoranda.memory.record.session_list import Lineage, SessionList, SessionUsage
+from memoranda.memory.record.sessions import Sessions, Titles, Todos
+from memoranda.memory.record.transfer_sessions import Transfer
 from memoranda.safety.redaction import Redactor
 from memoranda.search.searchable_store import SearchableStore, StoreIndex
 from memoranda.storage.engine import Engine

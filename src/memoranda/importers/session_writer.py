@@ -10,13 +10,12 @@ from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation
 from memoranda.importers.source_files import prefix_digest
 from memoranda.importers.state.log import ImportRecorder, user_ending
 from memoranda.importers.state.store import ImportState, ItemState, SeenSession
-from memoranda.memory.record.imported_rows import MessageState
-from memoranda.memory.record.lifecycle import COLUMNS
 from memoranda.memory.record.message_rows import encode
 from memoranda.memory.record.passages import FORGOTTEN
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import COLUMNS, MAX_TITLE_CHARS, Titles, tidy
 from memoranda.memory.record.store import SessionStore
-from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles, tidy
+from memoranda.memory.record.transfer_imports import MessageState
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import is_path, project_at
 

@@ -9,9 +9,9 @@ from memoranda.importers.importer import settle_killed_imports, state_of_store
 from memoranda.importers.proposals import UndoneProposals, find_proposals, withdraw
 from memoranda.importers.state.log import ImportPart, LoggedImport
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.record.import_undo import AddedMessages, UndoneSession
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
+from memoranda.memory.record.transfer_imports import AddedMessages, UndoneSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from memoranda.memory.record.conversations import Conversations
-from memoranda.memory.record.read_ahead import EndsShape, ReadAhead, WindowShape
+from memoranda.memory.record.conversations import Conversations, EndsShape, ReadAhead, WindowShape
 from memoranda.search.evidence import BOOKEND, CONVERSATION_ROLES, WINDOW, weigh_messages
 from memoranda.search.query import Query
 from memoranda.search.relevance import MEASURED_WINDOW

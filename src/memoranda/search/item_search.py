@@ -8,10 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.memory.record.item_filter import check_filter, passes
-from memoranda.memory.record.item_reads import check_page
-from memoranda.memory.record.item_rows import ItemRow
-from memoranda.memory.record.items import Items
+from memoranda.memory.record.items import ItemRow, Items, check_filter, check_page, passes
 from memoranda.memory.record.scope import Scope
 from memoranda.search import ranking
 from memoranda.search.index.postings import Filters

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from memoranda.errors import SessionError
-from memoranda.memory.record.conversations import Conversations
+from memoranda.memory.record.conversations import Conversations, ReadAhead, WindowShape
 from memoranda.memory.record.message_rows import text_of
-from memoranda.memory.record.read_ahead import ReadAhead, WindowShape
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.excerpts import snippet
 from memoranda.search.index.message_text import searchable_text

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Protocol
 
-from memoranda.memory.record.conversations import Conversations, Window
+from memoranda.memory.record.conversations import Conversations, ReadAhead, Window, WindowShape
 from memoranda.memory.record.feed import FeedMessage
-from memoranda.memory.record.read_ahead import ReadAhead, WindowShape
 from memoranda.search import calibration
 from memoranda.search.calibration import Confidence
 from memoranda.search.index.message_text import searchable_text

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from memoranda.memory.record.feed import Feed
-from memoranda.memory.record.item_feed import ItemFeed
+from memoranda.memory.record.feed import Feed, ItemFeed
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
@@ -23,7 +22,7 @@ from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.text_matcher import TextMatcher
 
 if TYPE_CHECKING:
-    from memoranda.memory.record.changed_sessions import ChangeHeads
+    from memoranda.memory.record.feed import ChangeHeads
     from memoranda.search.index.search_index import SearchIndex
     from memoranda.search.index.user_index_upkeep import UserIndexUpkeep
     from memoranda.search.index.user_indexes import UserIndexes, UserNudge

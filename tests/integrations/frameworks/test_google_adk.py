@@ -28,7 +28,7 @@ from memoranda.integrations.frameworks.google_adk import (
     RecallTool,
     memory_tools,
 )
-from memoranda.memory.record.stateful_append import StatefulAppend
+from memoranda.memory.record.message_edits import StatefulAppend
 
 _ANA: Any = {"app_name": "bakery", "user_id": "ana"}
 _OVEN: Any = {**_ANA, "session_id": "oven"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import MemorandaError
-from memoranda.memory.record.salvage import salvage
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.testing.store_contract.assertions import say
 

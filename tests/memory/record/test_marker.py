@@ -17,8 +17,8 @@ import pytest
 import memoranda
 from memoranda.errors import CorruptStoreError, StoreMismatchError
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.record import StoreMarker, read_marker, write_marker
-from memoranda.memory.record.salvage import salvage
 from memoranda.memory.record.store import open_store
 from memoranda.storage.salvage import rebuild
 from memoranda.support.home import Home, marker_path

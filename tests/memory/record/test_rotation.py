@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.memory.record.copies import LOST
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, NotRotated, Rotated, Summary
-from memoranda.memory.record.salvage import salvage
 from memoranda.memory.record.schema import VERSION
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.support.home import Home

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.memory.record.health import check
-from memoranda.memory.record.prompt_tables import UNSHARED_PROMPTS
-from memoranda.memory.record.salvage import salvage
+from memoranda.memory.record.health import check, salvage
+from memoranda.memory.record.schema import UNSHARED_PROMPTS
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.shared_prompts import SharedPrompts
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.memory.record.system_prompts import prompt_id
+from memoranda.memory.record.system_prompts import SharedPrompts, prompt_id
 from memoranda.support.text_matcher import TextMatcher
 from tests.memory.record.conftest import ask, file_bytes
 

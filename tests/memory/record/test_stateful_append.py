@@ -13,9 +13,9 @@ from tests.timing import GIVE_UP
 
 _KILLED = """
 import os, signal, sys
-from memoranda.memory.record import items, message_replacement
+from memoranda.memory.record import items, message_edits
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.stateful_append import StatefulAppend
+from memoranda.memory.record.message_edits import StatefulAppend
 from memoranda.memory.record.store import open_store
 from memoranda.types import PutItem
 
@@ -23,13 +23,13 @@ def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 items.Items.write_prepared = die
-message_replacement.merge_extra_fields = die
 store = open_store(sys.argv[1]).scoped(Scope.of(None))
 new = [{"role": "user", "content": "two"}]
 if sys.argv[2] == "append":
     changes = [(store.items, [PutItem(("app",), "theme", "light")])]
     StatefulAppend(store.messages).append_with_state("s", new, extra_fields={"step": 2}, items=changes)
 else:
+    message_edits.merge_extra_fields = die
     store.replacement.replace_messages("s", new, extra_fields={"step": 2})
 """
 

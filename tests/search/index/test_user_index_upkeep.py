@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.feed import user_name
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.user_feed import user_name
 from memoranda.search.index import user_index_upkeep
 from memoranda.search.index.user_index_upkeep import POSITION_FILE
 from memoranda.search.tool import SessionSearchTool
@@ -374,7 +374,7 @@ def test_a_process_that_only_searches_follows_deletions_too(one: SessionDB, post
 def test_only_a_store_that_sees_everyone_reads_the_changes_of_all(one: SessionDB) -> None:
     """The changes say whose sessions they are."""
     from memoranda.errors import SessionError
-    from memoranda.memory.record.changed_sessions import ChangedSessions
+    from memoranda.memory.record.feed import ChangedSessions
 
     everyone = ChangedSessions(one.engine, Scope.everyone(), None)
     one.delete_session("of bob")

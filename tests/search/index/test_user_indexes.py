@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.record.feed import user_name
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.user_feed import user_name
 from memoranda.search.index import user_indexes
 from memoranda.search.index.user_indexes import UserIndexes
 from memoranda.search.tool import SessionSearchTool

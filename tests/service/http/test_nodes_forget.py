@@ -11,7 +11,7 @@ import pytest
 
 import memoranda
 from memoranda.home.shards.placement import shard_of
-from memoranda.memory.record.user_feed import user_name
+from memoranda.memory.record.feed import user_name
 from memoranda.support.home import server_index_path
 from tests.cli.terminal import Terminal
 from tests.postgres import Server

@@ -7,8 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.record.conversations import Conversation
-from memoranda.memory.record.read_ahead import EndsShape, ReadAhead, WindowShape
+from memoranda.memory.record.conversations import Conversation, EndsShape, ReadAhead, WindowShape
 from memoranda.memory.record.scope import Scope
 from memoranda.search.tool import SessionSearchTool
 from memoranda.storage.position import START

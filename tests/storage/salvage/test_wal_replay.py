@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.memory.record.salvage import salvage
+from memoranda.memory.record.health import salvage
 from memoranda.memory.record.schema import MESSAGES
 from memoranda.memory.record.store import open_store
 from memoranda.storage.salvage.rebuild import make_main_file, open_damaged, readable_rows

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.memory.record.name_repair import NameRepair
+from memoranda.memory.record.passages import NameRepair
 from memoranda.memory.record.scope import Scope
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home

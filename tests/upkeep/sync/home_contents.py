@@ -7,7 +7,7 @@ from typing import Any
 from memoranda.api.memory import Memory
 from memoranda.external.holographic.user_facts import read_facts, stored_facts
 from memoranda.memory.curated.settings import TARGETS
-from memoranda.memory.record.message_references import strip_references
+from memoranda.memory.record.message_rows import strip_references
 
 _READ = r"state\.db|memories/(?:MEMORY|USER)\.md|memories/pending/.*|skills/[^.].*|holographic\.db"
 # Each machine has its own: settings and secrets, caches, queues, histories of writing, locks and logs.

@@ -13,8 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 from memoranda.agent.compression.settings import CompressionSettings
-from memoranda.memory.record.message_references import IMAGE_TAKEN_OUT, TAKEN_OUT
-from memoranda.memory.record.message_rows import text_of
+from memoranda.memory.record.message_rows import IMAGE_TAKEN_OUT, TAKEN_OUT, text_of
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_message

@@ -6,7 +6,7 @@ from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import SessionError
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.record.titles import TitledSession
+from memoranda.memory.record.sessions import TitledSession
 
 _MAX_OTHERS_SHOWN = 3
 _MAX_CANDIDATES = 10

@@ -29,8 +29,8 @@ from memoranda.integrations.frameworks.recorded_session import (
     split_names,
     tool_call,
 )
+from memoranda.memory.record.message_edits import StatefulAppend
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.stateful_append import StatefulAppend
 from memoranda.types import PutItem
 
 try:

@@ -7,16 +7,21 @@ NUL, up to the last that is filled: a null counts as an empty text, and the time
 less time to print. A column that a later version adds at the end changes no checksum of a message without it.
 
 A message without a checksum was recorded by an earlier version or by another program, or another program changed it
-with SQL (a trigger removes the checksum then). `fill_checksums` adds what is missing. The store's own edits go through
-`resealed`. A damaged message is still returned, with the field `memoranda_damaged`, and a warning is logged once.
+with SQL (a trigger removes the checksum then). `StoredChecksums` compares all messages with theirs, and adds what is
+missing. The store's own edits go through `resealed`. A damaged message is still returned, with the field
+`memoranda_damaged`, and a warning is logged once.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from memoranda.memory.record.message_rows import DAMAGED, WRITTEN, checksum_of_row, decode_json, dump_json, matches
+from memoranda.memory.record.schema import MISSING_CHECKSUMS
+from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
 
@@ -102,3 +107,154 @@ def mark_damaged(extra: str | None) -> str:
     fields = decode_json(extra) if extra else {}
     # The extra fields themselves may be damaged.
     return dump_json({**(fields if isinstance(fields, dict) else {"extra": extra}), DAMAGED: True})
+
+
+_PAGE_MESSAGES = 500
+_PAGE_CHARACTERS = 4_000_000
+# A transaction of so many messages takes a few milliseconds; then other writers have a chance.
+_FILLED_TOGETHER = 100
+_PAUSE = 0.005
+_NO_LIMIT = 2**62
+_ROLE, _TIMESTAMP = map(COVERED.index, ("role", "timestamp"))
+
+
+class DamagedMessage(NamedTuple):
+    """A message that does not match its checksum, as far as its columns can be trusted."""
+
+    id: int
+    session_id: str
+    role: str
+    timestamp: float
+
+
+@dataclass(slots=True)
+class ChecksumReport:
+    """The result of `check_messages`."""
+
+    messages: int = 0
+    without_checksum: int = 0
+    """Messages of an earlier version or of another program, until `fill_checksums`."""
+    known_damaged: int = 0
+    """Messages whose damage was accepted or that a salvage could save only in part; they carry the mark for ever."""
+    damaged: list[DamagedMessage] = field(default_factory=list)
+
+
+class StoredChecksums(StorePart):
+    """The checksums of all messages, for the doctor, which sees the sessions of all users."""
+
+    def damaged_messages(self, progress: Callable[[int, int], object] | None = None) -> list[DamagedMessage]:
+        """The messages that do not match their checksum, in the order of their ids; reads the whole record."""
+        return self.check_messages(progress).damaged
+
+    def check_messages(self, progress: Callable[[int, int], object] | None = None) -> ChecksumReport:
+        """Compare every message with its checksum; `progress` gets the last id that was read and the highest id.
+
+        Call `check_integrity` first: a file whose pages are damaged raises CorruptStoreError here. The read takes many
+        short views, so that no writer waits for it, and sees what others append meanwhile.
+        """
+        self._require_everyone()
+        report = ChecksumReport()
+        last_id = 0
+        while True:
+            with self._engine.reading() as connection:
+                (highest,) = connection.execute("SELECT COALESCE(max(id), 0) FROM messages").fetchone()
+                page = list(_read_page(connection, last_id))
+            for number, covered, stored in page:
+                _add_to_report(report, number, covered, stored)
+                last_id = number
+            if progress is not None:
+                progress(last_id, highest)
+            if not page:
+                return report
+
+    def accept_damage(self, ids: list[int]) -> None:
+        """Keep damaged messages as they are: they carry the field `memoranda_damaged` for ever, and match again."""
+        self._require_everyone()
+        for start in range(0, len(ids), _FILLED_TOGETHER):
+            some = ids[start : start + _FILLED_TOGETHER]
+            with self._engine.writing() as connection:
+                seal(connection, some, damaged=frozenset(some))
+
+    def fill_checksums(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Add the checksums that are missing in the whole record, and return how many; continues until `stopped`.
+
+        What is stored now counts as right: damage from before cannot be noticed. Few messages at a time are changed, so
+        that other writers never wait long.
+        """
+        self._require_everyone()
+        return self._fill(0, _NO_LIMIT, stopped)
+
+    def fill_checksums_of_earlier_version(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """Add the checksums of messages that were stored before there were any; costs nothing when that is done."""
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (MISSING_CHECKSUMS,)).fetchone()
+        if row is None:
+            return 0
+        after, last = map(int, str(row[0]).split())
+        return self._fill(after, last, stopped)
+
+    def _fill(self, after: int, last: int, stopped: Callable[[], bool]) -> int:
+        count = 0
+        while not stopped():
+            with self._engine.reading() as connection:
+                page = [(number, stored) for number, _, stored in _read_page(connection, after)]
+            missing = [number for number, stored in page if stored is None and number <= last]
+            for start in range(0, len(missing), _FILLED_TOGETHER):
+                count += self._fill_some(missing[start : start + _FILLED_TOGETHER])
+                time.sleep(_PAUSE)
+            done = not page or page[-1][0] >= last
+            after = page[-1][0] if page else after
+            with self._engine.writing() as connection:
+                _note_progress(connection, after, done=done)
+            if done:
+                break
+        return count
+
+    def _fill_some(self, ids: list[int]) -> int:
+        with self._engine.writing() as connection:
+            count = 0
+            for number in ids:
+                # Another process may have changed the message meanwhile.
+                for _, covered, _ in list(read_covered(connection, f"id = ? AND {CHECKSUM} IS NULL", (number,))):
+                    checksum = checksum_of_row(str(covered[0]), covered[1:])
+                    count += connection.execute(
+                        f"UPDATE messages SET {CHECKSUM} = ? WHERE id = ?", (checksum, number)
+                    ).rowcount
+            return count
+
+
+def _note_progress(connection: Connection, after: int, *, done: bool) -> None:
+    if done:
+        connection.execute("DELETE FROM state_meta WHERE key = ?", (MISSING_CHECKSUMS,))
+    else:
+        connection.execute(
+            "UPDATE state_meta SET value = ? || substr(value, instr(value, ' ')) WHERE key = ?",
+            (str(after), MISSING_CHECKSUMS),
+        )
+
+
+def _read_page(connection: Connection, after: int) -> Iterator[tuple[int, list[object], int | None]]:
+    """The next messages after an id, fewer if they are long."""
+    room = _PAGE_CHARACTERS
+    for number, covered, stored in read_covered(connection, "id > ? ORDER BY id LIMIT ?", (after, _PAGE_MESSAGES)):
+        yield number, covered, stored
+        room -= sum([len(value) for value in covered if isinstance(value, str)])
+        if room <= 0:
+            return
+
+
+def _add_to_report(report: ChecksumReport, number: int, covered: list[object], stored: int | None) -> None:
+    report.messages += 1
+    extra = covered[_EXTRA]
+    if stored is None:
+        report.without_checksum += 1
+    elif not matches(covered, stored):
+        timestamp = covered[_TIMESTAMP]
+        report.damaged.append(
+            DamagedMessage(
+                number, str(covered[0]), str(covered[_ROLE]), timestamp if isinstance(timestamp, float) else 0.0
+            )
+        )
+    elif isinstance(extra, str) and DAMAGED in extra:
+        report.known_damaged += 1

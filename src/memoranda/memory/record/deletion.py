@@ -9,7 +9,7 @@ from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import delete_messages, recount
 from memoranda.memory.record.rotation import drop_compression_state
 from memoranda.memory.record.schema import hour_of
-from memoranda.memory.record.session_filter import SessionFilter
+from memoranda.memory.record.session_list import SessionFilter
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 

@@ -1,18 +1,26 @@
-"""The feed: which messages are new, and what else has changed, for followers such as the search index.
+"""The feeds of messages and items: what is new, and what else has changed, for followers such as the search index.
 
 The store does not know its followers. A follower keeps a `Position` and asks for what comes after it. Every change
 other than an append that affects what a search can find adds a row to the `changes` table.
+
+A node with an index file for each of its users asks which sessions have changed and whose they are, and reads the feed
+of one user. The feed of items has the form of the feed of messages, so that the same index code follows both: every
+item is a session of its own with one message, its current version, and the namespace takes the place of the project, so
+that a search can be limited to namespaces.
 """
 
+import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from memoranda.memory.record.items import searchable_text
 from memoranda.memory.record.message_rows import decode_content, decode_json
+from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import FeedTable
+from memoranda.storage.engine import Condition, Engine, FeedTable
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.stored_texts import readable_rows
 
@@ -286,3 +294,216 @@ def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
     rest = iter(ids)
     while batch := list(islice(rest, _BATCH_SIZE)):
         yield batch
+
+
+_CHANGE_FEEDS = (FeedTable("changes", "seq"), FeedTable("item_changes", "seq"))
+
+
+class ChangeHeads(NamedTuple):
+    """The positions of the last change of a session and the last change of an item."""
+
+    session: Position
+    item: Position
+
+
+class ChangedSession(NamedTuple):
+    """A row of the feed of changes, with the user who has the session now."""
+
+    position: Position
+    session_id: str
+    user: str | None
+    exists: bool
+    was_deleted: bool
+    """It was deleted, so another user may have had it; its id may have been used again since."""
+
+
+class ChangedSessions(Feed):
+    """The changes of all users, with their users, for a store that sees everyone."""
+
+    def heads(self) -> ChangeHeads:
+        """How far the changes can be read now: one statement, however many users there are."""
+        self._require_everyone()
+        return ChangeHeads(*self._engine.wait_for_feed(_CHANGE_FEEDS))
+
+    def changed_after(self, position: Position, limit: int) -> list[ChangedSession]:
+        """The next changes after a position, in order."""
+        self._require_everyone()
+        condition, values = self._dialect.after("c.seq", position)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, s.user_id, s.id IS NOT NULL,"
+                " s.id IS NULL OR d.id IS NOT NULL FROM changes c"
+                " LEFT JOIN sessions s ON s.id = c.session_id LEFT JOIN deleted_sessions d ON d.id = c.session_id"
+                f" WHERE {condition} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+                (*values, limit),
+            )
+            return [
+                ChangedSession(Position(transaction, number), session_id, user, bool(exists), bool(was_deleted))
+                for transaction, number, session_id, user, exists, was_deleted in rows
+            ]
+
+
+class UserFeed(Feed):
+    """Has the messages of one user, by an index of the server, so that it costs as much as that user has recorded.
+
+    Its changes have no deleted sessions, because nothing says whose they were. The position of the last change is that
+    of all users: when it moves, a follower compares the sessions.
+    """
+
+    lists_deletions = False
+
+    def __init__(self, engine: Engine, user: str | None) -> None:
+        super().__init__(engine, Scope.of(user), None)
+        own = Condition("user_id = ?", (user or "",))
+        self._feeds = (FeedTable("messages", "id", own), FeedTable("changes", "seq"))
+        self._owner = user_name(user)
+
+    def store_id(self) -> str:
+        """The id of the store and the user: an index of another user is never taken for this one."""
+        return f"{super().store_id()} {self._owner}"
+
+    def head(self) -> Head:
+        return Head(*self._engine.wait_for_feed(self._feeds))
+
+    def count_up_to(self, position: Position) -> int:
+        condition, values = self._dialect.up_to("id", position)
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT count(*) FROM messages WHERE user_id = ? AND {condition}", (self._scope.user or "", *values)
+            ).fetchone()
+        return int(row[0])
+
+    def _require_everyone(self) -> None:
+        """Nothing to refuse: every read is limited to the user."""
+
+
+def user_name(user: str | None) -> str:
+    """The name of a user in files: no path can be made of it, and it does not tell who it is."""
+    return hashlib.sha256(f"u:{user or ''}".encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+SOURCE = "item"
+_ITEM_COLUMNS = "items.id, items.item_id, items.key, items.value, items.indexed, items.updated_at"
+_SEARCHABLE_ITEM = "items.current = 1"
+_ITEM_FEEDS = (FeedTable("memory_items", "id"), FeedTable("item_changes", "seq"))
+
+
+class ItemFeed(Feed):
+    """Reads for the index of items; they cover all users, so a store for one user refuses them."""
+
+    def head(self) -> Head:
+        return Head(*self._engine.wait_for_feed(_ITEM_FEEDS))
+
+    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+        """The next items after a position, in order: at least one if there is any, fewer if they are long."""
+        self._require_everyone()
+        condition, values = self._dialect.after("items.id", position)
+        found: list[FeedMessage] = []
+        room = MAX_CHARACTERS
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {self._dialect.position_columns('items.id')}, {_ITEM_COLUMNS} FROM memory_items AS items"
+                f" WHERE {_SEARCHABLE_ITEM} AND {condition}"
+                f" ORDER BY {self._dialect.position_order('items.id')} LIMIT ?",
+                (*values, limit),
+            )
+            for transaction, number, *row in rows:
+                found.append(_item_as_message(row))
+                position = Position(transaction, number)
+                room -= len(row[3] or "")
+                if room <= 0:
+                    break
+        return MessageBatch(found, position)
+
+    def messages_from(
+        self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
+    ) -> list[FeedMessage]:
+        """The current version of an item, if its id is not below `first_id`; with `until`, only up to that position."""
+        condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("items.id", until)
+        return self._messages(
+            f"items.item_id = ? AND items.id >= ? AND {condition} ORDER BY items.id LIMIT ?",
+            (session_id, first_id, *values, limit),
+        )
+
+    def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
+        """A few items from an id on, up to a position, for checking an index."""
+        condition, values = self._dialect.up_to("items.id", until)
+        return self._messages(f"items.id >= ? AND {condition} ORDER BY items.id LIMIT ?", (first_id, *values, limit))
+
+    def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """The items with these ids that can be found."""
+        numbers, found = list(ids), dict[int, FeedMessage]()
+        for start in range(0, len(numbers), _BATCH_SIZE):
+            condition = self._dialect.one_of("items.id", numbers[start : start + _BATCH_SIZE])
+            found |= {message.id: message for message in self._messages(*condition)}
+        return found
+
+    def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
+        """The newest items after a position whose key or value matches any of the LIKE patterns."""
+        either = " OR ".join(self._dialect.like(f"items.{column}") for column in ("value", "key") for _ in patterns)
+        condition, values = self._dialect.after("items.id", start)
+        return self._messages(
+            f"{condition} AND ({either} OR {self._dialect.contains_nul('items.key')}) ORDER BY items.id DESC LIMIT ?",
+            (*values, *list(patterns) * 2, limit),
+        )
+
+    def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
+        """The newest items after a position whose key or value has letters outside ASCII."""
+        condition, values = self._dialect.after("items.id", start)
+        either = " OR ".join(self._dialect.not_ascii(f"items.{column}") for column in ("value", "key"))
+        return self._messages(f"{condition} AND ({either}) ORDER BY items.id DESC LIMIT ?", (*values, limit))
+
+    def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
+        """The next items that were replaced or removed, in order."""
+        self._require_everyone()
+        condition, values = self._dialect.after("seq", position)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {self._dialect.position_columns('seq')}, item_id FROM item_changes"
+                f" WHERE {condition} ORDER BY {self._dialect.position_order('seq')} LIMIT ?",
+                (*values, limit),
+            )
+            return [FeedChange(Position(transaction, number), item_id, 0) for transaction, number, item_id in rows]
+
+    def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
+        """The items with these ids that exist, as sessions."""
+        self._require_everyone()
+        names, found = list(ids), dict[str, FeedSession]()
+        for start in range(0, len(names), _BATCH_SIZE):
+            condition, values = self._dialect.one_of("items.item_id", names[start : start + _BATCH_SIZE])
+            with self._engine.reading() as connection:
+                rows = connection.execute(
+                    "SELECT items.item_id, items.user_id, items.created_at, items.namespace FROM memory_items AS items"
+                    f" WHERE {_SEARCHABLE_ITEM} AND {condition}",
+                    values,
+                )
+                found |= {
+                    item_id: FeedSession(item_id, item_id, user_id, SOURCE, None, created_at, 0, namespace)
+                    for item_id, user_id, created_at, namespace in rows
+                }
+        return found
+
+    def _describe(self, condition: str, values: Sequence[Any]) -> str:
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT id, updated_at, item_id FROM memory_items AS items WHERE {condition}", values
+            ).fetchone()
+        return " ".join(map(str, row)) if row else ""
+
+    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"SELECT {_ITEM_COLUMNS} FROM memory_items AS items WHERE {_SEARCHABLE_ITEM} AND {condition}",
+                values,
+            )
+            return [_item_as_message(row) for row in rows]
+
+
+def _item_as_message(row: Sequence[Any]) -> FeedMessage:
+    number, item_id, key, value, indexed, updated_at = row
+    text = searchable_text(key, decode_json(value or "null"), indexed)
+    return FeedMessage(number, item_id, "user", text, None, None, updated_at)

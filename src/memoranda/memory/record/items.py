@@ -1,33 +1,426 @@
 """Items: JSON values under a namespace and a key, for programs that keep facts of their own beside conversations.
 
 Every write adds a version, so that an item has a history and a write can be undone. An item that expires disappears
-from every call at once, and from the file when `remove_expired` runs. Items belong to the user of the scope.
+from every call at once, and from the file when `remove_expired` runs. Items belong to the user of the scope. Filters on
+the fields of a value have the operators of LangGraph's stores.
 """
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from memoranda.errors import ItemConflictError, SessionError
-from memoranda.memory.record.item_reads import ItemReads
-from memoranda.memory.record.item_rows import (
-    COLUMNS,
-    ItemRow,
-    check_key,
-    check_namespace,
-    check_ttl,
-    checksum_of,
-    encode_namespace,
-    encode_paths,
-)
-from memoranda.memory.record.message_rows import dump_json
+from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.store_part import count_redactions
+from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.types import DeleteItem, Item, PutItem
+from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.types import DeleteItem, Item, ItemVersion, PutItem
+
+MAX_KEY_CHARS = 1_000
+MAX_LABELS = 20
+COLUMNS = ("id", "user_id", "namespace", "key", "value", "indexed", "version", "event",
+           "created_at", "updated_at", "ttl", "expires_at", "checksum")  # fmt: skip
+# Not `expires_at`, which a read may change.
+_COVERED = ("user_id", "namespace", "key", "value", "indexed", "version", "event", "created_at", "updated_at", "ttl")
+_SIGN = 2**31
+_MAX_DEPTH = 50
+
+Namespace = tuple[str, ...]
+
+
+class ItemRow(NamedTuple):
+    """A row of `items` with the columns in COLUMNS."""
+
+    id: int
+    user_id: str | None
+    namespace: str
+    key: str
+    value: str | None
+    indexed: str | None
+    version: int
+    event: str
+    created_at: float
+    updated_at: float
+    ttl: float | None
+    expires_at: float | None
+    checksum: int | None
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the row does not match its checksum."""
+        return self.checksum is not None and checksum_of(self._asdict()) != self.checksum
+
+    def as_item(self) -> Item:
+        return Item(
+            decode_namespace(self.namespace), self.key, decode_json(self.value or "null"), self.version,
+            self.created_at, self.updated_at, self.expires_at, damaged=self.damaged,
+        )  # fmt: skip
+
+    def as_version(self) -> ItemVersion:
+        value = None if self.value is None else decode_json(self.value)
+        return ItemVersion(self.version, self.event, value, self.created_at, self.updated_at)
+
+
+def check_namespace(namespace: Sequence[str]) -> Namespace:
+    """The namespace as a tuple; raises SessionError unless it has 1 to 20 labels that are text and not empty."""
+    labels = check_labels("A namespace", namespace)
+    if not labels:
+        raise SessionError("A namespace needs at least one label, such as ('notes',).")
+    return labels
+
+
+def check_labels(name: str, labels: Sequence[str]) -> Namespace:
+    """The labels as a tuple; raises SessionError unless all of them are text and not empty."""
+    # A string is a sequence, too, but of letters.
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise SessionError(f"{name} is a tuple of labels, not {type(labels).__name__}.")
+    if len(labels) > MAX_LABELS:
+        raise SessionError(f"{name} has {len(labels)} labels; {MAX_LABELS} are allowed.")
+    for label in labels:
+        if not isinstance(label, str) or not label:
+            raise SessionError(f"{name} consists of texts that are not empty, not of {str(label)[:60]!r}.")
+        _check_length("A label", label)
+    return tuple(labels)
+
+
+def check_key(key: Any) -> str:
+    if not isinstance(key, str) or not key:
+        raise SessionError(f"The key of an item must be text that is not empty, not {str(key)[:60]!r}.")
+    _check_length("A key", key)
+    require_storable("key", key)
+    return key
+
+
+def _check_length(name: str, text: str) -> None:
+    if len(text) > MAX_KEY_CHARS:
+        raise SessionError(f"{name} has {len(text):,} characters; {MAX_KEY_CHARS:,} are allowed: {text[:60]!r}…")
+
+
+def check_ttl(ttl: Any) -> float | None:
+    """The time to live in seconds; raises SessionError unless it is a number above 0, or None."""
+    if ttl is None:
+        return None
+    if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not 0 < ttl < 1e12:
+        raise SessionError(f"ttl must be a number of seconds above 0, not {str(ttl)[:60]}.")
+    return float(ttl)
+
+
+def encode_namespace(labels: Sequence[str]) -> str:
+    """The labels as JSON in ASCII, which every database stores unchanged."""
+    return json.dumps(list(labels), separators=(",", ":"))
+
+
+def decode_namespace(stored: str) -> Namespace:
+    labels = decode_json(stored)
+    return tuple(map(str, labels)) if isinstance(labels, list) else (stored,)
+
+
+def encode_paths(index: bool | Sequence[str] | None) -> str | None:
+    """The paths that are searchable: None or True means all texts, False or an empty list means none."""
+    if index is None or index is True:
+        return None
+    paths = [] if index is False else index
+    if isinstance(paths, str) or not isinstance(paths, Sequence) or not all(isinstance(path, str) for path in paths):
+        raise SessionError("index must be true, false or a list of paths such as 'text' or 'notes[*].title'.")
+    return dump_json(list(paths))
+
+
+def identify(user_id: str | None, namespace: str, key: str) -> str:
+    """The id that all versions of an item share."""
+    return sha256(dump_json([user_id, namespace, key]).encode()).hexdigest()[:32]
+
+
+def checksum_of(row: Mapping[str, Any]) -> int:
+    """The checksum of a version, as a signed number of 32 bits."""
+    covered = [value.hex() if isinstance(value := row.get(name), float) else value for name in _COVERED]
+    text = "\0".join("" if value is None else str(value) for value in covered)
+    return (crc32(text.encode("utf-8", "surrogatepass")) ^ _SIGN) - _SIGN
+
+
+def searchable_text(key: str, value: Any, indexed: str | None) -> str:
+    """The text by which an item is found: its key, and the names and texts of its value; or what its paths name."""
+    if indexed is None:
+        return "\n".join([key, *_texts(value, named=True)])
+    paths = decode_json(indexed)
+    found = [each for path in (paths if isinstance(paths, list) else ()) for each in _at_path(value, str(path))]
+    return "\n".join(text for each in found for text in _texts(each))
+
+
+def _texts(value: Any, depth: int = 0, *, named: bool = False) -> list[str]:
+    """Every text and number in a value; with `named`, the names of its fields as well."""
+    if depth > _MAX_DEPTH or value is None or isinstance(value, bool):
+        return []
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        lines = []
+        for name, field in value.items():
+            texts = _texts(field, depth + 1, named=named)
+            lines += [f"{name}: {texts[0]}", *texts[1:]] if named and texts else texts
+        return lines
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each, depth + 1, named=named)]
+    return [str(value)]
+
+
+def _at_path(value: Any, path: str) -> list[Any]:
+    """The values at a path: names separated by dots, `[2]` or `[-1]` for one element of a list, `[*]` for all."""
+    found = [value]
+    steps = path.replace("[", ".[").split(".") if path not in ("", "$") else []
+    for step in filter(None, steps):
+        if step == "[*]":
+            found = [each for one in found if isinstance(one, list) for each in one]
+        elif step.startswith("[") and step.endswith("]"):
+            found = [one[number] for one in found if isinstance(one, list) for number in _number(step, len(one))]
+        else:
+            found = [one[step] for one in found if isinstance(one, dict) and step in one]
+    return found
+
+
+def _number(step: str, length: int) -> list[int]:
+    try:
+        number = int(step[1:-1])
+    except ValueError:
+        return []
+    return [number] if -length <= number < length else []
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": lambda found, wanted: bool(found == wanted),
+    "$ne": lambda found, wanted: bool(found != wanted),
+    "$gt": lambda found, wanted: _compare(found, wanted, lambda one, other: one > other),
+    "$gte": lambda found, wanted: _compare(found, wanted, lambda one, other: one >= other),
+    "$lt": lambda found, wanted: _compare(found, wanted, lambda one, other: one < other),
+    "$lte": lambda found, wanted: _compare(found, wanted, lambda one, other: one <= other),
+}
+_MAX_FILTER_DEPTH = 20
+
+
+def check_filter(filters: Any, depth: int = 0) -> Mapping[str, Any]:
+    """The filter itself; raises SessionError if it is not an object or has an unknown operator."""
+    if not isinstance(filters, Mapping) or depth > _MAX_FILTER_DEPTH:
+        raise SessionError("filter must be an object such as {'kind': 'note', 'year': {'$gte': 2020}}.")
+    for name, wanted in filters.items():
+        if isinstance(name, str) and name.startswith("$") and (depth == 0 or name not in _OPERATORS):
+            raise SessionError(f"filter has no operator {name[:60]!r}; there are {', '.join(_OPERATORS)}.")
+        if isinstance(wanted, Mapping):
+            check_filter(wanted, depth + 1)
+    return filters
+
+
+def passes(value: Any, filters: Mapping[str, Any]) -> bool:
+    """Whether a value has every field as the filter says; a filter within a field applies to the fields in it."""
+    if not isinstance(value, Mapping):
+        return not filters
+    return all(_matches(value.get(name), wanted) for name, wanted in filters.items())
+
+
+def _matches(found: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, Mapping):
+        return bool(found == wanted)
+    operators = [name for name in wanted if isinstance(name, str) and name.startswith("$")]
+    if operators:
+        return all(_OPERATORS[name](found, wanted[name]) for name in operators)
+    return isinstance(found, Mapping) and passes(found, wanted)
+
+
+def _compare(found: Any, wanted: Any, holds: Callable[[Any, Any], bool]) -> bool:
+    """Compare numbers with numbers and texts with texts; nothing else has an order."""
+    both = (found, wanted)
+    if all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in both):
+        return holds(found, wanted)
+    return all(isinstance(one, str) for one in both) and holds(found, wanted)
+
+
+_PAGE = 500
+# A read extends the life of an item only if that gains at least this share of it, so that few reads write.
+_REFRESHED_SHARE = 0.02
+_SELECT = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)} FROM memory_items AS items"
+_LIVE = "items.current = 1 AND (items.expires_at IS NULL OR items.expires_at > ?)"
+
+
+class ItemReads(StorePart, converts_names=False):
+    """Reads of the items in one scope. An item that has expired is in none of them."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+        super().__init__(engine, scope, redactor)
+        self._in_scope = scope.condition("items")
+
+    def get(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Item | None:
+        """An item, or None if there is none or it has expired; `refresh` starts its time to live again."""
+        rows = self._select("items.item_id = ?", (self._item_id(check_namespace(namespace), check_key(key)),))
+        if refresh:
+            rows = self.refresh(rows)
+        return rows[0].as_item() if rows else None
+
+    def history(self, namespace: Sequence[str], key: str) -> list[ItemVersion]:
+        """The versions of an item, oldest first, with its deletions; empty if it never existed or has expired."""
+        return [row.as_version() for row in self._versions(namespace, key)]
+
+    def list_items(
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        filters: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        refresh: bool = False,
+    ) -> list[Item]:
+        """The items whose namespace starts with the labels of `prefix`, the latest written first."""
+        wanted = check_filter(filters or {})
+        check_page(limit, offset)
+        rows: list[ItemRow] = []
+        skipped = 0
+        for row in self.rows_under(prefix):
+            if len(rows) >= limit:
+                break
+            if wanted and not passes(row.as_item().value, wanted):
+                continue
+            skipped += 1
+            if skipped > offset:
+                rows.append(row)
+        return [row.as_item() for row in (self.refresh(rows) if refresh else rows)]
+
+    def list_namespaces(
+        self,
+        *,
+        prefix: Sequence[str] = (),
+        suffix: Sequence[str] = (),
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Namespace]:
+        """The namespaces that have items, in order; `*` in `prefix` or `suffix` stands for any one label.
+
+        With `max_depth`, longer namespaces are cut to so many labels, and each is listed once.
+        """
+        check_page(limit, offset)
+        start, end = check_labels("prefix", prefix), check_labels("suffix", suffix)
+        if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 1):
+            raise SessionError(f"max_depth must be a whole number above 0, not {max_depth!r}.")
+        literal = start[: start.index("*")] if "*" in start else start
+        found = {
+            labels[:max_depth]
+            for labels in map(decode_namespace, self._namespaces(literal, _LIVE, (time.time(),)))
+            if _fits(labels[: len(start)], start) and _fits(labels[len(labels) - len(end) :], end)
+        }
+        return sorted(found)[offset : offset + limit]
+
+    def namespaces_under(self, prefix: Sequence[str]) -> list[str]:
+        """The stored form of every namespace that starts with these labels and has items, perhaps expired ones."""
+        return self._namespaces(prefix, "items.current = 1", ())
+
+    def rows_by_id(self, ids: Collection[int]) -> dict[int, ItemRow]:
+        """The live items with these row ids, for a search."""
+        found: dict[int, ItemRow] = {}
+        numbers = list(ids)
+        for start in range(0, len(numbers), _PAGE):
+            rows = self._select(*self._dialect.one_of("items.id", numbers[start : start + _PAGE]))
+            found |= {row.id: row for row in rows}
+        return found
+
+    def rows_under(self, prefix: Sequence[str]) -> Iterator[ItemRow]:
+        """The live items whose namespace starts with these labels, the latest written first, read page by page."""
+        condition, values = self._under(prefix)
+        after: tuple[Any, ...] = ()
+        while True:
+            later = "AND (items.updated_at, items.id) < (?, ?)" if after else ""
+            page = self._select(
+                f"{condition} {later} ORDER BY items.updated_at DESC, items.id DESC LIMIT ?", (*values, *after, _PAGE)
+            )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = (page[-1].updated_at, page[-1].id)
+
+    def refresh(self, rows: Sequence[ItemRow]) -> list[ItemRow]:
+        """Start the time to live of these items again, where that gains enough; returns them as they are then."""
+        now = time.time()
+        due = [
+            row
+            for row in rows
+            if row.ttl is not None
+            and row.expires_at is not None
+            and now + row.ttl - row.expires_at > row.ttl * _REFRESHED_SHARE
+        ]
+        if not due or self._engine.read_only:
+            return list(rows)
+
+        def extend(connection: Connection) -> None:
+            for row in due:
+                connection.execute(
+                    "UPDATE memory_items SET expires_at = ? WHERE id = ? AND current = 1 AND expires_at > ?",
+                    (now + (row.ttl or 0.0), row.id, now),
+                )
+
+        self._engine.write(extend)
+        extended = {row.id: row._replace(expires_at=now + (row.ttl or 0.0)) for row in due}
+        return [extended.get(row.id, row) for row in rows]
+
+    def _item_id(self, namespace: Namespace, key: str) -> str:
+        if self._scope.all:
+            raise SessionError("An item belongs to one user; this store is open for all of them.")
+        return identify(self._scope.user, encode_namespace(namespace), key)
+
+    def _versions(self, namespace: Sequence[str], key: str) -> list[ItemRow]:
+        item_id = self._item_id(check_namespace(namespace), check_key(key))
+        with self._engine.reading() as connection:
+            found = readable_rows(
+                connection,
+                f"{_SELECT} WHERE {self._in_scope} AND items.item_id = ? ORDER BY items.version",
+                (*self._scope.values, item_id),
+            )
+            rows = [ItemRow(*row) for row in found]
+        last = rows[-1] if rows else None
+        expired = last is not None and last.expires_at is not None and last.expires_at <= time.time()
+        return [] if expired else rows
+
+    def _select(self, condition: str, values: Sequence[Any]) -> list[ItemRow]:
+        with self._engine.reading() as connection:
+            rows = readable_rows(
+                connection,
+                f"{_SELECT} WHERE {self._in_scope} AND {_LIVE} AND {condition}",
+                (*self._scope.values, time.time(), *values),
+            )
+            return [ItemRow(*row) for row in rows]
+
+    def _namespaces(self, prefix: Sequence[str], which: str, values: Sequence[Any]) -> list[str]:
+        condition, labels = self._under(prefix)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT DISTINCT items.namespace FROM memory_items AS items"
+                f" WHERE {self._in_scope} AND {which} AND {condition}",
+                (*self._scope.values, *values, *labels),
+            )
+            return [row[0] for row in rows]
+
+    def _under(self, prefix: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+        """A condition for the namespaces that start with these labels."""
+        labels = check_labels("A prefix", prefix)
+        if not labels:
+            return "1 = 1", ()
+        exact = encode_namespace(labels)
+        longer, values = self._dialect.starts_with("items.namespace", f"{exact[:-1]},")
+        return f"(items.namespace = ? OR ({longer}))", (exact, *values)
+
+
+def check_page(limit: Any, offset: Any) -> None:
+    """Raise SessionError unless both are whole numbers from 0."""
+    for name, number in (("limit", limit), ("offset", offset)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise SessionError(f"{name} must be a whole number from 0, not {str(number)[:60]}.")
+
+
+def _fits(labels: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(labels) == len(wanted) and all(one in ("*", other) for one, other in zip(wanted, labels, strict=True))
+
 
 MAX_VERSIONS = 100
 """How many versions of an item are kept; the oldest is removed when a newer one is written."""

@@ -1,10 +1,21 @@
-"""Changes existing messages: rewinds, compacts, redacts and deletes them."""
+"""Changes existing messages: rewinds, compacts, redacts, deletes and replaces them; appends with state.
 
-from collections.abc import Mapping, Sequence
+A program that hands over the whole list of messages replaces those of a session. The old messages are rewound, so they
+disappear from every view and stay in the record. What was replaced last is noted in `state_meta`, so that the exchange
+can be undone, and the undo as well.
+
+A framework may keep state beside its conversations: fields of a session, and items that other sessions read. An event
+that changes them must not be recorded without the change, nor the change be made by an event that was refused, so
+`StatefulAppend` does both in one transaction.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from memoranda.errors import SessionError
-from memoranda.memory.record.checksums import seal
+from memoranda.errors import SessionChangedError, SessionError
+from memoranda.memory.record.checksums import resealed, seal
 from memoranda.memory.record.copies import (
     CHECKED_COLUMNS,
     JOIN_ORIGINAL,
@@ -14,14 +25,26 @@ from memoranda.memory.record.copies import (
     promote_copies_in_branches,
 )
 from memoranda.memory.record.feed import note_change
-from memoranda.memory.record.message_rows import REDACTED, Message, delete_messages, dump_json, recount
+from memoranda.memory.record.items import Items, lock_items
+from memoranda.memory.record.message_rows import (
+    REDACTED,
+    WRITTEN,
+    EncodedMessage,
+    Message,
+    delete_messages,
+    dump_json,
+    recount,
+)
 from memoranda.memory.record.messages import Messages
+from memoranda.memory.record.rotation import REPLACED
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import check_extra_fields, merge_extra_fields
 from memoranda.memory.record.store_part import StorePart, count_redactions, refuse_continued
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.types import DeleteItem, PutItem
 
 _CLEARED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items")  # fmt: skip
@@ -214,3 +237,163 @@ def _related_copies(connection: Connection, session_id: str, from_id: int) -> li
 def _recount_and_notify(connection: Connection, session_id: str, from_message: int) -> None:
     recount(connection, session_id)
     note_change(connection, session_id, from_message)
+
+
+_EXTERNAL_ID = WRITTEN.index("external_id")
+
+
+class MessageReplacement(StorePart):
+    """Replaces whole lists of messages, each in one transaction."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
+        super().__init__(engine, scope, redactor)
+        self._messages = messages
+
+    def replace_messages(
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        last_seen: int | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
+    ) -> list[int]:
+        """Replace the messages in a session's context with others, all of them or none, and return the new ids.
+
+        With `last_seen`, the id of the last message that the caller has read (0 for none), nothing is replaced if the
+        session has a newer one by now: SessionChangedError. `restore_replaced` undoes it. Only the latest session of a
+        conversation can be changed: ContinuedError names the continuation of any other. `extra_fields` are fields of
+        the session to set in the same transaction, as `set_extra_fields` does; undoing does not change them.
+        """
+        encoded = self._messages.encode_all(messages)
+        check_extra_fields(extra_fields or {})
+        fields, redacted = self._redact(dict(extra_fields or {}))
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            refuse_continued(connection, session_id)
+            first, last = _active_range(connection, session_id)
+            if last_seen is not None and last != last_seen:
+                raise SessionChangedError(
+                    f"Session {session_id!r} ends with message {last}, not with {last_seen}: it has changed since it "
+                    "was read. Nothing was replaced."
+                )
+            rewind_from(connection, session_id, first)
+            _free_external_ids(connection, session_id, encoded)
+            ids = [self._messages.insert(connection, session_id, message.row)[0] for message in encoded]
+            _note_replacement(connection, session_id, max(ids, default=0))
+            recount(connection, session_id)
+            note_change(connection, session_id, first)
+            if fields:
+                merge_extra_fields(connection, session_id, fields)
+            count_redactions(connection, redacted + sum(message.secrets for message in encoded))
+        self._messages.notify_appended()
+        return ids
+
+    def restore_replaced(self, session_id: str) -> int:
+        """Undo the last replacement and return how many messages are back; a second call undoes the undo.
+
+        Raises SessionError if nothing was replaced, or if the session was rewound or has newer messages since then.
+        """
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            refuse_continued(connection, session_id)
+            row = connection.execute(
+                "SELECT value FROM state_meta WHERE key = ?", (f"{REPLACED}:{session_id}",)
+            ).fetchone()
+            if row is None:
+                raise SessionError(f"The messages of session {session_id!r} were not replaced.")
+            number, last = json.loads(row[0])
+            first, last_active = _active_range(connection, session_id)
+            if last_active != last or _rewind_count(connection, session_id) != number:
+                raise SessionError(f"Session {session_id!r} has changed since, so the replacement cannot be undone.")
+            rewind_from(connection, session_id, first)
+            count = restore_from(connection, session_id, 0, number)
+            _, restored = _active_range(connection, session_id)
+            _note_replacement(connection, session_id, restored)
+        self._messages.notify_appended()
+        return count
+
+
+def _active_range(connection: Connection, session_id: str) -> tuple[int, int]:
+    """The ids of the first and the last message in the context of a session; 0 if there is none."""
+    first, last = connection.execute(
+        "SELECT min(id), max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
+    ).fetchone()
+    return first or 0, last or 0
+
+
+def _rewind_count(connection: Connection, session_id: str) -> int:
+    (count,) = connection.execute("SELECT rewind_count FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return int(count)
+
+
+def _note_replacement(connection: Connection, session_id: str, last: int) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (f"{REPLACED}:{session_id}", json.dumps([_rewind_count(connection, session_id), last])),
+    )
+
+
+def _free_external_ids(connection: Connection, session_id: str, messages: Sequence[EncodedMessage]) -> None:
+    """Take the external ids of the new messages from the replaced ones, which would count as the same messages."""
+    for name in (message.row[_EXTERNAL_ID] for message in messages):
+        if name is None:
+            continue
+        row = connection.execute(
+            "SELECT id FROM messages WHERE session_id = ? AND external_id = ?", (session_id, name)
+        ).fetchone()
+        if row is not None:
+            with resealed(connection, [row[0]]):
+                connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (row[0],))
+
+
+ItemChanges = tuple[Items, Sequence[PutItem | DeleteItem]]
+"""Changes of one user's items, with the part of the store that may make them."""
+
+
+class StatefulAppend(StorePart):
+    """Appends messages, sets fields of their session and writes items: all of it or nothing."""
+
+    def __init__(self, messages: Messages) -> None:
+        """`messages` is that part of a store; sessions outside of its scope are refused."""
+        super().__init__(messages._engine, messages._scope, messages._redactor)
+        self._messages = messages
+
+    def append_with_state(
+        self,
+        session_id: str,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        last_seen: int | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
+        items: Sequence[ItemChanges] = (),
+    ) -> list[int]:
+        """Append messages as `append_messages` does, and return their ids.
+
+        `extra_fields` are those of `set_extra_fields`. `items` may be those of several users of this store; the
+        caller has the parts of the store that belong to these users.
+        """
+        encoded = self._messages.encode_all(messages)
+        check_extra_fields(extra_fields or {})
+        fields, redacted = self._redact(dict(extra_fields or {}))
+        writes = [(part, part.prepare(changes)) for part, changes in items if changes]
+
+        def append(connection: Connection) -> list[int]:
+            ids = self._messages.append_encoded(connection, session_id, encoded, last_seen)
+            if fields:
+                merge_extra_fields(connection, session_id, fields)
+                count_redactions(connection, redacted)
+            if writes:
+                with self._engine.across_users(connection):
+                    now = time.time()
+                    lock_items(self._engine, connection, [write for _, prepared in writes for write in prepared])
+                    for part, prepared in writes:
+                        part.write_prepared(connection, prepared, now)
+            return ids
+
+        ids = self._engine.write(append)
+        self._messages.notify_appended()
+        for part, _ in writes:
+            part.notify_changed()
+        return ids

@@ -3,12 +3,19 @@
 Text is stored unchanged. Structured content is JSON, marked by `content_format`, with non-ASCII characters unescaped.
 Half a surrogate pair, which no database stores, is escaped in JSON. Fields without a column are stored in `extra` and
 returned as fields. A caller's field with the name of a column that the store fills is returned in `shadowed`.
+
+A program may store messages of the known roles only. Imported messages keep the role that their own program gave them.
+
+The same messages have other ids in another store. A summary names the messages it replaces, and a shortened message
+names its original, so an import changes those ids to the ones of the importing store. It changes a number only if that
+is certainly an id: in a summary, one within the range that the summary replaces; in a shortened message, the id of the
+original.
 """
 
 import json
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -17,6 +24,7 @@ from memoranda.errors import SessionError
 from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.suggestions import did_you_mean
 
 _BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _HERMES_JSON = "\x00json:"
@@ -398,3 +406,79 @@ def count_tool_calls(calls: Any) -> int:
     """How many tools a message calls, from its field or the JSON of that field."""
     calls = decode_json(calls) if isinstance(calls, str) else calls
     return len(calls) if isinstance(calls, (list, tuple)) else 1
+
+
+# A text that contains one of these phrases was shortened.
+TAKEN_OUT = "were taken out here to make room"
+IMAGE_TAKEN_OUT = "an image was here, in message"
+
+_RANGE = re.compile(r"\bmessages ([0-9]{1,18}) to ([0-9]{1,18})\b")
+# "messages 3 to 9", "around_message_id 3 or 9", "message 7", and "[7]" as in the transcript for a summary.
+_NAMED = re.compile(
+    r"\b(?:messages? |around_message_id )[0-9]{1,18}\b(?: (?:to|or|and) [0-9]{1,18}\b)?|(?<![\w\])])\[[0-9]{1,18}\]"
+)
+_NUMBER = re.compile(r"[0-9]+")
+
+
+def renumber_references(message: Mapping[str, Any], new_id: Callable[[int], int | None]) -> Mapping[str, Any]:
+    """Change the ids in a message of another store to those of this store; `new_id` returns None for unknown ones."""
+    content, original = message.get("content"), message.get("copy_of")
+    if message.get("is_summary") and isinstance(content, str) and (span := _RANGE.search(content)):
+        renumbered = range(int(span[1]), int(span[2]) + 1)
+    elif isinstance(original, int) and _is_shortened(text_of(content)):
+        renumbered = range(original, original + 1)
+    else:
+        return message
+
+    def renumber(old: int) -> int:
+        new = new_id(old) if old in renumbered else None
+        return old if new is None else new
+
+    return {**message, "content": _renumber(content, renumber)}
+
+
+def strip_references(stored: Any, *, is_summary: bool) -> Any:
+    """Replace the ids in a stored text with 0, so that the same message compares equal in every store."""
+    if isinstance(stored, str) and (is_summary or _is_shortened(stored)):
+        return _renumber(stored, lambda _: 0)
+    return stored
+
+
+def _is_shortened(text: str) -> bool:
+    return TAKEN_OUT in text or IMAGE_TAKEN_OUT in text
+
+
+def _renumber(content: Any, number: Callable[[int], int]) -> Any:
+    if isinstance(content, str):
+        return _NAMED.sub(lambda named: _NUMBER.sub(lambda digits: str(number(int(digits[0]))), named[0]), content)
+    if isinstance(content, list):
+        return [_renumber(part, number) for part in content]
+    if isinstance(content, Mapping) and isinstance(content.get("text"), str):
+        return {**content, "text": _renumber(content["text"], number)}
+    return content
+
+
+ROLES = ("user", "assistant", "tool", "system", "developer")
+
+
+def require_known_role(role: Any) -> None:
+    """Raise SessionError for a role that no model and no search would understand."""
+    if role not in ROLES:
+        suggestion = did_you_mean(role, ROLES) if isinstance(role, str) else ""
+        raise SessionError(f"The role of a message is one of {', '.join(ROLES)}, not {role!r}.{suggestion}")
+
+
+def require_message(message: Any) -> None:
+    """Raise SessionError unless a message is a dict with a known role."""
+    if not isinstance(message, Mapping):
+        found = "None" if message is None else type(message).__name__
+        raise SessionError(f"A message is a dict with a role and content, not {found}.")
+    require_known_role(message.get("role"))
+
+
+def require_messages(messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the messages as a list; raise SessionError unless each is a dict with a known role."""
+    listed = list(messages)
+    for message in listed:
+        require_message(message)
+    return listed

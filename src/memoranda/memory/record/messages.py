@@ -1,16 +1,20 @@
-"""Appends and reads messages."""
+"""Appends and reads messages.
 
+On an engine where every statement is a round trip, one statement appends: it locks the session, counts the messages,
+inserts them and returns their ids. Every such append has a random number: if the connection is lost, the statement is
+executed again, and the index over these numbers refuses the rows if the first attempt was committed after all.
+"""
+
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoranda.errors import ContinuedError, SessionError
-from memoranda.memory.record import alternation
 from memoranda.memory.record.checksums import CHECKSUM, resealed
 from memoranda.memory.record.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, as_copy, decode_checked
-from memoranda.memory.record.message_names import split_message
 from memoranda.memory.record.message_rows import (
     WRITTEN,
     EncodedMessage,
@@ -21,7 +25,7 @@ from memoranda.memory.record.message_rows import (
     encode,
     recount,
 )
-from memoranda.memory.record.schema import hour_of
+from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import (
     StorePart,
@@ -34,10 +38,20 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Dialect, Engine
 from memoranda.storage.position import START, Position
+from memoranda.storage.schema import Column
 from memoranda.storage.sqlite.stored_texts import readable_rows
 
-if TYPE_CHECKING:
-    from memoranda.memory.record.single_append import SingleAppend
+_TIMESTAMP = WRITTEN.index("timestamp")
+_COPY_OF = WRITTEN.index("copy_of")
+_IS_SUMMARY = WRITTEN.index("is_summary")
+_ARRAY_TYPES = {"text": "text[]", "integer": "bigint[]", "real": "double precision[]"}
+_COLUMNS: dict[str, Column] = {column.name: column for column in MESSAGES.columns}
+# Longer appends are imports, which a round trip more does not slow down.
+_MAX_IN_ONE_STATEMENT = 1000
+_IF_LATER = "own_message_count = 0 OR last_active < ?"
+
+# The fields that identify a message; they contain no prose.
+_IDENTIFYING = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
 # The ids of deleted messages are never used again.
 _LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
@@ -45,9 +59,6 @@ _ROLE = WRITTEN.index("role")
 _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
 _TOOL_CALLS = WRITTEN.index("tool_calls")
-_TIMESTAMP = WRITTEN.index("timestamp")
-_COPY_OF = WRITTEN.index("copy_of")
-_IS_SUMMARY = WRITTEN.index("is_summary")
 _NO_LIMIT = 2**62
 _PART_MESSAGES = 100
 _PART_CHARACTERS = 1_000_000
@@ -116,7 +127,6 @@ class Messages(StorePart):
         """What appends with one statement, if that is faster with this engine."""
         if not self._dialect.one_statement_appends:
             return None
-        from memoranda.memory.record.single_append import SingleAppend  # noqa: PLC0415
 
         return SingleAppend(self._engine, self._in_scope, self._scope.values, session_id)
 
@@ -181,7 +191,7 @@ class Messages(StorePart):
         else:
             messages = self.get_messages(session_id, include_inactive=include_inactive)
         chat = [as_chat(message) for message in messages]
-        return alternation.repair_alternation(chat) if repair_alternation else chat
+        return alternate_roles(chat) if repair_alternation else chat
 
     def _with_ancestors(self, session_id: str, include_inactive: bool) -> list[Message]:
         with self._engine.reading() as connection:
@@ -393,4 +403,136 @@ def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
         f"INSERT INTO messages (id, {', '.join(names)})"
         f" VALUES ({next_message_id(dialect)}, {', '.join('?' * len(names))})"
         " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
+    )
+
+
+def split_message(message: Mapping[str, Any], name: Callable[[Any], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that identify a message, as names, and its other fields, with the ids of tool calls as names."""
+    identifying = {key: name(message[key]) for key in _IDENTIFYING if key in message}
+    texts = {key: value for key, value in message.items() if key not in identifying}
+    if isinstance(calls := message.get("tool_calls"), list):
+        # The answer to a call finds it by its id.
+        texts["tool_calls"] = [
+            {**call, "id": name(call["id"])} if isinstance(call, dict) and "id" in call else call for call in calls
+        ]
+    return identifying, texts
+
+
+def alternate_roles(messages: Iterable[Message]) -> list[Message]:
+    """A copy in which user and assistant alternate: neighbours of one role are joined, results without a call dropped.
+
+    Crashes and imports leave such sequences. Messages with tool calls and their results stay as they are.
+    """
+    repaired: list[Message] = []
+    open_calls: set[Any] = set()
+    for message in messages:
+        role = message.get("role")
+        if role == "tool":
+            if message.get("tool_call_id") in open_calls:
+                repaired.append(message)
+            continue
+        last = repaired[-1] if repaired else {}
+        open_calls = {call.get("id") for call in message.get("tool_calls") or () if isinstance(call, dict)}
+        if role in ("user", "assistant") and role == last.get("role") and not open_calls and not last.get("tool_calls"):
+            repaired[-1] = {**last, "content": _join_contents(last.get("content"), message.get("content"))}
+        else:
+            repaired.append(message)
+    return repaired
+
+
+def _join_contents(first: Any, second: Any) -> Any:
+    if isinstance(first, list) or isinstance(second, list):
+        return [*_as_parts(first), *_as_parts(second)]
+    return "\n\n".join(text for text in (first, second) if text)
+
+
+def _as_parts(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
+
+
+class SingleAppend:
+    """One append to one session."""
+
+    def __init__(self, engine: Engine, in_scope: str, scope_values: Sequence[Any], session_id: str) -> None:
+        self._engine = engine
+        self._in_scope = in_scope
+        self._scope_values = scope_values
+        self._session_id = session_id
+        self._first = int.from_bytes(os.urandom(8)) >> 2
+        self._count = 0
+
+    def execute(self, messages: Sequence[EncodedMessage], *, fail_if_continued: bool) -> list[int]:
+        """Append the rows and return their ids; [] if that needs more than one statement, and nothing was stored.
+
+        The reason may be an external id that the session already has, a copy of another message, or an unknown session.
+        """
+        rows = [message.row for message in messages]
+        secrets = sum([message.secrets for message in messages])
+        if not 0 < len(rows) <= _MAX_IN_ONE_STATEMENT or any([row[_COPY_OF] is not None for row in rows]):
+            return []
+        self._count = len(rows)
+        filled = tuple([any([row[index] is not None for row in rows]) for index in range(len(WRITTEN))])
+        locked = self._engine.locked_session(self._session_id)
+        statement = _append_statement(
+            filled, locked.text, self._in_scope, len(rows) == 1, fail_if_continued, bool(secrets)
+        )
+        values = [*_appended_counts(messages), *locked.values, *self._scope_values, *self._inserted(rows, filled)]
+        if secrets:
+            values += [str(secrets), secrets]
+        try:
+            return sorted([number for (number,) in self._engine.write_statement(statement, values)])
+        except self._engine.dialect.row_refused:
+            return []
+
+    def find_stored(self, connection: Connection) -> list[int]:
+        """The ids of the rows if an attempt to append them was committed; [] otherwise."""
+        found = connection.execute(
+            "SELECT id FROM messages WHERE session_id = ? AND append_id >= ? AND append_id < ? ORDER BY append_id",
+            (self._session_id, self._first, self._first + self._count),
+        )
+        return [number for (number,) in found]
+
+    def _inserted(self, rows: Sequence[list[Any]], filled: tuple[bool, ...]) -> list[Any]:
+        """The values of the new rows: one for each column, or a list for each column."""
+        checksums = [checksum_of_row(self._session_id, row) for row in rows]
+        columns = [[row[index] for row in rows] for index in range(len(WRITTEN)) if filled[index]]
+        columns = [list(range(self._first, self._first + len(rows))), checksums, *columns]
+        return [column[0] for column in columns] if len(rows) == 1 else columns
+
+
+def _appended_counts(messages: Sequence[EncodedMessage]) -> list[Any]:
+    """What the session's counters grow by, and its last activity."""
+    said = [message for message in messages if message.row[_IS_SUMMARY] is None]
+    latest = max([message.row[_TIMESTAMP] for message in said], default=None)
+    hour = None if latest is None else hour_of(latest)
+    return [len(messages), len(said), sum([message.tool_calls for message in said]), latest, latest, latest, hour]
+
+
+@lru_cache(256)
+def _append_statement(
+    filled: tuple[bool, ...], locked: str, in_scope: str, is_single: bool, fail_if_continued: bool, has_secrets: bool
+) -> str:
+    names = ["append_id", CHECKSUM, *(name for name, used in zip(WRITTEN, filled, strict=True) if used)]
+    if is_single:
+        selected, source = ", ".join("?" * len(names)), ""
+    else:
+        kinds = ["bigint[]" if name == "append_id" else _ARRAY_TYPES[_COLUMNS[name].kind] for name in names]
+        selected = ", ".join(f"added.{name}" for name in names)
+        source = f", unnest({', '.join(f'?::{kind}' for kind in kinds)}) AS added ({', '.join(names)})"
+    continued = " AND successor_id IS NULL" if fail_if_continued else ""
+    redacted = (
+        ", redacted AS (INSERT INTO state_meta (key, value) SELECT 'redacted_secrets', ? FROM counted"
+        " ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(state_meta.value AS BIGINT) + ? AS TEXT))"
+    )
+    return (
+        "WITH counted AS (UPDATE sessions SET message_count = message_count + ?,"
+        " own_message_count = own_message_count + ?, tool_call_count = tool_call_count + ?,"
+        f" last_active = CASE WHEN {_IF_LATER} THEN COALESCE(?, last_active) ELSE last_active END,"
+        f" active_hour = CASE WHEN {_IF_LATER} THEN COALESCE(?, active_hour) ELSE active_hour END"
+        f" WHERE id = {locked} AND {in_scope}{continued} RETURNING id, user_id),"
+        f" stored AS (INSERT INTO messages (id, session_id, user_id, {', '.join(names)})"
+        f" SELECT nextval('messages_id_seq'), counted.id, COALESCE(counted.user_id, ''), {selected}"
+        f" FROM counted{source} RETURNING id){redacted if has_secrets else ''} SELECT id FROM stored"
     )

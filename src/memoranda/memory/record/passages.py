@@ -1,23 +1,36 @@
 """Finds a text everywhere in the record, and replaces it with a visible mark; the rest of a conversation stays.
 
-A message keeps its id and its id in another program, so that no import restores the text. Ids themselves are never
-changed, because other rows and other programs refer to them.
+A message keeps its id and its id in another program, so that no import restores the text. Ids themselves are not
+changed, because other rows and other programs refer to them. Only `NameRepair` changes them, in all tables at once:
+earlier versions stored ids, sources and projects with credentials as callers passed them. The doctor finds such names
+and, on request, gives them the form that they would get today, by which callers find the sessions again.
+
+Where only the value of an item has the text, a mark takes its place in every version. An item whose key or namespace
+has the text is removed as a whole, with its history: nothing else refers to it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memoranda.memory.record.checksums import resealed
 from memoranda.memory.record.copies import JOIN_ORIGINAL, SAME
 from memoranda.memory.record.feed import note_change
+from memoranda.memory.record.items import (
+    COLUMNS,
+    ItemRow,
+    checksum_of,
+    decode_namespace,
+    lock_item,
+    note_item_change,
+    remove_item,
+)
 from memoranda.memory.record.message_rows import decode_content, decode_json, dump_json, encode_content
-from memoranda.memory.record.prompt_tables import PROMPT_REFERENCE
-from memoranda.memory.record.schema import MESSAGES, SESSIONS
+from memoranda.memory.record.schema import MESSAGES, PROMPT_REFERENCE, SESSIONS
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.memory.record.store_part import StorePart
 from memoranda.memory.record.system_prompts import select_list, update_columns
-from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -270,3 +283,246 @@ def _replace_stored(name: str, value: str, matcher: TextMatcher) -> tuple[str, i
         return (str(replaced.value) if decoded is value else dump_json(replaced.value)), replaced.count
     replaced = matcher.replace(value)
     return str(replaced.value), replaced.count
+
+
+# The columns with names, by table; a session's own id is replaced last, because the others refer to it.
+_REFERENCES = (
+    ("sessions", "parent_session_id"),
+    ("sessions", "conversation_id"),
+    ("sessions", "successor_id"),
+    ("sessions", "source"),
+    ("sessions", "project"),
+    ("changes", "session_id"),
+)
+_IN_MESSAGES = ("external_id", "tool_call_id")
+_SEARCHED_TOGETHER = 200
+
+
+class NameRepair(StorePart):
+    """Finds and replaces names with credentials, of all users."""
+
+    def find_names(self, *, in_messages: bool = False) -> dict[str, str]:
+        """The names with a credential, each with its replacement; `in_messages` also reads the ids of every message."""
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            return self._find(connection, in_messages)
+
+    def replace_names(self) -> dict[str, str]:
+        """Replace every name with a credential in one transaction; the names, each with its replacement.
+
+        The caller rebuilds what was derived from the store, such as the search index.
+        """
+        self._require_everyone()
+        with self._engine.writing() as connection:
+            names = self._find(connection, in_messages=True)
+            self._dialect.defer_references(connection)
+            for old in names:
+                names[old] = new = _free_id(connection, names[old])
+                _replace_in_messages(connection, old, new)
+                for table, column in _REFERENCES:
+                    connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
+                if connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (new, old)).rowcount:
+                    note_change(connection, new)
+                _replace_deleted(connection, old, new)
+            _replace_keys(connection, names)
+        return names
+
+    def _find(self, connection: Connection, in_messages: bool) -> dict[str, str]:
+        if self._name is None:
+            return {}
+        columns = [*_REFERENCES, ("sessions", "id"), ("deleted_sessions", "id")]
+        columns += [("messages", column) for column in _IN_MESSAGES] if in_messages else []
+        return {
+            name: self._name(name)
+            for table, column in columns
+            for name in self._suspicious(_distinct(connection, table, column))
+            if self._name(name) != name
+        }
+
+    def _suspicious(self, names: Iterable[str]) -> Iterator[str]:
+        """The names that may contain a credential; many are searched together."""
+        group: list[str] = []
+        for name in names:
+            group.append(name)
+            if len(group) == _SEARCHED_TOGETHER:
+                yield from () if self._is_clean(group) else group
+                group = []
+        yield from () if self._is_clean(group) else group
+
+
+def _distinct(connection: Connection, table: str, column: str) -> Iterator[str]:
+    rows = connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL")
+    return (row[0] for row in rows if isinstance(row[0], str))
+
+
+def _free_id(connection: Connection, name: str) -> str:
+    """The replacement, with a number if a session has it already, because it was used since the update."""
+    free, number = name, 1
+    while connection.execute("SELECT 1 FROM sessions WHERE id = ?", (free,)).fetchone():
+        number += 1
+        free = f"{name}-{number}"
+    return free
+
+
+def _replace_in_messages(connection: Connection, old: str, new: str) -> None:
+    for column in ("session_id", *_IN_MESSAGES):
+        ids = _ids(connection, column, old)
+        with resealed(connection, ids):
+            for number in ids:
+                taken = (
+                    column == "external_id"
+                    and connection.execute(
+                        "SELECT 1 FROM messages other JOIN messages m ON other.session_id = m.session_id"
+                        " WHERE m.id = ? AND other.external_id = ?",
+                        (number, new),
+                    ).fetchone()
+                )
+                stored = f"{new}-{number}" if taken else new
+                connection.execute(f"UPDATE messages SET {column} = ? WHERE id = ?", (stored, number))
+
+
+def _ids(connection: Connection, column: str, value: str) -> Sequence[int]:
+    rows = connection.execute(f"SELECT id FROM messages WHERE {column} = ? ORDER BY id", (value,))
+    return [row[0] for row in rows.fetchall()]
+
+
+def _replace_deleted(connection: Connection, old: str, new: str) -> None:
+    if connection.execute("DELETE FROM deleted_sessions WHERE id = ?", (old,)).rowcount:
+        connection.execute("INSERT INTO deleted_sessions (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (new,))
+
+
+def _replace_keys(connection: Connection, names: dict[str, str]) -> None:
+    """Replace the ids at the end of keys, such as that of a conversation's list of tasks."""
+    rows: list[Any] = connection.execute("SELECT key FROM state_meta").fetchall()
+    for (key,) in rows:
+        kind, colon, name = str(key).partition(":")
+        if colon and name in names:
+            connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{kind}:{names[name]}",))
+            connection.execute("UPDATE state_meta SET key = ? WHERE key = ?", (f"{kind}:{names[name]}", key))
+
+
+_PAGE = 500
+_SELECT = f"SELECT items.item_id, {', '.join(f'items.{name}' for name in COLUMNS)} FROM memory_items AS items"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPassage:
+    """An item that has a text: how often in all versions, and whether it is in its key or namespace."""
+
+    item_id: str
+    user_id: str | None
+    name: str
+    count: int
+    named: bool
+
+
+class ItemPassages(StorePart, converts_names=False):
+    """The texts of the items in one scope, in all versions."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+        super().__init__(engine, scope, redactor)
+        self._in_scope = scope.condition("items")
+
+    def users(self) -> list[str]:
+        """The users that have items, without the home's owner."""
+        self._require_everyone()
+        with self._engine.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT user_id FROM memory_items WHERE user_id IS NOT NULL ORDER BY 1")
+            return [row[0] for row in rows]
+
+    def count(self) -> int:
+        """How many items there are in the scope, with those of which only the history is left."""
+        with self._engine.reading() as connection:
+            (count,) = connection.execute(
+                f"SELECT count(DISTINCT items.item_id) FROM memory_items AS items WHERE {self._in_scope}",
+                self._scope.values,
+            ).fetchone()
+        return int(count)
+
+    def find(self, matcher: TextMatcher) -> list[ItemPassage]:
+        """Every item that has the text, in any version."""
+        found: dict[str, ItemPassage] = {}
+        for item_id, row in self._rows():
+            labels = decode_namespace(row.namespace)
+            named = matcher.found_in(row.key) or any(map(matcher.found_in, labels))
+            value = row.value or ""
+            count = matcher.replace_value(decode_json(value)).count if matcher.may_be_in(value) else 0
+            if named or count:
+                before = found[item_id].count if item_id in found else 0
+                name = "/".join((*labels, row.key))
+                found[item_id] = ItemPassage(item_id, row.user_id, name, before + max(1, count), named)
+        return list(found.values())
+
+    def replace(self, matcher: TextMatcher) -> int:
+        """Replace the text in values and remove items that are named by it; returns how many items were changed."""
+        passages = self.find(matcher)
+        for passage in passages:
+            with self._engine.writing() as connection:
+                lock_item(self._engine, connection, passage.item_id)
+                if passage.named:
+                    remove_item(connection, passage.item_id)
+                else:
+                    _replace_in_versions(connection, passage.item_id, matcher)
+        if passages:
+            self._engine.shrink_log()
+        return len(passages)
+
+    def delete_all(self) -> int:
+        """Delete every item of the scope with its history; returns how many there were."""
+        with self._engine.writing() as connection:
+            rows = connection.execute(
+                f"SELECT DISTINCT items.item_id FROM memory_items AS items WHERE {self._in_scope}", self._scope.values
+            ).fetchall()
+            for (item_id,) in rows:
+                remove_item(connection, item_id)
+        if rows:
+            self._engine.shrink_log()
+        return len(rows)
+
+    def damaged(self) -> list[tuple[int, str]]:
+        """The row ids and names of stored versions that do not match their checksum; reads all items."""
+        return [
+            (row.id, "/".join((*decode_namespace(row.namespace), row.key))) for _, row in self._rows() if row.damaged
+        ]
+
+    def accept_damage(self, ids: list[int]) -> None:
+        """Keep damaged versions as they are now: their checksums are computed again."""
+        with self._engine.writing() as connection:
+            for number in ids:
+                for _, *values in list(readable_rows(connection, f"{_SELECT} WHERE items.id = ?", (number,))):
+                    _seal_item(connection, number, ItemRow(*values)._asdict())
+
+    def _rows(self) -> Iterator[tuple[str, ItemRow]]:
+        last = 0
+        while True:
+            with self._engine.reading() as connection:
+                page = list(
+                    readable_rows(
+                        connection,
+                        f"{_SELECT} WHERE {self._in_scope} AND items.id > ? ORDER BY items.id LIMIT ?",
+                        (*self._scope.values, last, _PAGE),
+                    )
+                )
+            for item_id, *values in page:
+                yield item_id, ItemRow(*values)
+            if len(page) < _PAGE:
+                return
+            last = page[-1][1]
+
+
+def _replace_in_versions(connection: Connection, item_id: str, matcher: TextMatcher) -> None:
+    rows = list(readable_rows(connection, f"{_SELECT} WHERE items.item_id = ? AND items.value IS NOT NULL", (item_id,)))
+    for _, *values in rows:
+        row = ItemRow(*values)
+        replaced = matcher.replace_value(decode_json(row.value or "null"))
+        if replaced.count:
+            value = dump_json(replaced.value)
+            connection.execute("UPDATE memory_items SET value = ? WHERE id = ?", (value, row.id))
+            # Damage that was there before stays visible.
+            if not row.damaged:
+                _seal_item(connection, row.id, row._asdict() | {"value": value})
+    note_item_change(connection, item_id)
+
+
+def _seal_item(connection: Connection, number: int, row: Mapping[str, Any]) -> None:
+    connection.execute("UPDATE memory_items SET checksum = ? WHERE id = ?", (checksum_of(row), number))

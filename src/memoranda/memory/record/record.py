@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StoreMismatchError
-from memoranda.memory.record.prompt_tables import SYSTEM_PROMPTS
-from memoranda.memory.record.schema import MESSAGES, SCHEMA, SESSIONS
+from memoranda.memory.record.schema import MESSAGES, SCHEMA, SESSIONS, SYSTEM_PROMPTS
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.orphaned_wal import file_size, wal_path

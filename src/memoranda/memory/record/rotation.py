@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from memoranda.errors import SessionError
 from memoranda.memory.record.checksums import find_damaged, mark_damaged
 from memoranda.memory.record.copies import SAME
-from memoranda.memory.record.lifecycle import Sessions, insert_session
 from memoranda.memory.record.message_rows import (
     WRITTEN,
     Message,
@@ -27,10 +26,9 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import MAX_TITLE_CHARS, Sessions, Titles, copy_todos, drop_todos, insert_session
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT
-from memoranda.memory.record.titles import MAX_TITLE_CHARS, Titles
-from memoranda.memory.record.todos import copy_todos, drop_todos
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine

@@ -1,12 +1,119 @@
-"""The tables of the session store, each column with its meaning; the reference page on tables is generated from it."""
+"""The tables of the session store, each column with its meaning; the reference page on tables is generated from it.
+
+Each system prompt of a user is stored once, and removed with the last session that has it.
+"""
 
 import secrets
 from typing import Any
 
-from memoranda.memory.record import prompt_tables as prompts
-from memoranda.memory.record.item_tables import ITEM_CHANGES, ITEM_INDEXES, ITEMS
 from memoranda.storage.connection import Connection
 from memoranda.storage.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, ServerTables, Table
+
+UNSHARED_PROMPTS = "unshared_prompts"
+"""The key of the last session whose prompt was moved to the table; sessions of an earlier version follow it."""
+
+SYSTEM_PROMPTS = Table(
+    "system_prompts",
+    "One row per system prompt of a user, which all sessions with this prompt share.",
+    (
+        Column("id", "text", "PRIMARY KEY", "A digest of the user and the text, by which damage is noticed."),
+        Column("user_id", "text", "", "The user it belongs to; null for the owner of the home."),
+        Column("text", "text", "NOT NULL", "The prompt."),
+    ),
+)
+
+PROMPT_REFERENCE = Column("system_prompt_id", "text", "", "The row of `system_prompts` with its prompt.")
+
+PROMPT_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS idx_sessions_prompt ON sessions(system_prompt_id) WHERE system_prompt_id IS NOT NULL",
+)
+
+_REMOVE = (
+    "DELETE FROM system_prompts WHERE id = OLD.system_prompt_id"
+    " AND NOT EXISTS (SELECT 1 FROM sessions WHERE system_prompt_id = OLD.system_prompt_id)"
+)
+PROMPT_TRIGGERS = (
+    RowTrigger(
+        "remove_prompt_of_deleted_session", "DELETE", "sessions", "OLD.system_prompt_id IS NOT NULL", (_REMOVE,)
+    ),
+    RowTrigger(
+        "remove_replaced_prompt",
+        "UPDATE OF system_prompt_id",
+        "sessions",
+        "OLD.system_prompt_id IS NOT NULL AND NEW.system_prompt_id IS NOT OLD.system_prompt_id",
+        (_REMOVE,),
+    ),
+)
+
+# Of two transactions, one that adds a session with a prompt and one that deletes the last session with it, the second
+# waits for the first, and then looks again.
+_LOCK = "pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || {}, 13))"
+PROMPT_SERVER_TRIGGERS = (
+    "CREATE OR REPLACE FUNCTION lock_added_prompt() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+    f" PERFORM {_LOCK.format('NEW.id')}; RETURN NEW; END $function$",
+    "CREATE OR REPLACE TRIGGER lock_added_prompt BEFORE INSERT ON system_prompts FOR EACH ROW"
+    " EXECUTE FUNCTION lock_added_prompt()",
+    "CREATE OR REPLACE FUNCTION remove_unused_prompt() RETURNS trigger LANGUAGE plpgsql AS $function$ BEGIN"
+    " IF TG_OP = 'UPDATE' AND NEW.system_prompt_id IS NOT DISTINCT FROM OLD.system_prompt_id THEN RETURN NULL; END IF;"
+    f" PERFORM {_LOCK.format('OLD.system_prompt_id')}; {_REMOVE}; RETURN NULL; END $function$",
+    "CREATE OR REPLACE TRIGGER remove_unused_prompt AFTER DELETE OR UPDATE OF system_prompt_id ON sessions FOR EACH ROW"
+    " WHEN (OLD.system_prompt_id IS NOT NULL) EXECUTE FUNCTION remove_unused_prompt()",
+)
+
+
+def _note_unshared(connection: Connection) -> None:
+    """Note that sessions of an earlier version have their prompts in their own rows; `share_prompts` moves them.
+
+    Moving them here would write a large part of the file before it can be used.
+    """
+    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is not None:
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES (?, '') ON CONFLICT (key) DO NOTHING", (UNSHARED_PROMPTS,)
+        )
+
+
+PROMPT_MIGRATION = Migration("prompts-of-sessions", _note_unshared, on_server=True)
+
+
+ITEMS = Table(
+    "memory_items",
+    "One row per version of an item. The row with `current` = 1 is the item; the others are its history.",
+    (
+        Column("id", "numbered", "", "Increases with every version of any item and is never reused."),
+        Column("item_id", "text", "NOT NULL", "A hash of user, namespace and key, which all versions share."),
+        Column("user_id", "text", "", "The user it belongs to; null for the owner of the home."),
+        Column("namespace", "text", "NOT NULL", "The labels of its namespace, as a JSON list."),
+        Column("key", "text", "NOT NULL", "Its key within the namespace."),
+        Column("value", "text", "", "The value, as JSON; null if this version says that the item was deleted."),
+        Column("indexed", "text", "", "null: all texts are searchable; else a JSON list of the paths that are."),
+        Column("version", "integer", "NOT NULL", "Counts the versions of the item, from 1."),
+        Column("event", "text", "NOT NULL", "What made this version: add, update or delete."),
+        Column("current", "integer", "NOT NULL DEFAULT 0", "1: the live version of the item, until it expires."),
+        Column("created_at", "real", "NOT NULL", "When the item was added, in seconds since 1970."),
+        Column("updated_at", "real", "NOT NULL", "When this version was written, in seconds since 1970."),
+        Column("ttl", "real", "", "How many seconds it lives after a write, and after a read that refreshes it."),
+        Column("expires_at", "real", "", "From then on no call returns it, in seconds since 1970; null: never."),
+        Column("checksum", "integer", "", "CRC-32 of what was written, by which damage is noticed."),
+    ),
+)
+
+ITEM_CHANGES = Table(
+    "item_changes",
+    "The feed of items that were replaced or removed, for the index of items.",
+    (
+        Column("seq", "numbered", "", "Increases with every change."),
+        Column("item_id", "text", "NOT NULL", "The item that changed or was removed."),
+    ),
+)
+
+ITEM_INDEXES = (
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_items_version ON memory_items(item_id, version)",
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_items_current ON memory_items(item_id) WHERE current = 1",
+    "CREATE INDEX IF NOT EXISTS idx_items_namespace ON memory_items(user_id, namespace) WHERE current = 1",
+    "CREATE INDEX IF NOT EXISTS idx_items_expiry ON memory_items(expires_at)"
+    " WHERE expires_at IS NOT NULL AND current = 1",
+)
+
 
 # Increased whenever a table, column, index, trigger or migration is added.
 VERSION = 12
@@ -73,7 +180,7 @@ SESSIONS = Table(
             "The repository: its remote address, #, its first commit. Outside of one, the directory.",
         ),
         Column("extra", "text", "", "Fields without a column, as JSON."),
-        prompts.PROMPT_REFERENCE,
+        PROMPT_REFERENCE,
     ),
 )
 
@@ -336,7 +443,7 @@ _SERVER = ServerTables(
         ("sessions", "COALESCE(user_id, '')"),
         ("messages", "user_id"),
         (ITEMS.name, "COALESCE(user_id, '')"),
-        (prompts.SYSTEM_PROMPTS.name, "COALESCE(user_id, '')"),
+        (SYSTEM_PROMPTS.name, "COALESCE(user_id, '')"),
     ),
     # Reads a session's messages, and refuses an append that is repeated after a lost connection.
     omitted_indexes=frozenset({"idx_messages_session"}),
@@ -355,13 +462,13 @@ _SERVER = ServerTables(
         " END $function$",
         "CREATE OR REPLACE TRIGGER change_user_of_messages AFTER UPDATE OF user_id ON sessions FOR EACH ROW"
         " WHEN (NEW.user_id IS DISTINCT FROM OLD.user_id) EXECUTE FUNCTION change_user_of_messages()",
-        *prompts.PROMPT_SERVER_TRIGGERS,
+        *PROMPT_SERVER_TRIGGERS,
     ),
 )
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, prompts.SYSTEM_PROMPTS),
+    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, SYSTEM_PROMPTS),
     migrations=(
         Migration("names-of-deleted-sessions", _name_deleted),
         Migration("hours-of-activity", _fill_hours),
@@ -370,7 +477,7 @@ SCHEMA = Schema(
         Migration("sessions-of-other-programs", _complete_sessions),
         Migration("messages-in-the-context", _count_messages),
         Migration("messages-without-checksum", _note_missing_checksums),
-        prompts.PROMPT_MIGRATION,
+        PROMPT_MIGRATION,
     ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
@@ -391,8 +498,8 @@ SCHEMA = Schema(
         # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
         *ITEM_INDEXES,
-        *prompts.PROMPT_INDEXES,
+        *PROMPT_INDEXES,
     ),
-    triggers=(*_TRIGGERS, *_ROW_TRIGGERS, *prompts.PROMPT_TRIGGERS),
+    triggers=(*_TRIGGERS, *_ROW_TRIGGERS, *PROMPT_TRIGGERS),
     server=_SERVER,
 )

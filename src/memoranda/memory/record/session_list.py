@@ -1,19 +1,158 @@
-"""Lists sessions for people and models: one row per conversation, newest first."""
+"""Lists sessions for people and models: filtered, along their links, and with what they used.
+
+A list has one row per conversation, newest first. A filter selects by title, model, provider, dates, sizes, costs and
+the archive flag. Links between sessions are compression chains, branches and delegated work. Tokens and costs are
+counted per session, with statistics over all sessions.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
+from memoranda.errors import SessionError
 from memoranda.memory.record.copies import JOIN_ORIGINAL, read_columns
-from memoranda.memory.record.lifecycle import SELECTED, Row, decode_session
-from memoranda.memory.record.lineage import conversation_chain
-from memoranda.memory.record.message_rows import decode_content, text_of
+from memoranda.memory.record.message_rows import decode_content, require_storable, text_of
 from memoranda.memory.record.schema import hour_of
-from memoranda.memory.record.session_filter import SessionFilter
-from memoranda.memory.record.store_part import StorePart
+from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import SELECTED, Row, decode_session
+from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition
+from memoranda.storage.engine import Condition, Dialect
 from memoranda.storage.sqlite.stored_texts import readable_rows
+
+_TOKENS = "(sessions.input_tokens + sessions.output_tokens)"
+_COST = "COALESCE(sessions.actual_cost_usd, sessions.estimated_cost_usd, 0)"
+# The texts are found anywhere in the column, ignoring the case of ASCII letters.
+_CONTAINED = {"title": "title", "model": "model", "provider": "billing_provider"}
+_BOUNDS = {
+    "started_after": "{started_at} >= ?",
+    "started_before": "{started_at} <= ?",
+    "min_messages": "sessions.own_message_count >= ?",
+    "max_messages": "sessions.own_message_count <= ?",
+    "min_tool_calls": "sessions.tool_call_count >= ?",
+    "max_tool_calls": "sessions.tool_call_count <= ?",
+    "min_tokens": f"{_TOKENS} >= ?",
+    "max_tokens": f"{_TOKENS} <= ?",
+    "min_cost": f"{_COST} >= ?",
+    "max_cost": f"{_COST} <= ?",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Conditions that a session must all meet; a field that is None is no condition.
+
+    Tokens are those sent and received, costs are in US dollars, timestamps are seconds since 1970.
+    """
+
+    title: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    end_reason: str | None = None
+    started_after: float | None = None
+    started_before: float | None = None
+    min_messages: int | None = None
+    max_messages: int | None = None
+    min_tool_calls: int | None = None
+    max_tool_calls: int | None = None
+    min_tokens: int | None = None
+    max_tokens: int | None = None
+    min_cost: float | None = None
+    max_cost: float | None = None
+    archived: bool | None = None
+
+    @classmethod
+    def of(cls, filters: dict[str, Any]) -> "SessionFilter":
+        """The filter with these fields; raises SessionError for one that does not exist or has the wrong type."""
+        known = [field.name for field in fields(cls)]
+        for name, value in filters.items():
+            if name not in known:
+                raise SessionError(f"Sessions cannot be filtered by {name!r}. There are: {', '.join(known)}.")
+            wanted = bool if name == "archived" else int | float if name in _BOUNDS else str
+            if value is not None and (not isinstance(value, wanted) or (name in _BOUNDS and isinstance(value, bool))):
+                kind = "true or false" if name == "archived" else "a number" if name in _BOUNDS else "text"
+                raise SessionError(f"{name} must be {kind}, not {value!r}.")
+        return cls(**filters)
+
+    def condition(self, dialect: Dialect) -> Condition:
+        """The filter as a condition on the table `sessions`."""
+        parts, values = ["1 = 1"], list[Any]()
+        for name, column in _CONTAINED.items():
+            if (text := getattr(self, name)) is not None:
+                escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+                parts.append(dialect.like(f"sessions.{column}"))
+                values.append(f"%{escaped}%")
+        for name, bound in _BOUNDS.items():
+            if (value := getattr(self, name)) is not None:
+                # Which index is used depends on the order of the list; most sessions meet a bound like this.
+                parts.append(bound.format(started_at=dialect.unindexed("sessions.started_at")))
+                values.append(value)
+        if self.end_reason is not None:
+            parts.append("sessions.end_reason = ?")
+            values.append(self.end_reason)
+        if self.archived is not None:
+            parts.append("sessions.archived = ?")
+            values.append(int(self.archived))
+        return Condition(" AND ".join(parts), tuple(values))
+
+
+_STEP = "SELECT sessions.id, sessions.title, sessions.relation, sessions.parent_session_id FROM sessions JOIN family"
+
+
+class Lineage(StorePart):
+    """Ancestors, descendants and the conversation of a session, as far as they are in scope."""
+
+    def get_compression_tip(self, session_id: str) -> str | None:
+        """The latest session of a compressed conversation; the session itself if it was not compressed."""
+        chain = self.get_compression_lineage(session_id)
+        return chain[-1] if chain else None
+
+    def get_compression_lineage(self, session_id: str) -> list[str]:
+        """Every session of a conversation, from its first to its latest."""
+        with self._engine.reading() as connection:
+            return conversation_chain(connection, session_id, self._scope)
+
+    def get_conversation_root(self, session_id: str) -> str | None:
+        """The first ancestor of a session over links of any kind."""
+        ancestors = self.get_ancestors(session_id)
+        return ancestors[-1]["id"] if ancestors else None
+
+    def get_ancestors(self, session_id: str) -> list[dict[str, Any]]:
+        """A session, its parent and so on up, each with id, title and relation."""
+        return self._walk("sessions.id = family.parent_session_id", session_id)
+
+    def get_descendants(self, session_id: str) -> list[dict[str, Any]]:
+        """A session and everything that descends from it."""
+        return self._walk("sessions.parent_session_id = family.id", session_id)
+
+    def _walk(self, link: str, session_id: str) -> list[dict[str, Any]]:
+        with self._engine.reading() as connection:
+            # UNION, not UNION ALL: a cycle in the links ends instead of running forever.
+            rows = connection.execute(
+                "WITH RECURSIVE family (id, title, relation, parent_session_id) AS ("
+                f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._in_scope}"
+                f" UNION {_STEP} ON {link} WHERE {self._in_scope}) SELECT id, title, relation FROM family",
+                (session_id, *self._scope.values, *self._scope.values),
+            )
+            return [dict(zip(("id", "title", "relation"), row, strict=True)) for row in rows]
+
+
+def conversation_chain(connection: Connection, session_id: str, scope: Scope) -> list[str]:
+    """The sessions of a conversation, each followed by its continuation; empty if it is out of scope."""
+    in_scope = scope.condition("sessions")
+    rows = connection.execute(
+        "SELECT id, successor_id FROM sessions WHERE conversation_id ="
+        f" (SELECT conversation_id FROM sessions WHERE id = ? AND {in_scope}) AND {in_scope}",
+        (session_id, *scope.values, *scope.values),
+    ).fetchall()
+    successors = dict(rows)
+    continuations = {successor for successor in successors.values() if successor is not None}
+    chain = [member for member in successors if member not in continuations][:1]
+    while chain and (member := successors.get(chain[-1])) and member in successors and member not in chain:
+        chain.append(member)
+    return chain
+
 
 _PREVIEW_CHARS = 60
 _FEW_SESSIONS = 200
@@ -261,3 +400,100 @@ def preview(connection: Connection, session_id: str) -> str:
         if words:
             return words if len(words) <= _PREVIEW_CHARS else words[:_PREVIEW_CHARS] + "..."
     return ""
+
+
+COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
+            "api_call_count")  # fmt: skip
+COSTS = ("estimated_cost_usd", "actual_cost_usd")
+FACTS = ("model", "billing_provider", "billing_base_url", "billing_mode", "cost_status", "cost_source",
+         "pricing_version")  # fmt: skip
+
+
+class SessionUsage(StorePart):
+    """Token counts, costs, statistics, and the facts that callers store under a key."""
+
+    def update_token_counts(self, /, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:
+        """Add tokens, calls and costs to a session, or set them if `absolute`.
+
+        The model, the billing fields and the facts about the cost replace the old ones unless they are None.
+        """
+        assignments, values = [], []
+        for name, amount in amounts.items():
+            if name in (*COUNTERS, *COSTS):
+                _check_counters(name, amount)
+                assignments.append(f"{name} = ?" if absolute else f"{name} = COALESCE({name}, 0) + ?")
+            elif name in FACTS:
+                require_storable(name, amount)
+                assignments.append(f"{name} = COALESCE(?, {name})")
+            else:
+                raise SessionError(f"{name} cannot be counted; {', '.join((*COUNTERS, *COSTS, *FACTS))} can.")
+            values.append(amount)
+        clean, redacted = self._redact(values)
+        with self._engine.writing() as connection:
+            self._require(connection, session_id)
+            count_redactions(connection, redacted)
+            if assignments:
+                connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*clean, session_id))
+
+    def statistics(self) -> dict[str, Any]:
+        """Totals over all sessions in scope, by source and by model; a store for one named user omits the secrets."""
+        totals = ("count(*)", "sum(own_message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
+                  *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
+        names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT {', '.join(totals)} FROM sessions WHERE {self._in_scope}", self._scope.values
+            ).fetchone()
+            groups = {
+                column: connection.execute(
+                    f"SELECT COALESCE({column}, ''), count(*), sum(own_message_count) FROM sessions"
+                    f" WHERE {self._in_scope} GROUP BY COALESCE({column}, '') ORDER BY 3 DESC, 1",
+                    self._scope.values,
+                ).fetchall()
+                for column in ("source", "model")
+            }
+            redacted = connection.execute("SELECT value FROM state_meta WHERE key = 'redacted_secrets'").fetchone()
+        secrets = {"redacted_secrets": int(redacted[0]) if redacted else 0} if self._scope.user is None else {}
+        numbers = {name: value or 0 for name, value in zip(names, row, strict=True)}
+        return (
+            numbers
+            | {
+                "by_source": {
+                    name: {"sessions": count, "messages": messages or 0} for name, count, messages in groups["source"]
+                },
+                "by_model": {
+                    name: {"sessions": count, "messages": messages or 0} for name, count, messages in groups["model"]
+                },
+            }
+            | secrets
+        )
+
+    def _refuse_user(self) -> None:
+        """Raise SessionError in a store that is open for one user: the facts belong to the whole store."""
+        if self._scope.user is not None:
+            raise SessionError(f"Facts belong to the whole store; this store is open for {self._scope.user!r}.")
+
+    def get_meta(self, key: str) -> str | None:
+        """A value that was stored with `set_meta`, or None."""
+        self._refuse_user()
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        self._refuse_user()
+        clean, redacted = self._redact(value)
+        with self._engine.writing() as connection:
+            count_redactions(connection, redacted)
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (key, clean),
+            )
+
+
+def _check_counters(name: str, amount: Any) -> None:
+    kind = int if name in COUNTERS else int | float
+    if isinstance(amount, bool) or not isinstance(amount, kind) or not abs(amount) < 2**62:
+        what = "a whole number" if kind is int else "a number"
+        raise SessionError(f"{name} must be {what}, not {str(amount)[:60]}.")

@@ -4,34 +4,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
+from memoranda.memory.record.checksums import StoredChecksums
 from memoranda.memory.record.conversations import Conversations
 from memoranda.memory.record.deletion import Deletion
-from memoranda.memory.record.feed import Feed
-from memoranda.memory.record.import_undo import ImportUndo
-from memoranda.memory.record.imported_rows import ImportedRows
-from memoranda.memory.record.item_feed import ItemFeed
-from memoranda.memory.record.item_passages import ItemPassages
-from memoranda.memory.record.item_transfer import ItemTransfer
+from memoranda.memory.record.feed import Feed, ItemFeed
 from memoranda.memory.record.items import Items
-from memoranda.memory.record.lifecycle import Sessions
-from memoranda.memory.record.lineage import Lineage
-from memoranda.memory.record.maintenance import Maintenance
-from memoranda.memory.record.message_edits import MessageEdits
-from memoranda.memory.record.message_replacement import MessageReplacement
+from memoranda.memory.record.maintenance import Maintenance, ScheduledPrune
+from memoranda.memory.record.message_edits import MessageEdits, MessageReplacement
 from memoranda.memory.record.messages import Messages
-from memoranda.memory.record.passages import Passages
+from memoranda.memory.record.passages import ItemPassages, Passages
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.rotation import Rotation
-from memoranda.memory.record.scheduled_prune import ScheduledPrune
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.session_list import SessionList
-from memoranda.memory.record.stored_checksums import StoredChecksums
-from memoranda.memory.record.synced_items import SyncedItems
+from memoranda.memory.record.session_list import Lineage, SessionList, SessionUsage
+from memoranda.memory.record.sessions import Sessions, Titles, Todos
 from memoranda.memory.record.synced_rows import SyncedRows
-from memoranda.memory.record.titles import Titles
-from memoranda.memory.record.todos import Todos
-from memoranda.memory.record.transfer import Transfer
-from memoranda.memory.record.usage import SessionUsage
+from memoranda.memory.record.transfer_imports import ImportedRows, ImportUndo
+from memoranda.memory.record.transfer_items import ItemTransfer, SyncedItems
+from memoranda.memory.record.transfer_sessions import Transfer
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.engine import Engine
 from memoranda.support.lazy_attribute import lazy_attribute

@@ -14,8 +14,6 @@ from memoranda.memory.record.checksums import resealed, seal
 from memoranda.memory.record.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, decode_checked, promote_copies
 from memoranda.memory.record.deletion import move_conversation
 from memoranda.memory.record.feed import note_change
-from memoranda.memory.record.lifecycle import RELATIONS, insert_session
-from memoranda.memory.record.message_references import renumber_references
 from memoranda.memory.record.message_rows import (
     DAMAGED,
     DONE,
@@ -26,14 +24,14 @@ from memoranda.memory.record.message_rows import (
     dump_json,
     encode,
     recount,
+    renumber_references,
 )
 from memoranda.memory.record.messages import Messages, next_message_id
 from memoranda.memory.record.schema import SESSIONS
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.sessions import RELATIONS, TODOS, Titles, add_version, insert_session, read_todos, tidy
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
-from memoranda.memory.record.titles import Titles, tidy
-from memoranda.memory.record.todos import TODOS, add_version, read_todos
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.errors import LockTimeoutError
-from memoranda.memory.record.changed_sessions import ChangedSession, ChangedSessions, ChangeHeads
+from memoranda.memory.record.feed import ChangedSession, ChangedSessions, ChangeHeads, UserFeed, user_name
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.user_feed import UserFeed, user_name
 from memoranda.search.index import generations
 from memoranda.search.index.sqlite_errors import is_damage
 from memoranda.search.index.user_indexes import UserIndexes

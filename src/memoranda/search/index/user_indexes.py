@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.errors import StorageError
-from memoranda.memory.record.user_feed import UserFeed, user_name
+from memoranda.memory.record.feed import UserFeed, user_name
 from memoranda.search.index import generations
 from memoranda.search.index.follower import Follower
 from memoranda.search.index.search_index import SearchIndex

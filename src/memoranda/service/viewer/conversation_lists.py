@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.memory.record.conversations import ReadAhead
 from memoranda.memory.record.message_rows import text_of
-from memoranda.memory.record.read_ahead import ReadAhead
 from memoranda.service.viewer.page import PageRequest, page_url
 from memoranda.support.projects import project_name
 

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from memoranda.errors import ItemConflictError, SessionChangedError, SessionError
+from memoranda.memory.record.message_edits import StatefulAppend
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.stateful_append import StatefulAppend
 from memoranda.memory.record.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, contents, expect_refusal, findable, say
 from memoranda.testing.store_contract.rotation import begin, rotate

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import Any
 
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.shared_prompts import SharedPrompts
 from memoranda.memory.record.store import SessionStore
+from memoranda.memory.record.system_prompts import SharedPrompts
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.testing.store_contract.assertions import chain, expect_refusal, say
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from memoranda.external.outbox.jobs import resealed_jobs
 from memoranda.external.outbox.schema import FILE_NAME as OUTBOX
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.record.name_repair import NameRepair
+from memoranda.memory.record.passages import NameRepair
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
 from memoranda.safety.redaction import Redactor

@@ -14,10 +14,16 @@ from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
 from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.curated.schema import SCHEMA as CURATED
 from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
-from memoranda.memory.record.item_tables import ITEM_CHANGES, ITEMS
-from memoranda.memory.record.prompt_tables import SYSTEM_PROMPTS
 from memoranda.memory.record.record import open_record
-from memoranda.memory.record.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
+from memoranda.memory.record.schema import (
+    CHANGES,
+    DELETED_SESSIONS,
+    ITEM_CHANGES,
+    ITEMS,
+    MESSAGES,
+    SESSIONS,
+    SYSTEM_PROMPTS,
+)
 from memoranda.storage.engine import Engine
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists

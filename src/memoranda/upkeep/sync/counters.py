@@ -8,7 +8,7 @@ the later value wins.
 import json
 from typing import Any
 
-from memoranda.memory.record.usage import COSTS, COUNTERS
+from memoranda.memory.record.session_list import COSTS, COUNTERS
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.versions import digest_of
 

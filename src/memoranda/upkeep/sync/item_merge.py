@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.memory.record.item_rows import encode_namespace, identify
-from memoranda.memory.record.item_transfer import ITEM
+from memoranda.memory.record.items import encode_namespace, identify
+from memoranda.memory.record.transfer_items import ITEM
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.forgotten_texts import note_removed_texts
 from memoranda.upkeep.sync.run import Run

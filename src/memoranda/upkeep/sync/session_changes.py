@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.memory.record.message_references import strip_references
+from memoranda.memory.record.message_rows import strip_references
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.counters import COUNTED, FIELD, collect_counters, read_parts
 from memoranda.upkeep.sync.message_order import encode_place

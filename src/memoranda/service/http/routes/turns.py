@@ -10,7 +10,7 @@ from typing import Any
 
 from memoranda.api.recall_filter import strip_recall
 from memoranda.api.session import Session
-from memoranda.memory.record.message_roles import ROLES
+from memoranda.memory.record.message_rows import ROLES
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route

@@ -1,22 +1,298 @@
-"""Creates, ends, describes and finds sessions."""
+"""Creates, ends, describes and finds sessions, with their titles and the tasks of their conversations.
 
+A title is a name for people, unique among a user's sessions and numbered within a conversation.
+
+The list of tasks follows the messages: undoing a turn undoes what the turn changed in it. `state_meta` has one value
+per conversation, `{"versions": [{"after": 7, "todos": […]}, …]}`. A version says which message was the last when the
+list was saved. The current list is the latest version whose message was not rewound, so a rewind and its restore change
+nothing here.
+"""
+
+import json
+import re
 import time
+import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import LockTimeoutError, SessionBusyError, SessionError, TakenSessionError
 from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable, seconds
-from memoranda.memory.record.prompt_tables import PROMPT_REFERENCE
-from memoranda.memory.record.schema import SESSIONS, hour_of
+from memoranda.memory.record.schema import PROMPT_REFERENCE, SESSIONS, hour_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions, unknown_session
 from memoranda.memory.record.system_prompts import select_list, store_prompt, update_columns
-from memoranda.memory.record.titles import Titles
-from memoranda.memory.record.todos import TODOS
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine, HeldLock
+from memoranda.support.shorten import shorten_end
+
+MAX_TITLE_CHARS = 100
+_NEVER_SHORTENED = 80
+_NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TitledSession:
+    """A session found by its title; numbered titles sort by number, the latest last."""
+
+    number: int
+    started_at: float
+    session_id: str
+    title: str
+
+
+def tidy(title: str) -> str | None:
+    """Put a title on one line without invisible characters; None if nothing is left."""
+    shown = "".join(" " if char.isspace() else char for char in title if char.isspace() or _is_shown(char))
+    tidied = " ".join(shown.split())
+    if len(tidied) > MAX_TITLE_CHARS:
+        raise SessionError(f"A title may have at most {MAX_TITLE_CHARS} characters; this one has {len(tidied)}.")
+    return tidied or None
+
+
+def _is_shown(char: str) -> bool:
+    # A joiner holds an emoji together; all other format characters are invisible.
+    return char == "\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Cn", "Co")
+
+
+class Titles(StorePart):
+    """Sets titles and finds sessions by them."""
+
+    def set_session_title(self, session_id: str, title: str | None) -> bool:
+        """Set the title of a session, or remove it with a blank one. False if the session does not exist.
+
+        If an earlier session of the same conversation has the title, it moves to this session. Raises SessionError if
+        any other session has it.
+        """
+        clean, redacted = self._redact(title or "")
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            if not self._exists(connection, session_id):
+                return False
+            self.claim_title(connection, session_id, clean)
+            count_redactions(connection, redacted)
+            return True
+
+    def get_session_title(self, session_id: str) -> str | None:
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT title FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
+            ).fetchone()
+        return row[0] if row else None
+
+    def list_titled(self, title: str) -> tuple[list[TitledSession], list[TitledSession]]:
+        """The sessions with exactly that title (of several users, in a store for all), and its numbered variants.
+
+        A text that cannot be a title finds nothing.
+        """
+        try:
+            clean = tidy(title)
+        except SessionError:
+            return [], []
+        if clean is None:
+            return [], []
+        with self._engine.reading() as connection:
+            found = sorted(self._variants(connection, clean))
+        exact = [session for session in found if session.title == clean]
+        return exact, [session for session in found if session.title != clean]
+
+    def resolve_session_by_title(self, title: str) -> str | None:
+        """The latest of the sessions with that title and its numbered variants; a title with a number means that one.
+
+        `list_titled` returns all of them.
+        """
+        clean = tidy(title)
+        if clean is None:
+            return None
+        with self._engine.reading() as connection:
+            found = self._variants(connection, clean)
+        if _NUMBERED.fullmatch(clean):
+            # The caller names one of a series.
+            found = [session for session in found if session.number == 1] or found
+        return max(found).session_id if found else None
+
+    def get_next_title_in_lineage(self, base: str) -> str:
+        """The next free title after `base`: itself, or the same with the next number."""
+        with self._engine.reading() as connection:
+            return self.next_title(connection, base)
+
+    def next_title(self, connection: Connection, base: str) -> str:
+        """The next free title after `base` within a transaction: itself, or the same with the next number."""
+        clean = tidy(base)
+        if clean is None:
+            raise SessionError("A title must not be blank.")
+        numbered = _NUMBERED.fullmatch(clean)
+        stem = numbered["base"] if numbered else clean
+        taken = [session.number for session in self._variants(connection, stem)]
+        return _with_number(stem, max(taken) + 1) if taken else stem
+
+    def claim_title(self, connection: Connection, session_id: str, title: str) -> None:
+        """Set the title of a session within a transaction; an earlier session of the conversation loses it.
+
+        Raises SessionError if a session of another conversation has the title.
+        """
+        clean = tidy(title)
+        user, conversation = connection.execute(
+            "SELECT user_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
+        ).fetchone()
+        if clean is not None:
+            self._engine.lock_titles(connection, user)
+            holder = connection.execute(
+                "SELECT id, conversation_id FROM sessions WHERE title = ? AND COALESCE(user_id, '') = ? AND id <> ?",
+                (clean, user or "", session_id),
+            ).fetchone()
+            if holder and holder[1] != conversation:
+                raise SessionError(f"The title {clean!r} is taken by session {holder[0]}.")
+            if holder:
+                connection.execute("UPDATE sessions SET title = NULL WHERE id = ?", (holder[0],))
+                note_change(connection, holder[0])
+        connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (clean, session_id))
+        note_change(connection, session_id)
+
+    def _variants(self, connection: Connection, stem: str) -> list[TitledSession]:
+        """The sessions titled `stem` (number 1) or `stem #n`; a long stem is shortened to make room."""
+        condition, values = self._dialect.starts_with("title", stem[:_NEVER_SHORTENED])
+        # The index on titles finds the few sessions; by that on users, every session of a user would be read.
+        in_scope = self._scope.condition(self._dialect.unindexed("sessions"))
+        rows = connection.execute(
+            f"SELECT title, started_at, id FROM sessions WHERE {condition} AND {in_scope}",
+            (*values, *self._scope.values),
+        )
+        found = []
+        for name, started, session_id in rows:
+            match = _NUMBERED.fullmatch(name)
+            if name == stem:
+                found.append(TitledSession(1, started, session_id, name))
+            elif match and name == _with_number(stem, int(match["number"])):
+                found.append(TitledSession(int(match["number"]), started, session_id, name))
+        return found
+
+
+def _with_number(stem: str, number: int) -> str:
+    ending = f" #{number}"
+    return shorten_end(stem, MAX_TITLE_CHARS - len(ending)) + ending
+
+
+# The field of an exported session, and the prefix of the key in `state_meta`.
+TODOS = "todos"
+# How many saved versions a conversation keeps: as many changes as can be undone.
+_MAX_VERSIONS = 20
+
+Version = dict[str, Any]
+
+
+class Todos(StorePart):
+    """Reads and saves the lists of tasks."""
+
+    def conversation_todos(self, session_id: str) -> str | None:
+        """The list of tasks of this conversation as JSON, across restarts and continuations; None without one."""
+        with self._engine.reading() as connection:
+            self._require(connection, session_id)
+            todos = read_todos(connection, session_id)
+        return None if todos is None else dump_json(todos)
+
+    def save_conversation_todos(self, session_id: str, todos: str) -> None:
+        """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
+        saved, redacted = self._redact(_parse_list(todos))
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            # A copy is rewound together with its original, to which branches refer too.
+            last = connection.execute(
+                "SELECT coalesce(copy_of, id) FROM messages WHERE session_id = ? AND active = 1"
+                " ORDER BY id DESC LIMIT 1",
+                (session_id,),
+            ).fetchone()
+            add_version(connection, session_id, saved, after=last[0] if last else 0)
+            count_redactions(connection, redacted)
+
+
+def read_todos(connection: Connection, session_id: str) -> list[Any] | None:
+    """The current list of the conversation that a session belongs to; None when nothing was saved, or all is undone."""
+    conversation = _conversation(connection, session_id)
+    for version in reversed(_read_versions(connection, conversation)):
+        if not _is_rewound(connection, conversation, version["after"]):
+            found: list[Any] = version["todos"]
+            return found
+    return None
+
+
+def add_version(connection: Connection, session_id: str, todos: list[Any], *, after: int = 0) -> None:
+    """Save a list as the current one; `after` is the message that must stay for the list to stay, 0 for none."""
+    conversation = _conversation(connection, session_id)
+    versions = [*_read_versions(connection, conversation), {"after": after, "todos": todos}]
+    _write_versions(connection, conversation, versions[-_MAX_VERSIONS:])
+
+
+def copy_todos(connection: Connection, session_id: str, branch_id: str) -> None:
+    """Give a branch the list of its original, with the versions to which an undo in the branch returns."""
+    versions = _read_versions(connection, _conversation(connection, session_id))
+    if versions:
+        _write_versions(connection, branch_id, versions)
+
+
+def drop_todos(connection: Connection, session_id: str) -> None:
+    """Remove the list of a conversation whose first session is deleted."""
+    connection.execute("DELETE FROM state_meta WHERE key = ?", (_key(session_id),))
+
+
+def _is_rewound(connection: Connection, conversation: str, message_id: int) -> bool:
+    """Whether a message or its copy left the context without a compression; also if another program did that."""
+    return bool(
+        message_id
+        and connection.execute(
+            "SELECT 1 FROM messages JOIN sessions ON sessions.id = messages.session_id"
+            " WHERE (messages.id = ? OR messages.copy_of = ?) AND conversation_id = ? AND active = 0 AND compacted = 0",
+            (message_id, message_id, conversation),
+        ).fetchone()
+    )
+
+
+def _read_versions(connection: Connection, conversation: str) -> list[Version]:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_key(conversation),)).fetchone()
+    try:
+        stored = json.loads(row[0]) if row is not None else []
+    except (TypeError, ValueError):
+        # Another program wrote it, so it is not a list of tasks.
+        return []
+    if isinstance(stored, list):
+        # A value without versions, as it was stored before an undo could restore it.
+        return [{"after": 0, "todos": stored}] if stored else []
+    versions = stored.get("versions") if isinstance(stored, dict) else None
+    return [version for version in versions if _is_version(version)] if isinstance(versions, list) else []
+
+
+def _parse_list(text: str) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        raise SessionError("The tasks of a conversation must be a JSON list.")
+    return found
+
+
+def _is_version(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("after"), int) and isinstance(value.get("todos"), list)
+
+
+def _write_versions(connection: Connection, conversation: str, versions: list[Version]) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (_key(conversation), dump_json({"versions": versions})),
+    )
+
+
+def _conversation(connection: Connection, session_id: str) -> str:
+    (found,) = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return str(found)
+
+
+def _key(conversation: str) -> str:
+    return f"{TODOS}:{conversation}"
+
 
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns if column != PROMPT_REFERENCE)

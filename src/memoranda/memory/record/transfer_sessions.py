@@ -7,6 +7,7 @@ Importing the same session twice adds nothing; a session that has grown since th
 
 import json
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +16,6 @@ from memoranda.errors import SessionError, TakenSessionError
 from memoranda.memory.record.checksums import resealed
 from memoranda.memory.record.copies import JOIN_ORIGINAL, read_columns
 from memoranda.memory.record.feed import note_change
-from memoranda.memory.record.imported_ids import ImportedIds
-from memoranda.memory.record.lifecycle import COLUMNS, RELATIONS, Sessions, check_new, insert_session
-from memoranda.memory.record.message_references import renumber_references, strip_references
 from memoranda.memory.record.message_rows import (
     REDACTED,
     WRITTEN,
@@ -25,22 +23,57 @@ from memoranda.memory.record.message_rows import (
     encode,
     encode_number,
     recount,
+    renumber_references,
     require_storable,
     seconds,
+    strip_references,
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.schema import SESSIONS
 from memoranda.memory.record.scope import Scope
+from memoranda.memory.record.session_list import COSTS, COUNTERS, FACTS
+from memoranda.memory.record.sessions import (
+    COLUMNS,
+    RELATIONS,
+    TODOS,
+    Sessions,
+    Titles,
+    add_version,
+    check_new,
+    insert_session,
+    read_todos,
+)
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import select_list, update_columns
-from memoranda.memory.record.titles import Titles
-from memoranda.memory.record.todos import TODOS, add_version, read_todos
-from memoranda.memory.record.usage import COSTS, COUNTERS, FACTS
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.schema import Column
 from memoranda.storage.sqlite.stored_texts import readable_rows
+
+_CHUNK = 32
+_NONE = -(2**63)
+
+
+class ImportedIds:
+    """A map from old ids to new ones that takes about ten bytes for an id of a whole store, where a dict takes 130."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, array[int]] = {}
+
+    def __setitem__(self, old: int, new: int) -> None:
+        number, index = divmod(old, _CHUNK)
+        chunk = self._chunks.get(number)
+        if chunk is None:
+            chunk = self._chunks[number] = array("q", [_NONE] * _CHUNK)
+        chunk[index] = new
+
+    def get(self, old: int) -> int | None:
+        """The new id of a message; None if it was not imported."""
+        number, index = divmod(old, _CHUNK)
+        chunk = self._chunks.get(number)
+        return None if chunk is None or chunk[index] == _NONE else chunk[index]
+
 
 # These columns identify sessions; they contain no prose and are stored as names.
 _IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")
