@@ -22,7 +22,7 @@ from memoranda.memory.record.rotation import Rotation
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.session_list import Lineage, SessionList, SessionUsage
 from memoranda.memory.record.sessions import Sessions, Titles, Todos
-from memoranda.memory.record.transfer_sessions import Transfer
+from memoranda.memory.record.transfer.sessions import Transfer
 from memoranda.safety.redaction import Redactor
 from memoranda.search.searchable_store import SearchableStore, StoreIndex
 from memoranda.storage.engine import Engine

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memoranda.memory.curated.settings import Target
-from memoranda.memory.record.transfer_imports import MessageState
+from memoranda.memory.record.transfer.imports import MessageState
 
 
 @dataclass(frozen=True, slots=True)

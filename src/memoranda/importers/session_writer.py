@@ -15,7 +15,7 @@ from memoranda.memory.record.passages import FORGOTTEN
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import COLUMNS, MAX_TITLE_CHARS, Titles, tidy
 from memoranda.memory.record.store import SessionStore
-from memoranda.memory.record.transfer_imports import MessageState
+from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import is_path, project_at
 

@@ -11,7 +11,7 @@ from memoranda.importers.state.log import ImportPart, LoggedImport
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
-from memoranda.memory.record.transfer_imports import AddedMessages, UndoneSession
+from memoranda.memory.record.transfer.imports import AddedMessages, UndoneSession
 
 
 @dataclass(frozen=True, slots=True)

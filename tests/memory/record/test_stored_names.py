@@ -17,7 +17,7 @@ from memoranda.errors import SessionError, StorageError
 from memoranda.memory.record.message_rows import REDACTED
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.memory.record.store_part import PARAMETERS, StorePart
-from memoranda.memory.record.transfer_imports import MessageState
+from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets

@@ -11,7 +11,7 @@ import pytest
 from memoranda.cli.sessions.transfer import read_lines
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.store import open_store
-from memoranda.memory.record.transfer_sessions import ImportedIds
+from memoranda.memory.record.transfer.sessions import ImportedIds
 from memoranda.support.durable_files import write_private_parts
 
 # One long session and many short ones, of 40 MB together.
@@ -132,7 +132,7 @@ def test_imported_ids_are_a_map() -> None:
 def test_a_file_with_a_million_ids_needs_few_bytes_for_each(tmp_path: Path) -> None:
     """An import remembers every id of a message, for the copies and references that come later."""
     program = (
-        "import tracemalloc; from memoranda.memory.record.transfer_sessions import ImportedIds\n"
+        "import tracemalloc; from memoranda.memory.record.transfer.sessions import ImportedIds\n"
         "tracemalloc.start(); ids = ImportedIds()\n"
         "for old in range(100_000): ids[old] = old + 7\n"
         "import sys; print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"

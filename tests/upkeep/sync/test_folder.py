@@ -217,7 +217,7 @@ _KILLED = """
 import sys
 from pathlib import Path
 from memoranda.support import durable_files
-from memoranda.memory.record.synced_rows import SyncedRows
+from memoranda.memory.record.transfer.synced_rows import SyncedRows
 import os, signal
 home, folder, step, count = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 calls = 0

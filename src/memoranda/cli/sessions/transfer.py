@@ -19,7 +19,7 @@ from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import ProgressLine
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.record.transfer_items import take_items
+from memoranda.memory.record.transfer.items import take_items
 from memoranda.support.durable_files import write_private_parts
 from memoranda.upkeep.transcripts.conversation import Conversation, read_conversations
 

@@ -30,7 +30,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import item_at
-from memoranda.memory.record.transfer_imports import MessageState
+from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.home import APPLICATION_ID
 
 # Structured content is stored after this prefix.

@@ -18,10 +18,10 @@ from memoranda.memory.record.rotation import Rotation
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.session_list import Lineage, SessionList, SessionUsage
 from memoranda.memory.record.sessions import Sessions, Titles, Todos
-from memoranda.memory.record.synced_rows import SyncedRows
-from memoranda.memory.record.transfer_imports import ImportedRows, ImportUndo
-from memoranda.memory.record.transfer_items import ItemTransfer, SyncedItems
-from memoranda.memory.record.transfer_sessions import Transfer
+from memoranda.memory.record.transfer.imports import ImportedRows, ImportUndo
+from memoranda.memory.record.transfer.items import ItemTransfer, SyncedItems
+from memoranda.memory.record.transfer.sessions import Transfer
+from memoranda.memory.record.transfer.synced_rows import SyncedRows
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.engine import Engine
 from memoranda.support.lazy_attribute import lazy_attribute

@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.errors import SessionError
 from memoranda.memory.record.items import encode_namespace, identify
-from memoranda.memory.record.transfer_items import ITEM
+from memoranda.memory.record.transfer.items import ITEM
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.forgotten_texts import note_removed_texts
 from memoranda.upkeep.sync.run import Run

@@ -10,7 +10,7 @@ from memoranda.memory.curated.settings import TARGETS
 from memoranda.memory.record.message_rows import encode
 from memoranda.memory.record.session_list import COSTS
 from memoranda.memory.record.sessions import check_new
-from memoranda.memory.record.synced_rows import FIELDS
+from memoranda.memory.record.transfer.synced_rows import FIELDS
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.upkeep.sync.counters import COUNTED
 from memoranda.upkeep.sync.kinds import CHECKS

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, dropwhile
 from typing import Any
 
-from memoranda.memory.record.transfer_items import take_items
+from memoranda.memory.record.transfer.items import take_items
 from memoranda.service.http.json_text import read_json
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import JSON_LINES, Answer, Call, Example, Route, Stream

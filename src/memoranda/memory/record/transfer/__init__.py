@@ -1,0 +1,1 @@
+"""Sessions and items that come from elsewhere or go there: exports, imports, synchronised homes."""
