@@ -1,6 +1,6 @@
 """Discovers providers without running any of their code.
 
-A provider is bundled, offered by an installed package (entry point `memoranda.external`), or a plugin in the
+A provider is bundled, offered by an installed package (entry point `memoranda.providers`), or a plugin in the
 home: `plugins/<name>/` with an `__init__.py` and optionally a `plugin.yaml`. Of two with the same name the bundled one
 has it, then the installed one; the other is chosen as `home:<name>` or `installed:<name>`. Only the provider that is
 used is ever imported: see `loader`.
@@ -23,7 +23,7 @@ from typing import Any, Literal
 from memoranda.errors import ProviderError
 from memoranda.support.durable_files import read_file
 
-GROUP = "memoranda.external"
+GROUP = "memoranda.providers"
 _MARKS = ("MemoryProvider", "register_memory_provider")
 _HERMES_MODULE = "agent.memory_provider"
 _THREAD_MARKS = ("threading.Thread", "import Thread", "ThreadPoolExecutor")
