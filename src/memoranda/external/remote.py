@@ -27,6 +27,7 @@ from memoranda.errors import PermanentProviderError, ProviderError, TemporaryPro
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 if TYPE_CHECKING:
     from memoranda.external.remote_connection import RemoteConnection, Response
@@ -42,8 +43,6 @@ _JSON = "application/json"
 _FIRST_PAUSE = 0.2
 _MAX_RETRIES = 2
 _NOTHING: Mapping[str, Any] = {}
-
-JsonObject = dict[str, Any]
 
 
 class CircuitBreaker:

@@ -58,6 +58,7 @@ from memoranda.external.settings import MODES
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem
+from memoranda.support.tool import JsonObject
 
 _NAMESPACE = uuid.UUID("6f6e9c1c-2f0b-5d1c-9a52-2f2f6d0a7c11")
 
@@ -74,7 +75,6 @@ TIMEOUT = ConfigField(
 ALLOW_HTTP = ConfigField("allow_http", "Accept http:// to another machine, in a network that you trust", default=False)
 COMMON_FIELDS = (MODE, RECALL_LIMIT, TIMEOUT)
 
-JsonObject = dict[str, Any]
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

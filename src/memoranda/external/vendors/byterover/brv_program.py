@@ -20,8 +20,7 @@ from typing import Any
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
-
-JsonObject = dict[str, Any]
+from memoranda.support.tool import JsonObject
 
 NO_MODEL = "No provider connected"
 INSTALL = "'npm install -g byterover-cli' installs it (it needs Node 20 or newer)"

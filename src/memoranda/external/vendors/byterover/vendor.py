@@ -16,7 +16,7 @@ from memoranda.errors import PermanentProviderError, ProviderError, StorageError
 from memoranda.external.loading.setup import ConfigField
 from memoranda.external.message_text import plain_text
 from memoranda.external.provider import Message
-from memoranda.external.vendors.byterover.brv_program import INSTALL, BrvProgram, JsonObject, NoModelError, find_program
+from memoranda.external.vendors.byterover.brv_program import INSTALL, BrvProgram, NoModelError, find_program
 from memoranda.external.vendors.byterover.context_tree import CONVERSATIONS, MEMORY, ContextTree, parse_file
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope, profile_of
@@ -37,6 +37,7 @@ from memoranda.external.vendors.vendor import (
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
 

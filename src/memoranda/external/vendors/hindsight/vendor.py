@@ -25,15 +25,8 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem
-from memoranda.external.vendors.vendor import (
-    Delivery,
-    JsonObject,
-    MemoryWrite,
-    Turn,
-    Vendor,
-    VendorTool,
-    build_guidance,
-)
+from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, VendorTool, build_guidance
+from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
 

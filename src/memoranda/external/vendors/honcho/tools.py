@@ -11,8 +11,9 @@ from memoranda.external.vendors.honcho.client import (
     Row,
 )
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.external.vendors.vendor import JsonObject, ToolArgumentError, VendorTool
+from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 CHARS_PER_TOKEN = 4
 _MAX_EXCERPT_CHARS = 1_200

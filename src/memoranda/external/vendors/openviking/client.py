@@ -23,8 +23,8 @@ from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.scope import encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT, ToolArgumentError, digest
+from memoranda.support.tool import JsonObject
 
-JsonObject = dict[str, Any]
 Level = Literal["abstract", "overview", "read"]
 
 NOT_FOUND = 404

@@ -7,7 +7,6 @@ from memoranda.external.vendors.openviking.client import (
     CATEGORIES,
     NOT_FOUND,
     SHARED_RESOURCES,
-    JsonObject,
     Level,
     OpenVikingClient,
     OpenVikingUris,
@@ -15,6 +14,7 @@ from memoranda.external.vendors.openviking.client import (
 )
 from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 _MAX_ENTRIES = 50
 _MAX_URIS = 3

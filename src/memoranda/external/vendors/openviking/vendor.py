@@ -21,7 +21,6 @@ from memoranda.external.vendors.openviking.client import (
     MAX_BATCH,
     NOT_FOUND,
     SHARED_RESOURCES,
-    JsonObject,
     OpenVikingClient,
     OpenVikingUris,
     format_delegation,
@@ -44,6 +43,7 @@ from memoranda.external.vendors.vendor import (
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 _MAX_TEXT_CHARS = 20_000
 _MAX_OUTPUT_CHARS = 4_000

@@ -28,7 +28,6 @@ from memoranda.external.vendors.supermemory.client import (
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import (
     Delivery,
-    JsonObject,
     MemoryWrite,
     SessionEnd,
     ToolArgumentError,
@@ -39,6 +38,7 @@ from memoranda.external.vendors.vendor import (
     digest,
 )
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 from memoranda.external.vendors.sent_record import SentRecord
 from memoranda.external.vendors.texts import clean_text
-from memoranda.external.vendors.vendor import JsonObject, ToolArgumentError, VendorTool
+from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, SOURCE, Row, ZepClient, ZepDirectory, is_current
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 # What a model asks for, and what Zep calls it.
 _SCOPES = {"facts": "edges", "observations": "observations", "entities": "nodes", "messages": "episodes"}
