@@ -111,6 +111,7 @@ def test_an_interactive_part_of_hermes_is_not_offered(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.disk  # No plugin reads below /dev, where files in memory are.
 def test_a_plugin_may_not_read_credentials_or_the_home(tmp_path: Path, offered: dict[str, ModuleType]) -> None:
     """Nor by a link or in another case; other files, public keys and examples it may read."""
     refuse = offered["agent.file_safety"].raise_if_read_blocked

@@ -179,6 +179,7 @@ def test_a_text_that_a_database_refuses_is_cleaned(double: Double, start: Start)
     assert double.stored_texts() == ["My cat is called Minka?."]
 
 
+@pytest.mark.disk  # No plugin reads below /dev, where files in memory are.
 def test_files_belong_to_their_user(server: ServerDouble, start: Start, tmp_path: Path) -> None:
     """RetainDB shows the files of a whole organization; a path says whose a file is."""
     note = tmp_path.parent / f"{tmp_path.name}-note.txt"
@@ -197,6 +198,7 @@ def test_files_belong_to_their_user(server: ServerDouble, start: Start, tmp_path
     assert server.files == {}
 
 
+@pytest.mark.disk  # No plugin reads below /dev, where files in memory are.
 def test_forget_deletes_uploaded_files(server: ServerDouble, start: Start, tmp_path: Path) -> None:
     """Those of this home; one that is gone already does no harm."""
     note = tmp_path.parent / f"{tmp_path.name}-note.txt"
@@ -209,6 +211,7 @@ def test_forget_deletes_uploaded_files(server: ServerDouble, start: Start, tmp_p
     assert server.files == {}
 
 
+@pytest.mark.disk  # No plugin reads below /dev, where files in memory are.
 @pytest.mark.parametrize("name", [".env", "id_rsa", "missing.txt"])
 def test_files_with_credentials_are_not_sent(name: str, server: ServerDouble, start: Start, tmp_path: Path) -> None:
     """Nor files of the home, nor what is no file."""
