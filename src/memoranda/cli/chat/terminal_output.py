@@ -16,8 +16,7 @@ from memoranda.agent.events import (
     ToolCalled,
     ToolReturned,
 )
-from memoranda.cli.chat.line_writer import wrap_lines
-from memoranda.cli.chat.markdown_stream import MarkdownStream
+from memoranda.cli.chat.markdown import MarkdownStream, wrap_lines
 from memoranda.cli.chat.output import ChatStatus, PipeOutput, describe_compression, join_lines, make_printable
 from memoranda.cli.terminal_text import dim, terminal_line, uses_colour
 from memoranda.memory.record.message_rows import text_of
