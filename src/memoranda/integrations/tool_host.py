@@ -24,13 +24,13 @@ from memoranda.support.tool import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
-REMEMBER = (
+_REMEMBER = (
     "Save one fact that the user asked to be remembered, in a sentence that will still make sense in a year. It is on "
     "disk when this answers, and known to every agent of the user from their next session on. Correct or remove what "
     "is remembered with `memory`."
 )
-REMEMBER_TEXT = "The fact, in a short sentence of its own: 'The staging database is called heron.'"
-REMEMBER_TARGET = "'memory' for notes about work and surroundings, 'user' for who the user is and what they prefer"
+_REMEMBER_TEXT = "The fact, in a short sentence of its own: 'The staging database is called heron.'"
+_REMEMBER_TARGET = "'memory' for notes about work and surroundings, 'user' for who the user is and what they prefer"
 
 MAX_BYTES = 40_000
 # Search gets a smaller limit, because it knows better what to omit and offers a cursor for the rest.
@@ -43,8 +43,8 @@ _BUILT_IN_TOOLS = ("memory", "session_search")
 _REMEMBER_PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {
-        "text": {"type": "string", "description": REMEMBER_TEXT},
-        "target": {"type": "string", "enum": list(TARGETS), "description": REMEMBER_TARGET},
+        "text": {"type": "string", "description": _REMEMBER_TEXT},
+        "target": {"type": "string", "enum": list(TARGETS), "description": _REMEMBER_TARGET},
     },
     "required": ["text"],
 }
@@ -96,7 +96,7 @@ class ToolHost:
         session = self._started_session()
         built_in = tuple(tool for tool in session.tools if tool.name in _BUILT_IN_TOOLS)
         may_write = any(tool.name == "memory" for tool in built_in)
-        remember = Tool("remember", REMEMBER, _REMEMBER_PARAMETERS, self._remember)
+        remember = Tool("remember", _REMEMBER, _REMEMBER_PARAMETERS, self._remember)
         return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:

@@ -57,7 +57,7 @@ def _files(environment: HostEnvironment) -> list[SettingsFile]:
         remove,
         "toml",
         table,
-        clean=lambda text: remove_our_state(text, hooks.path, NAME),
+        clean=lambda text: _remove_our_state(text, hooks.path, NAME),
     )
     return [config, hooks]
 
@@ -71,7 +71,7 @@ CODEX_HOST = Host(
 )
 
 
-def remove_our_state(text: str, hooks_file: Path, host: str) -> str:
+def _remove_our_state(text: str, hooks_file: Path, host: str) -> str:
     """Returns the text of config.toml without the reviews of our hooks; unchanged if that cannot be done safely."""
     keys = set(_our_keys(hooks_file, host))
     try:

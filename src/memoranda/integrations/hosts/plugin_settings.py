@@ -35,7 +35,7 @@ def plugin_settings(host: str, command: LaunchCommand, host_directory: Path, rep
 
 def read_replaced(directory: Path) -> str | None:
     """Returns what an installed plugin replaced; None when it replaced nothing, or is not installed."""
-    value = read_plugin_settings(directory).get(_REPLACES)
+    value = _read_plugin_settings(directory).get(_REPLACES)
     return value if isinstance(value, str) and value else None
 
 
@@ -50,10 +50,10 @@ def replaced_memory(changes: Iterable[HostFileChange]) -> str:
 
 def is_installed(directory: Path) -> bool:
     """Whether a directory contains our plugin, as opposed to other files under the same name."""
-    return PROGRAM in read_plugin_settings(directory)
+    return PROGRAM in _read_plugin_settings(directory)
 
 
-def read_plugin_settings(directory: Path) -> Mapping[str, Any]:
+def _read_plugin_settings(directory: Path) -> Mapping[str, Any]:
     try:
         settings = json.loads(read_settings(directory / FILE_NAME) or b"{}")
     except (ValueError, RecursionError):

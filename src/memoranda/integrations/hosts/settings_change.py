@@ -92,7 +92,7 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
     directories that are created here are listed beside the backups, so that uninstalling removes them.
     """
     copies: list[Path | None] = []
-    created = {change.file: missing_directories(change.file) for change in changes if change.before is None}
+    created = {change.file: _missing_directories(change.file) for change in changes if change.before is None}
     empty = {change.file: text for change in changes if (text := _empty_text(change.before)) is not None}
     for index, change in enumerate(changes):
         try:
@@ -100,12 +100,12 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
         except SettingsError as error:
             problems = [_revert(*applied) for applied in zip(changes[:index], copies, strict=True)]
             not_reverted = " ".join(filter(None, problems))
-            remove_empty(directory for directories in created.values() for directory in directories)
+            _remove_empty(directory for directories in created.values() for directory in directories)
             raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
     record = CreatedFiles(backups)
     restored = [change.file for change in changes if change.after is None or _empty_text(change.after) is not None]
     record.add(created, {file: text for file, text in empty.items() if file not in restored})
-    remove_empty({parent for change in changes for parent in _own_directories(change)})
+    _remove_empty({parent for change in changes for parent in _own_directories(change)})
     record.remove(restored)
     return copies
 
@@ -201,7 +201,7 @@ def _back_up(change: HostFileChange, backups: Path) -> Path | None:
 def _empty_text(content: bytes | None) -> str | None:
     """Returns the text of a file without settings; None for other files, and for a file that does not exist."""
     text = None if content is None else content.decode("utf-8", "replace")
-    return text if text is not None and is_empty_text(text) else None
+    return text if text is not None and _is_empty_text(text) else None
 
 
 class CreatedFiles:
@@ -237,7 +237,9 @@ class CreatedFiles:
         """Removes files from the record, and those of their directories that are empty now from the disk."""
         names = [str(file) for file in files if str(file) in self._files]
         if names:
-            remove_empty(Path(made) for name in names if isinstance(found := self._files[name], list) for made in found)
+            _remove_empty(
+                Path(made) for name in names if isinstance(found := self._files[name], list) for made in found
+            )
             self._save({file: made for file, made in self._files.items() if file not in names})
 
     def _save(self, files: dict[str, list[str] | str]) -> None:
@@ -248,24 +250,24 @@ class CreatedFiles:
                 write_private(self._path, json.dumps(files, indent=2).encode())
             else:
                 self._path.unlink(missing_ok=True)
-                remove_empty([self._path.parent])
+                _remove_empty([self._path.parent])
         except OSError as error:
             # The installation is complete; only an empty file may stay when it is removed.
             _log.warning("%s cannot be written: %s", self._path, error)
 
 
-def is_empty_text(text: str) -> bool:
+def _is_empty_text(text: str) -> bool:
     """Whether a settings file with this text has no settings; a comment counts as content."""
     return text.strip(BLANK) in ("", "{}")
 
 
-def missing_directories(file: Path) -> list[Path]:
+def _missing_directories(file: Path) -> list[Path]:
     """Returns the directories that have to be created for a file."""
     target = Path(os.path.realpath(file))
     return [directory for directory in target.parents if not directory.exists()]
 
 
-def remove_empty(directories: Iterable[Path]) -> None:
+def _remove_empty(directories: Iterable[Path]) -> None:
     """Removes the directories that are empty, the deepest first."""
     for directory in sorted(directories, key=lambda path: -len(path.parts)):
         with contextlib.suppress(OSError):
@@ -283,7 +285,7 @@ def _read_record(path: Path) -> dict[str, list[str] | str]:
     for file, made in value.items():
         if isinstance(made, list):
             found[file] = [name for name in made if isinstance(name, str)]
-        elif isinstance(made, str) and is_empty_text(made):
+        elif isinstance(made, str) and _is_empty_text(made):
             found[file] = made
     return found
 
@@ -308,7 +310,7 @@ class SettingsBackups:
         """Removes the copies of these files, and then the directory if it is empty."""
         for file in files:
             _delete(self.copies(file))
-        remove_empty([self._directory])
+        _remove_empty([self._directory])
 
     def copies(self, file: Path) -> list[Path]:
         """Returns the copies of a file, the oldest first; earlier versions of Memoranda kept several."""

@@ -105,7 +105,7 @@ def _find(node: _Node[_T], parts: list[str], index: int, values: list[str]) -> _
     return found
 
 
-def with_telemetry(app: ASGIApp) -> ASGIApp:
+def _with_telemetry(app: ASGIApp) -> ASGIApp:
     """The application, traced if the environment names a collector; raises ConfigError without the extra."""
     if not any(map(is_set, _VARIABLES)):
         return app
@@ -163,7 +163,7 @@ def create_app(service: Service, mounts: Sequence[Mount] = (), *, own_routes: Se
             mounted += [PathRoute(path, app, name=mount.name) for path in mount.paths]
     others = Router(mounted, redirect_slashes=False, default=_answer_unknown_path)
     paths = _Paths(table, GZipMiddleware(others, minimum_size=MIN_COMPRESSED_BYTES))
-    return _Entrance(with_telemetry(ServerErrorMiddleware(paths, handler=_answer_fault)), service)
+    return _Entrance(_with_telemetry(ServerErrorMiddleware(paths, handler=_answer_fault)), service)
 
 
 def _add_endpoints(

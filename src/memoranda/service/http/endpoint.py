@@ -37,7 +37,7 @@ _MAX_PARAMETERS = 50
 MIN_COMPRESSED_BYTES = 1_024
 
 
-def answer_once(answers: Answers, call: Call, key: str, work: Callable[[], Answer], target: str) -> Answer:
+def _answer_once(answers: Answers, call: Call, key: str, work: Callable[[], Answer], target: str) -> Answer:
     """Do the work of a request with this Idempotency-Key, unless its answer is stored. `target` is method and path."""
     if not _KEY.fullmatch(key):
         raise Problem(400, "invalid", "Idempotency-Key must have 1 to 255 visible ASCII characters.")
@@ -178,7 +178,7 @@ class Endpoint:
             return result
 
         target = f"{route.method} {route.path} {write_json(dict(call.path)).decode()}"
-        return answer_once(self._service.answers, call, key, work, target)
+        return _answer_once(self._service.answers, call, key, work, target)
 
     def _handle_where_user_is(self, route: Route, call: Call) -> Result:
         """Call the handler; once more if the user has just moved to another store, which has written nothing then."""

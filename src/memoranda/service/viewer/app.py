@@ -69,7 +69,7 @@ _HEADERS = {
 }
 
 
-def put_notice(response: Response, text: str) -> None:
+def _put_notice(response: Response, text: str) -> None:
     """Give the next page a sentence."""
     response.set_cookie(
         _COOKIE,
@@ -81,17 +81,17 @@ def put_notice(response: Response, text: str) -> None:
     )
 
 
-def take_notice(request: Request) -> str:
+def _take_notice(request: Request) -> str:
     """The sentence for this page, or ""."""
     return unquote(request.cookies.get(_COOKIE, ""))[:_MAX_NOTICE_CHARS]
 
 
-def clear_notice(response: Response) -> None:
+def _clear_notice(response: Response) -> None:
     """Remove the sentence that was shown."""
     response.delete_cookie(_COOKIE, path=PREFIX, httponly=True, samesite="strict")
 
 
-def prepare_in_background(renderer: Renderer, pages: Iterable[Page], service: Service, user: str | None) -> None:
+def _prepare_in_background(renderer: Renderer, pages: Iterable[Page], service: Service, user: str | None) -> None:
     """Compile the templates, and read once what the pages read, in a thread that ends with the process."""
     shown = [page for page in pages if page.name in _PREPARED_PAGES]
 
@@ -125,7 +125,7 @@ class ViewerApp:
         self._gate = Gate(context, links, user)
         self._login_pages = LoginPages(self._gate, self._renderer, self._workers)
         if prepare:
-            prepare_in_background(self._renderer, PAGES, self._service, user)
+            _prepare_in_background(self._renderer, PAGES, self._service, user)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -220,7 +220,7 @@ class ViewerApp:
         if isinstance(reply, Redirect):
             response: Response = RedirectResponse(reply.url, 303)
             if reply.notice:
-                put_notice(response, reply.notice)
+                _put_notice(response, reply.notice)
             return self._with_cookie(response, visitor, request)
         if isinstance(reply, Download):
             return StreamingResponse(
@@ -229,10 +229,10 @@ class ViewerApp:
                 headers={"Content-Disposition": f'attachment; filename="{reply.name}"'},
             )
         assert isinstance(reply, View)
-        notice = take_notice(request)
+        notice = _take_notice(request)
         response = self._renderer.render(reply, page, visitor, notice)
         if notice:
-            clear_notice(response)
+            _clear_notice(response)
         return self._with_cookie(response, visitor, request)
 
     def _with_cookie(self, response: Response, visitor: Visitor, request: Request) -> Response:

@@ -30,12 +30,6 @@ _FOREVER = "public, max-age=31536000, immutable"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def iso_time(timestamp: float | None) -> str:
-    """A time for programs, in the time zone of the machine."""
-    found = _local(timestamp)
-    return "" if found is None else found.isoformat(timespec="seconds")
-
-
 def moment(timestamp: float | None) -> Markup:
     """Day and time, short, as an element that has the exact time."""
     found = _local(timestamp)
@@ -72,12 +66,6 @@ def file_size(size: int) -> str:
 def percent(share: float) -> str:
     """A share of one, in percent."""
     return f"{share:.0%}"
-
-
-def clock_time(timestamp: float | None) -> str:
-    """Hour and minute."""
-    found = _local(timestamp)
-    return "" if found is None else f"{found:%H:%M}"
 
 
 def day(timestamp: float | None) -> str:
@@ -151,10 +139,8 @@ class StaticFiles:
 
 
 _FILTERS = (
-    clock_time,
     day,
     moment,
-    iso_time,
     written_moment,
     file_size,
     percent,

@@ -120,7 +120,7 @@ def entry_json(entry: ScannedEntry) -> JsonObject:
     return {"id": entry_id(entry.text), "text": entry.visible_text, "blocked": list(entry.findings)}
 
 
-def as_answer(outcome: MemoryWriteResult) -> Answer:
+def _as_answer(outcome: MemoryWriteResult) -> Answer:
     """A receipt without any text of the entries, so that it can be stored; raises Problem for a refusal."""
     if isinstance(outcome, AwaitsApproval):
         body: JsonObject = {"target": outcome.target, "message": outcome.message, "change": None, "ids": []}
@@ -144,7 +144,7 @@ def as_answer(outcome: MemoryWriteResult) -> Answer:
     raise Problem(status, outcome.reason, outcome.message, headers, **findings)
 
 
-def operations_json(store: MemoryStore, proposal: Proposal) -> JsonObject:
+def _operations_json(store: MemoryStore, proposal: Proposal) -> JsonObject:
     """A proposal with its texts as they may be shown."""
 
     def show(text: str) -> str:
@@ -190,7 +190,7 @@ def _write(call: Call, target: Target, action: str, operation: Operation) -> Ans
 
 
 def _report(call: Call, action: str, outcome: MemoryWriteResult) -> Answer:
-    answer = as_answer(outcome)
+    answer = _as_answer(outcome)
     body = answer.body
     if body["change"] is not None:
         call.service.metrics.add("memoranda_curated_changes_total")
@@ -271,7 +271,7 @@ def undo(call: Call) -> Answer:
 def list_proposals(call: Call) -> Answer:
     """The proposals that await a person, the oldest first."""
     store = call.memory.curated
-    return Answer({"proposals": [operations_json(store, proposal) for proposal in store.proposals.all()]})
+    return Answer({"proposals": [_operations_json(store, proposal) for proposal in store.proposals.all()]})
 
 
 def _proposal(call: Call) -> Proposal:

@@ -12,7 +12,7 @@ from memoranda.service.http.routes.sessions import SESSION_ID
 from memoranda.service.http.shapes import Anything, Field, Flag, ListOf, Number, Object, OneOf, Text, Whole
 from memoranda.support.tool import JsonObject
 
-RECALL_TAG = "recall"
+_RECALL_TAG = "recall"
 TAG = "search"
 _ROLES = ("user", "assistant", "tool", "system")
 _TIME = OneOf((Text(1, 60), Number()), "a time")
@@ -101,7 +101,7 @@ RECALL_ROUTES = (
             Field("session_id", SESSION_ID, "The conversation whose prompt it is for; the recall log shows it there."),
             Field("max_chars", Whole(200, 100_000), f"The longest block; {MAX_BLOCK_CHARS} without it."),
         ), name="RecallQuestion"),
-        tag=RECALL_TAG, example=Example(body={"question": "Who makes the bookings?", "limit": 1}),
+        tag=_RECALL_TAG, example=Example(body={"question": "Who makes the bookings?", "limit": 1}),
     ),
     Route(
         "GET", "/v1/prompt", "prompt", "read", prompt, "Read the frozen prompt of a session",
@@ -111,7 +111,7 @@ RECALL_ROUTES = (
             Field("tokens", Whole(), "About how many tokens it has.", required=True),
         ), name="Prompt"),
         query=(Field("session", Text(1, 200), "The id of the session.", required=True),),
-        problems=(404,), tag=RECALL_TAG, example=Example(query={"session": "trip-to-lisbon"}),
+        problems=(404,), tag=_RECALL_TAG, example=Example(query={"session": "trip-to-lisbon"}),
     ),
 )  # fmt: skip
 

@@ -18,8 +18,8 @@ from memoranda.service.http.routes.sessions import PAGE_FIELDS, SESSION_ID, requ
 from memoranda.service.http.shapes import Anything, Field, Flag, ListOf, Number, Object, Text, Whole, optional
 from memoranda.support.tool import JsonObject, Tool
 
-MESSAGES_TAG = "messages"
-MAX_MESSAGES = 1_000
+_MESSAGES_TAG = "messages"
+_MAX_MESSAGES = 1_000
 _MAX_CONTENT_CHARS = 4_000_000
 # Fields that link rows of the record; a client could otherwise refer to the messages of another user.
 _RESERVED = frozenset(
@@ -31,7 +31,7 @@ _RESERVED = frozenset(
 )
 _HIDDEN = frozenset({"active", "compacted", "rewound", "copy_of", "memoranda_turn", "memoranda_done", "shadowed"})
 
-NEW_MESSAGE = Object(
+_NEW_MESSAGE = Object(
     (
         Field("role", Text(choices=ROLES), "Who speaks.", required=True),
         Field("content", Anything(), "Text, or a list of content parts as chat APIs take it."),
@@ -61,9 +61,11 @@ MESSAGE = Object(
 )
 _MESSAGES_PATH = {"session_id": "trip-to-lisbon"}
 TAG = "turns"
-_IDS = Object((Field("ids", ListOf(Whole(1), 1, MAX_MESSAGES), "One id per message, in order.", True),), name="TurnIds")
+_IDS = Object(
+    (Field("ids", ListOf(Whole(1), 1, _MAX_MESSAGES), "One id per message, in order.", True),), name="TurnIds"
+)
 _MESSAGES = Object(
-    (Field("messages", ListOf(NEW_MESSAGE, 1, MAX_MESSAGES), "The messages.", required=True),), name="TurnMessages"
+    (Field("messages", ListOf(_NEW_MESSAGE, 1, _MAX_MESSAGES), "The messages.", required=True),), name="TurnMessages"
 )
 _BEGUN = Object(
     (
@@ -96,7 +98,7 @@ _TURN: JsonObject = {**_EXAMPLE, "message_id": "1"}
 _ANSWER: JsonObject = {"messages": [{"role": "assistant", "content": "The Hotel do Rio is near the river."}]}
 
 
-def message_json(message: JsonObject) -> JsonObject:
+def _message_json(message: JsonObject) -> JsonObject:
     """A message as the service shows it: without empty fields and without links between rows."""
     always = {"id", "session_id", "role", "content", "timestamp"}
     return {
@@ -136,7 +138,7 @@ def list_messages(call: Call) -> Answer:
         session_id, include_inactive=call.query.get("all", False), limit=limit + 1, after=after
     )
     page = rows[:limit]
-    answer: JsonObject = {"messages": [message_json(row) for row in page]}
+    answer: JsonObject = {"messages": [_message_json(row) for row in page]}
     if page:
         # Also on the last page, so that a client can ask for what comes later.
         answer["cursor"] = write_cursor("messages", page[-1]["id"])
@@ -152,19 +154,19 @@ def get(call: Call) -> Answer:
         found = call.memory.sessions.get_message(int(text))
     if found is None or found["session_id"] != call.path["session_id"]:
         raise Problem(404, "not_found", f"There is no message {text[:60]!r} in this session.")
-    return Answer(message_json(found))
+    return Answer(_message_json(found))
 
 
 MESSAGE_ROUTES = (
     Route(
         "POST", "/v1/sessions/{session_id}/messages", "append_messages", "append", append,
         "Append 1 to 1000 messages, all or none",
-        Object((Field("ids", ListOf(Whole(1), 1, MAX_MESSAGES), "One id per message, in order.", True),),
+        Object((Field("ids", ListOf(Whole(1), 1, _MAX_MESSAGES), "One id per message, in order.", True),),
                name="AppendedMessages"),
         201,
-        body=Object((Field("messages", ListOf(NEW_MESSAGE, 1, MAX_MESSAGES), "The messages.", required=True),),
+        body=Object((Field("messages", ListOf(_NEW_MESSAGE, 1, _MAX_MESSAGES), "The messages.", required=True),),
                     name="NewMessages"),
-        idempotent=True, problems=(404, 409), tag=MESSAGES_TAG,
+        idempotent=True, problems=(404, 409), tag=_MESSAGES_TAG,
         example=Example(
             _MESSAGES_PATH, headers={"Idempotency-Key": "a7f3"},
             body={"messages": [{"role": "user", "content": "Which hotel is near the river?", "external_id": "tg-91"}]},
@@ -183,11 +185,11 @@ MESSAGE_ROUTES = (
             PAGE_FIELDS[1],
             Field("all", Flag(), "With those that compression removed from the context."),
         ),
-        problems=(404,), tag=MESSAGES_TAG, example=Example(_MESSAGES_PATH, {"limit": 2}),
+        problems=(404,), tag=_MESSAGES_TAG, example=Example(_MESSAGES_PATH, {"limit": 2}),
     ),
     Route(
         "GET", "/v1/sessions/{session_id}/messages/{message_id}", "get_message", "read", get, "Read one message",
-        MESSAGE, problems=(404,), tag=MESSAGES_TAG, example=Example({**_MESSAGES_PATH, "message_id": "1"}),
+        MESSAGE, problems=(404,), tag=_MESSAGES_TAG, example=Example({**_MESSAGES_PATH, "message_id": "1"}),
     ),
 )  # fmt: skip
 

@@ -135,7 +135,7 @@ class OAuthEndpoints:
             client = await self._run(lambda: self._grants.find_client(fields.get("client_id", "")))
             asked = read_authorization(fields, client, self._public_url)
         except OAuthError as error:
-            return HTMLResponse(error_page(str(error)), 400, headers=page_headers())
+            return HTMLResponse(_error_page(str(error)), 400, headers=_page_headers())
         if not posted:
             return self._show_form(asked)
         if not self._came_from_our_form(request, fields):
@@ -209,8 +209,8 @@ class OAuthEndpoints:
 
     def _show_form(self, asked: AuthorizationRequest, error: str = "", status: int = 200) -> Response:
         form_token = secrets.token_urlsafe(32)
-        page = consent_page(asked, AUTHORIZE_PATH, form_token, error)
-        response = HTMLResponse(page, status, headers=page_headers(asked.redirect_uri))
+        page = _consent_page(asked, AUTHORIZE_PATH, form_token, error)
+        response = HTMLResponse(page, status, headers=_page_headers(asked.redirect_uri))
         response.set_cookie(
             self._cookie_name, form_token, max_age=900, path="/", secure=self._secure, httponly=True, samesite="strict"
         )
@@ -266,7 +266,7 @@ async def _read_body(request: Request) -> bytes:
     )
 
 
-def page_headers(redirect_uri: str = "") -> dict[str, str]:
+def _page_headers(redirect_uri: str = "") -> dict[str, str]:
     """The headers of a page. The form may lead to this server and, after it, to the client's address only."""
     origin = origin_of(redirect_uri) if redirect_uri else ""
     # A policy cannot name the host [::1].
@@ -286,7 +286,7 @@ def page_headers(redirect_uri: str = "") -> dict[str, str]:
     }
 
 
-def consent_page(request: AuthorizationRequest, action: str, form_token: str, error: str = "") -> str:
+def _consent_page(request: AuthorizationRequest, action: str, form_token: str, error: str = "") -> str:
     """The form for a request; `form_token` must come back with it. `error` says why the last attempt failed."""
     hidden = "".join(
         f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
@@ -314,7 +314,7 @@ def consent_page(request: AuthorizationRequest, action: str, form_token: str, er
     )
 
 
-def error_page(message: str) -> str:
+def _error_page(message: str) -> str:
     """A page that says why a request for authorization cannot be answered."""
     return _page("This does not work", f'<p class="error" role="alert">{escape(message)}</p>')
 

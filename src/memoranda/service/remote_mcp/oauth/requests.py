@@ -89,7 +89,7 @@ def challenge(public_url: str, *, error: str = "") -> str:
     return "Bearer" + (" " + ", ".join(parts) if parts else "")
 
 
-def is_acceptable(uri: str) -> bool:
+def _is_acceptable(uri: str) -> bool:
     """Whether a client may register this address: https, or http on the client's own machine."""
     parts = _split(uri)
     if parts is None or "#" in uri or not _HOST.fullmatch(parts.netloc):
@@ -107,7 +107,7 @@ def matches(registered: str, requested: str) -> bool:
     one, other = _split(registered), _split(requested)
     if one is None or other is None or one.scheme != "http" or one.hostname not in _LOOPBACK:
         return False
-    return is_acceptable(requested) and _without_port(one) == _without_port(other)
+    return _is_acceptable(requested) and _without_port(one) == _without_port(other)
 
 
 def origin_of(uri: str) -> str:
@@ -205,7 +205,7 @@ def read_registration(body: Any) -> tuple[str, tuple[str, ...]]:
         raise OAuthError(
             "invalid_redirect_uri", f"redirect_uris must be a list of 1 to {_MAX_REDIRECT_URIS} addresses."
         )
-    if not all(isinstance(uri, str) and is_acceptable(uri) for uri in uris):
+    if not all(isinstance(uri, str) and _is_acceptable(uri) for uri in uris):
         raise OAuthError("invalid_redirect_uri", "A redirect URI must begin with https://, or with http://127.0.0.1.")
     for name, known in (("grant_types", ("authorization_code", "refresh_token")), ("response_types", ("code",))):
         wanted = body.get(name, [known[0]])

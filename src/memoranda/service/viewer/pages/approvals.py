@@ -79,7 +79,7 @@ def read_conflicts(memory: Memory) -> ConflictList:
     return ConflictList(tuple(_describe_conflict(memory, conflict) for conflict in found))
 
 
-def decide_conflict(memory: Memory, number: int, seen: str, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
+def _decide_conflict(memory: Memory, number: int, seen: str, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
     """Decide a conflict whose texts are still those that the form showed. None if no file changed.
 
     When this machine's text stays, the other text becomes a rejected proposal, which can be restored. Raises SyncError
@@ -162,15 +162,15 @@ class WithheldEntry:
 
 def list_proposals(store: MemoryStore) -> tuple[ProposalRow, ...]:
     """What awaits approval, the oldest first."""
-    return tuple(describe_proposal(store, proposal) for proposal in store.proposals.all())
+    return tuple(_describe_proposal(store, proposal) for proposal in store.proposals.all())
 
 
 def list_rejected(store: MemoryStore) -> tuple[ProposalRow, ...]:
     """What was rejected and can be restored, the newest first."""
-    return tuple(describe_proposal(store, proposal) for proposal in reversed(store.proposals.rejected()))
+    return tuple(_describe_proposal(store, proposal) for proposal in reversed(store.proposals.rejected()))
 
 
-def describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
+def _describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
     """A proposal beside the entries as they are now."""
     target = proposal.target
     try:
@@ -287,7 +287,7 @@ def decide_between(request: PageRequest) -> Reply:
     if choice is None or not (number.isascii() and number.isdigit() and len(number) <= 9):
         raise Problem(422, "invalid", "The form does not say which text to keep.")
     try:
-        outcome = decide_conflict(request.memory, int(number), seen, choice)
+        outcome = _decide_conflict(request.memory, int(number), seen, choice)
     except (SyncError, LockTimeoutError) as error:
         return _view(request, None, 409, str(error))
     if isinstance(outcome, MemoryRefusal):

@@ -31,6 +31,7 @@ _PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 _OTHER = "Other files"
 _PATH = "/health"
+_GONE = "There is no such problem any more, or it cannot be repaired from a page."
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,23 +175,19 @@ def show(request: PageRequest) -> View:
 
 def show_repair(request: PageRequest) -> View:
     """Ask whether to repair one problem; raises Problem 404 if it is gone."""
-    return View("health_repair.html", "Repair", _find_finding(request))
+    finding = find_problem(request.memory.home, request.path["finding"])
+    if finding is None:
+        raise Problem(404, "not_found", _GONE)
+    return View("health_repair.html", "Repair", finding)
 
 
 def repair(request: PageRequest) -> Reply:
     """Repair one problem after a person confirmed it."""
     outcome = repair_problem(request.memory.home, request.path["finding"])
     if outcome is None:
-        raise Problem(404, "not_found", "There is no such problem any more, or it cannot be repaired from a page.")
+        raise Problem(404, "not_found", _GONE)
     request.audit("health.repair", f"{outcome.finding.name} {outcome.finding.problem}"[:200])
     return Redirect(page_url(_PATH, check=1), f"{outcome.finding.name}: {outcome.message}")
-
-
-def _find_finding(request: PageRequest) -> HealthFinding:
-    found = find_problem(request.memory.home, request.path["finding"])
-    if found is None:
-        raise Problem(404, "not_found", "There is no such problem any more, or it cannot be repaired from a page.")
-    return found
 
 
 PAGE = Page("health", _PATH, show, label="Health", scope="admin", owner_only=True)

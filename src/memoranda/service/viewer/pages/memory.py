@@ -46,7 +46,7 @@ class EntryOrigin:
     approved: bool = False
 
 
-def find_origins(changes: Iterable[MemoryChange], target: Target) -> Mapping[str, EntryOrigin]:
+def _find_origins(changes: Iterable[MemoryChange], target: Target) -> Mapping[str, EntryOrigin]:
     """The origin of each text that the journal knows; an undo restores a text with the origin that it had."""
     found: dict[str, EntryOrigin] = {}
     for change in changes:
@@ -137,7 +137,7 @@ def read_files(store: MemoryStore) -> tuple[MemoryFile, ...]:
             problem = f"{name} cannot be read. It was left as it is; the page Health says what is wrong with it."
             files.append(MemoryFile(target, name, enabled=enabled, problem=problem))
             continue
-        origins = find_origins(changes, target)
+        origins = _find_origins(changes, target)
         rows = tuple(_entry_row(entry, origins.get(entry.text)) for entry in view.entries)
         files.append(MemoryFile(target, name, rows, view.used, view.limit, enabled, fingerprint=view.fingerprint))
     return tuple(files)
@@ -223,7 +223,7 @@ def show_entry(request: PageRequest) -> View:
     entry = find_entry(store, target, entry_id)
     if entry is None:
         raise Problem(404, "not_found", "There is no such entry any more. It was changed or removed; see the history.")
-    origin = find_origins(read_changes(store), target).get(entry.text)
+    origin = _find_origins(read_changes(store), target).get(entry.text)
     view = _entry_view(request, target, entry_id, entry.text) | {
         "findings": entry.findings,
         "origin": origin,

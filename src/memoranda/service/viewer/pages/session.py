@@ -119,7 +119,7 @@ class TextBudget:
         return ShownText(shown, len(text))
 
 
-def show_messages(messages: Iterable[FeedMessage], budget: TextBudget) -> Iterator[ShownMessage]:
+def _show_messages(messages: Iterable[FeedMessage], budget: TextBudget) -> Iterator[ShownMessage]:
     """The messages in order."""
     for message in messages:
         calls = list(_calls(message.tool_calls))
@@ -233,7 +233,7 @@ def _turns(db: SessionDB, window: Window, members: Sequence[str], recalls: Sessi
     budget = TextBudget()
     turns: list[dict[str, Any]] = []
     current = None
-    for message in show_messages(window.messages, budget):
+    for message in _show_messages(window.messages, budget):
         link = None
         is_first = current is None and not window.before
         if message.session_id != current and message.session_id in members[1:] and not is_first:
@@ -264,7 +264,7 @@ def _copied_context(db: SessionDB, first: dict[str, Any], window: Window) -> tup
         for row in rows
         if row["copy_of"]
     ]
-    return tuple(show_messages(copies, TextBudget(_CONTEXT_CHARS)))
+    return tuple(_show_messages(copies, TextBudget(_CONTEXT_CHARS)))
 
 
 def _summary_of(db: SessionDB, session_id: str, budget: TextBudget) -> ShownText | None:
@@ -322,7 +322,7 @@ def show_message(request: PageRequest) -> View:
     later = start + len(part)
     data = {
         "session": request.path["session"],
-        "message": next(show_messages([message], TextBudget(_PART_CHARS))),
+        "message": next(_show_messages([message], TextBudget(_PART_CHARS))),
         "text": part,
         "start": start,
         "chars": len(text),

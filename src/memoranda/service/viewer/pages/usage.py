@@ -14,7 +14,7 @@ from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Download, Page, PageRequest, View
 
 GROUPINGS: tuple[Grouping, ...] = ("day", "model", "purpose", "session")
-PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", 365: "a year"}
+_PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", 365: "a year"}
 _DAY = 86_400
 _MAX_ROWS = 400
 _DEFAULT_DAYS = 30
@@ -75,7 +75,7 @@ def show(request: PageRequest) -> View:
     """The page."""
     spending = _read(request)
     names = [row.name for row in spending.rows] if spending.by == "session" else []
-    view = {"spending": spending, "groupings": GROUPINGS, "periods": PERIODS.items()}
+    view = {"spending": spending, "groupings": GROUPINGS, "periods": _PERIODS.items()}
     return View("usage.html", "Spending", view, recorded=find_recorded(request, names))
 
 
@@ -88,7 +88,7 @@ def show_data(request: PageRequest) -> Download:
 def _read(request: PageRequest) -> Spending:
     by = next((name for name in GROUPINGS if name == request.query.get("by", "day")), None)
     days = request.number("days", _DEFAULT_DAYS)
-    if by is None or days not in PERIODS:
+    if by is None or days not in _PERIODS:
         raise Problem(404, "not_found", "Spending is summed by day, model, purpose or session, over 7 to 365 days.")
     return read_spending(request.memory, by, days)
 
