@@ -1,1 +1,1 @@
-"""Code that does not depend on memory: paths of a home, durable files, locks, journals, texts and projects."""
+"""Code that does not depend on memory: paths of a home, durable files, tools, texts and projects."""

@@ -172,12 +172,7 @@ def byte_pattern(texts: Iterable[str], *, whole_words: bool = False) -> re.Patte
 
 
 def _text_pattern(text: str) -> bytes:
-    return _SPACE.join(b"".join(map(_character_pattern, _clusters(word))) for word in text.split())
-
-
-def _clusters(word: str) -> list[str]:
-    """The characters of a word, with their combining marks."""
-    return list(unicodedata.normalize("NFC", word))
+    return _SPACE.join(b"".join(map(_character_pattern, unicodedata.normalize("NFC", word))) for word in text.split())
 
 
 def _character_pattern(character: str) -> bytes:

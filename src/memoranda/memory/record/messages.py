@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.memory.record.checksums import CHECKSUM, resealed
@@ -368,21 +368,35 @@ class Messages(StorePart):
 
     def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
         """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
-        counted = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
-        latest = max([message.row[_TIMESTAMP] for message in counted], default=None)
-        calls = sum([message.tool_calls for message in counted])
-        hour = None if latest is None else hour_of(latest)
-        counts = (len(added), len(counted), calls, latest, latest)
+        growth = _growth_of(added)
         session = (session_id, *self._scope.values)
         # Usually the hour stays the same: then the index over hours is not written.
         if (
-            not connection.execute(self._count_within_hour, (*counts, hour, *session)).rowcount
-            and not connection.execute(self._count_always, (*counts, latest, hour, *session)).rowcount
+            not connection.execute(self._count_within_hour, (*growth.counts, growth.hour, *session)).rowcount
+            and not connection.execute(
+                self._count_always, (*growth.counts, growth.latest, growth.hour, *session)
+            ).rowcount
         ):
             raise unknown_session(session_id)
-        if len(counted) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
+        if any([message.row[_COPY_OF] is not None for message in added]):
             # A copy of a message that does not exist counts as an original.
             recount(connection, session_id)
+
+
+class _Growth(NamedTuple):
+    """What new rows add to a session: its counters with its last activity, the latest of the messages, and its hour."""
+
+    counts: tuple[Any, ...]
+    latest: float | None
+    hour: int | None
+
+
+def _growth_of(added: Sequence[EncodedMessage]) -> _Growth:
+    """Copies and summaries are rows, but nobody said them: they count only as rows."""
+    said = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
+    latest = max([message.row[_TIMESTAMP] for message in said], default=None)
+    calls = sum([message.tool_calls for message in said])
+    return _Growth((len(added), len(said), calls, latest, latest), latest, None if latest is None else hour_of(latest))
 
 
 def _cannot_conflict(message: EncodedMessage) -> bool:
@@ -478,7 +492,9 @@ class SingleAppend:
         statement = _append_statement(
             filled, locked.text, self._in_scope, len(rows) == 1, fail_if_continued, bool(secrets)
         )
-        values = [*_appended_counts(messages), *locked.values, *self._scope_values, *self._inserted(rows, filled)]
+        growth = _growth_of(messages)
+        counts = (*growth.counts, growth.latest, growth.hour)
+        values = [*counts, *locked.values, *self._scope_values, *self._inserted(rows, filled)]
         if secrets:
             values += [str(secrets), secrets]
         try:
@@ -500,14 +516,6 @@ class SingleAppend:
         columns = [[row[index] for row in rows] for index in range(len(WRITTEN)) if filled[index]]
         columns = [list(range(self._first, self._first + len(rows))), checksums, *columns]
         return [column[0] for column in columns] if len(rows) == 1 else columns
-
-
-def _appended_counts(messages: Sequence[EncodedMessage]) -> list[Any]:
-    """What the session's counters grow by, and its last activity."""
-    said = [message for message in messages if message.row[_IS_SUMMARY] is None]
-    latest = max([message.row[_TIMESTAMP] for message in said], default=None)
-    hour = None if latest is None else hour_of(latest)
-    return [len(messages), len(said), sum([message.tool_calls for message in said]), latest, latest, latest, hour]
 
 
 @lru_cache(256)

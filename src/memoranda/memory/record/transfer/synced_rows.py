@@ -1,7 +1,7 @@
 """Reads and writes whole rows of sessions and messages for the synchronisation of two homes.
 
 Unlike an import, it also changes what exists: another machine may have redacted, rewound or compressed a message. What
-the rows of both machines have in common is decided in `sync`; this part only knows the tables.
+the rows of both machines have in common is decided in `upkeep/sync/`; this part only knows the tables.
 """
 
 import json
