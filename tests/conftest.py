@@ -29,7 +29,7 @@ from tests.cpu_limit import (
     show_offenders,
 )
 from tests.examples import examples, use_all_examples
-from tests.file_order import is_in_share, shuffle_files
+from tests.file_order import is_in_share, pytest_configure_node, shuffle_files
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
@@ -47,6 +47,7 @@ __all__ = [
     "own_postgres_server",
     "postgres_server",
     "postgres_url",
+    "pytest_configure_node",
     "pytest_runtest_call",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",

@@ -7,18 +7,26 @@ list. Neighbours in the list are in one folder and take about as long, so the sh
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 _TESTS = Path(__file__).parent
+_HAS_SHARE = "has_share"
 
 
 def is_in_share(path: Path, config: pytest.Config) -> bool:
     """Whether this process runs the tests of a file."""
-    worker: dict[str, str] | None = getattr(config, "workerinput", None)
-    if worker is None or config.getoption("dist") != "each" or path not in _positions():
+    worker: dict[str, Any] = getattr(config, "workerinput", {})
+    if not worker.get(_HAS_SHARE) or path not in _positions():
         return True
     return _positions()[path] % int(worker["workercount"]) == int(worker["workerid"].removeprefix("gw"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Say to a process that it runs a share: it is not given the option itself."""
+    node.workerinput[_HAS_SHARE] = node.config.getoption("dist") == "each"
 
 
 def shuffle_files(config: pytest.Config, items: list[pytest.Item]) -> None:
