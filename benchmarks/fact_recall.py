@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from benchmarks.contradictions import has_contradiction
 from benchmarks.holographic import generate
-from memoranda.api.text_embedder import LocalTextEmbedder
+from memoranda.api.search_extras import LocalTextEmbedder
 from memoranda.external.holographic import HolographicProvider
 
 _SETS = Path(__file__).with_name("facts")

@@ -93,7 +93,7 @@ def _write_skill_elsewhere(talk: Talk) -> None:
 
 def _another_day(talk: Talk) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.api.frozen_prompt.today", lambda zone: date.today() + timedelta(days=3))
+        patch.setattr("memoranda.api.session_parts.prompt.today", lambda zone: date.today() + timedelta(days=3))
         talk.restart()
         talk.say()
 

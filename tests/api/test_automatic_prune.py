@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from memoranda import SessionDB
-from memoranda.api import automatic_prune
-from memoranda.api.automatic_prune import prune_if_due, prune_in_background
+from memoranda.api import maintenance as automatic_prune
+from memoranda.api.maintenance import prune_if_due, prune_in_background
 from memoranda.memory.record.settings import RetentionSettings
 from tests.timing import GIVE_UP, wait_until
 
@@ -19,7 +19,7 @@ ON = RetentionSettings(auto_prune=True, retention_days=30)
 DAY = 86_400.0
 # The command, without the pause before the first deletion.
 PROGRAM = """
-import memoranda.api.automatic_prune as automatic_prune
+import memoranda.api.maintenance as automatic_prune
 automatic_prune.START_DELAY_SECONDS = 0.0
 from memoranda.cli.main import main
 main()
@@ -51,7 +51,7 @@ def test_a_long_running_process_deletes_what_is_old_once(
 ) -> None:
     """Ended ones of all users, and the log says how many; not again before the interval has passed."""
     monkeypatch.setattr(automatic_prune, "START_DELAY_SECONDS", 0.0)
-    caplog.set_level(logging.INFO, "memoranda.api.automatic_prune")
+    caplog.set_level(logging.INFO, "memoranda.api.maintenance")
     with prune_in_background(state_db, ON):
         wait_until(lambda: "Deleted 2 sessions" in caplog.text)
     assert "without a message for 30 days" in caplog.text

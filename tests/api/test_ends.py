@@ -16,7 +16,7 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 from memoranda.api.memory import open_memory
-from memoranda.api.session_compressor import SessionCompressor
+from memoranda.api.session_parts.compressor import SessionCompressor
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.home.session_db import SessionDB
 

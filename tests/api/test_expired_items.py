@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import memoranda
-from memoranda.api.expired_items import remove_expired_items
+from memoranda.api.maintenance import remove_expired_items
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
 from tests.timing import wait_until

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.api import record_upgrade
-from memoranda.api.record_upgrade import upgrade_record, upgrade_record_in_background
+from memoranda.api import maintenance as record_upgrade
+from memoranda.api.maintenance import upgrade_record, upgrade_record_in_background
 from memoranda.memory.record.store import open_store
 from tests.memory.record.conftest import ask
 from tests.memory.record.test_checksums import make_older

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import memoranda
-from memoranda.api.text_embedder import configured_embedder
+from memoranda.api.search_extras import configured_embedder
 from memoranda.search.settings import RecallSettings
 from tests.cases import cases
 from tests.external.plugins import add_plugin

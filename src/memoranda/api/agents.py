@@ -11,10 +11,10 @@ from memoranda.agent.review.background import BackgroundReview
 from memoranda.agent.review.report import ReviewReport, ReviewSnapshot
 from memoranda.agent.session_views import AgentSession
 from memoranda.agent.todo_tool import TodoTool
-from memoranda.api.reviewed_session import ReviewedSession
 from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
-from memoranda.api.session_options import SessionOptions
+from memoranda.api.session_parts.options import SessionOptions
+from memoranda.api.session_parts.state import ReviewedSession
 from memoranda.errors import ModelError
 from memoranda.home import config
 from memoranda.models.model import ChatModel, OnText

@@ -1,13 +1,17 @@
 """Sets up what the searches of a home use besides words: embedders, rerankers, and suggestions of a model.
 
 They are loaded when a search first needs them, their calls are rows of the ledger, and a failure costs only their part.
+
+Providers get the local sentence encoder that search by meaning is configured with: only a model in a directory of this
+machine (`onnx:DIRECTORY`). A service is not given, because a provider that keeps its facts on this machine would then
+send them elsewhere; word vectors are not, because they hardly improve recall.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -18,6 +22,7 @@ from memoranda.memory.record.feed import Feed
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.scope import Scope
 from memoranda.search.index.follower import Follower
+from memoranda.search.settings import RecallSettings
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
@@ -201,3 +206,34 @@ class SearchExtras:
         self._clients.append(client)
         host = urlsplit(settings.semantic_url).hostname or ""
         return EndpointEmbedder(model, client.post, self._ledger().embedding_meter(host, model), host)
+
+
+_LOCAL = "onnx:"
+
+
+class LocalTextEmbedder:
+    """A sentence encoder that is loaded when it is first used."""
+
+    def __init__(self, model: str, seconds: float) -> None:
+        self._model = model
+        self._seconds = seconds
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        vectors = self._embedder.embed(texts, timeout=self._seconds)
+        return [vector.astype("<f4").tobytes() for vector in vectors]
+
+    @cached_property
+    def _embedder(self) -> "Embedder":
+        from memoranda.search.meaning.embedders import make_embedder
+
+        return make_embedder(self._model)
+
+
+def configured_embedder(settings: RecallSettings) -> LocalTextEmbedder | None:
+    """The first local sentence encoder of the settings, if search by meaning is on."""
+    local = [model for model in settings.semantic_model if model.startswith(_LOCAL)]
+    return LocalTextEmbedder(local[0], settings.semantic_seconds) if settings.semantic and local else None

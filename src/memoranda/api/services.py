@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoranda.api.server_refusals import refuse_what_needs_files
-from memoranda.errors import HomeError, StorageError
+from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.external.external_memory import ExternalMemory
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
@@ -28,9 +27,8 @@ from memoranda.support.origin import Origin
 from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:
-    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.api.search_extras import SearchExtras
-    from memoranda.api.store_services import StoreServices
+    from memoranda.api.server_stores import StoreServices
     from memoranda.home.session_db import SessionDB
     from memoranda.memory.checkpoints.store import CheckpointStore
     from memoranda.models.model import ChatModel, Usage
@@ -42,6 +40,29 @@ if TYPE_CHECKING:
     from memoranda.search.tool import SessionSearchTool
     from memoranda.storage.lazy_database import LazyDatabase
     from memoranda.support.text_matcher import TextMatcher
+
+# Every other provider has its memory at a service, or on the server.
+_LOCAL_PROVIDER = "byterover"
+
+
+def refuse_what_needs_files(settings: config.Config) -> None:
+    """Raise ConfigError for what works only beside a record in files."""
+    if not settings.store.url:
+        if settings.recall.user_index_mb:
+            raise ConfigError("search.index is user, which needs a record on a server: set store.url, or unset it.")
+        return
+    if _LOCAL_PROVIDER in settings.providers:
+        raise ConfigError(
+            f"memory.provider is {_LOCAL_PROVIDER}, and the record is on a server. Its memory is a directory of one "
+            "machine, and each node would have a part of it. Unset memory.provider or store.url."
+        )
+    if settings.recall.semantic and settings.recall.semantic_index and settings.recall.user_index_mb:
+        raise ConfigError(
+            "search.semantic_index is set, and search.index is user. An index of vectors has the messages of all "
+            "users, which one node then does not index. Unset search.semantic_index: "
+            "search.semantic reranks without it."
+        )
+
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +104,7 @@ class HomeServices:
         self.require_open()
         with self._opening:
             if self._stores is None:
-                from memoranda.api.store_services import StoreServices
+                from memoranda.api.server_stores import StoreServices
 
                 self._stores = StoreServices(self.home, self.config, self._for_store)
             return self._stores
@@ -179,7 +200,7 @@ class HomeServices:
             if self._db is not None:
                 self._db.follow_others(notify)
         if self.config.store.url:
-            from memoranda.api.indexed_stores import open_indexed_stores
+            from memoranda.api.server_stores import open_indexed_stores
 
             open_indexed_stores(self.home, self.config, self._open_store)
 
@@ -254,7 +275,7 @@ class HomeServices:
         import memoranda.home.session_db
         import memoranda.search.tool
         import memoranda.storage.files.named_lock  # noqa: F401
-        from memoranda.api.text_embedder import configured_embedder
+        from memoranda.api.search_extras import configured_embedder
         from memoranda.external.attach import SessionStart, attach_providers
 
         start = SessionStart(

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
 
-from memoranda.api.developer_errors import require_messages, require_question
+from memoranda.api.checked_calls import call_tool, remember, require_messages, require_question
 from memoranda.api.services import HomeServices, new_session_id
-from memoranda.api.session_options import SessionOptions
-from memoranda.api.session_state import SessionState
-from memoranda.api.session_todos import SessionTodos
-from memoranda.api.tool_calls import call_tool, remember
+from memoranda.api.session_parts.options import SessionOptions
+from memoranda.api.session_parts.state import SessionState
+from memoranda.api.session_parts.tools import SessionTodos
 from memoranda.api.turn import Turn
 from memoranda.errors import SessionBusyError, StorageError
 from memoranda.external.external_memory import ExternalMemory
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.compression.trigger import BoundaryReason
     from memoranda.agent.session_views import Compression, RevertedChange, SavedChange, UndoneTurn
-    from memoranda.api.reviewed_session import ReviewedSession
+    from memoranda.api.session_parts.state import ReviewedSession
     from memoranda.models.model import ChatModel, Usage
     from memoranda.storage.engine import HeldLock
     from memoranda.types import ChatMessage, MemoryAnswer
@@ -227,7 +226,7 @@ class Session:
 
     def revert(self, changes: "Sequence[SavedChange]") -> "list[RevertedChange]":
         """Revert what an undone turn saved, the latest change first; what was changed again since is refused."""
-        from memoranda.api.saved_changes import revert_changes
+        from memoranda.api.session_parts.writes import revert_changes
 
         return list(revert_changes(self._state.store, self._services.skills_for(self.user), changes))
 
@@ -273,7 +272,7 @@ class Session:
 
     def for_review(self, model: "ChatModel | None") -> "ReviewedSession":
         """The session as a background review sees it, with the model that is to review it."""
-        from memoranda.api.reviewed_session import ReviewedSession
+        from memoranda.api.session_parts.state import ReviewedSession
 
         return ReviewedSession(self._state, model)
 

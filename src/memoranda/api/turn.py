@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from memoranda.api.developer_errors import require_answer
+from memoranda.api.checked_calls import require_answer
 from memoranda.errors import ModelReplyError, SessionError
 from memoranda.external.external_memory import with_recall
 from memoranda.external.message_text import plain_text

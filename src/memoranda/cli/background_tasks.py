@@ -15,22 +15,23 @@ from memoranda.support.home import Home
 # A process that ends sooner is not long-running, and its start is not delayed by the log.
 START_DELAY_SECONDS = 5.0
 # The second one by its name: a process that prunes nothing does not load it.
-_LOGGERS = (process_resources.__name__, "memoranda.api.automatic_prune")
+_LOGGERS = (process_resources.__name__, "memoranda.api.maintenance")
 
 
 @contextmanager
 def maintain_while_open(home: Home, settings: RetentionSettings) -> Iterator[None]:
     """Works in threads that start after some seconds; sessions are pruned only if the settings ask for it."""
-    from memoranda.api.expired_items import remove_expired_in_background  # noqa: PLC0415
-    from memoranda.api.record_upgrade import upgrade_record_in_background  # noqa: PLC0415
+    from memoranda.api.maintenance import (  # noqa: PLC0415
+        prune_in_background,
+        remove_expired_in_background,
+        upgrade_record_in_background,
+    )
 
     location = record_location(home, load(home))
     with ExitStack() as tasks:
         tasks.enter_context(upgrade_record_in_background(location))
         tasks.enter_context(remove_expired_in_background(location))
         if settings.auto_prune:
-            from memoranda.api.automatic_prune import prune_in_background  # noqa: PLC0415
-
             tasks.enter_context(prune_in_background(location, settings))
         yield
 

@@ -8,4 +8,4 @@ from memoranda.api.aio.agent import AsyncAgent as AsyncAgent
 from memoranda.api.aio.memory import AsyncMemory as AsyncMemory
 from memoranda.api.aio.memory import open_async as open_async
 from memoranda.api.aio.session import AsyncSession as AsyncSession
-from memoranda.api.aio.turn import AsyncTurn as AsyncTurn
+from memoranda.api.aio.session import AsyncTurn as AsyncTurn

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from memoranda.api.aio.agent import AsyncAgent
-from memoranda.api.aio.opener import Opener
 from memoranda.api.aio.session import AsyncSession, TurnQueues
-from memoranda.api.aio.threads import WorkerThreads
+from memoranda.api.aio.threads import Opener, WorkerThreads
 from memoranda.api.memory import Memory, open_memory
-from memoranda.api.session_options import GatewayFacts
+from memoranda.api.session_parts.options import GatewayFacts
 
 if TYPE_CHECKING:
     from memoranda.agent.compression.trigger import ContextEngine

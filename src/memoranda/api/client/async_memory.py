@@ -7,15 +7,14 @@ import asyncio
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from memoranda.api.client import operations, transfer
+from memoranda.api.client import operations
+from memoranda.api.client import session_store as transfer
 from memoranda.api.client.curated import AsyncRemoteCuratedMemory
-from memoranda.api.client.exchange import Operation, T
 from memoranda.api.client.items import AsyncRemoteItems
 from memoranda.api.client.memory import Target
 from memoranda.api.client.operations import BusyWait, Reply, UndoneTurn
-from memoranda.api.client.session_store import AsyncRemoteSessionStore
-from memoranda.api.client.transfer import FEED_WAIT, FeedPage, FeedStart
-from memoranda.api.client.transports import AsyncTransport
+from memoranda.api.client.session_store import FEED_WAIT, AsyncRemoteSessionStore, FeedPage, FeedStart
+from memoranda.api.client.transport import AsyncTransport, Operation, T
 from memoranda.errors import SessionBusyError, SessionError
 from memoranda.support.tool import JsonObject
 from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer

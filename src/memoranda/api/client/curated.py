@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
-from memoranda.api.client.exchange import Operation, Request, reading
-from memoranda.api.client.transports import AsyncTransport, Transport
+from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, reading
 from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
 

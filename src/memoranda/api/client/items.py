@@ -6,8 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
-from memoranda.api.client.exchange import Operation, Request, reading
-from memoranda.api.client.transports import AsyncTransport, Transport
+from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, reading
 from memoranda.errors import SessionError
 from memoranda.types import DeleteItem, FoundItem, Item, ItemVersion, PutItem
 

@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, overload
 
-from memoranda.api.client import operations, transfer
+from memoranda.api.client import operations
+from memoranda.api.client import session_store as transfer
 from memoranda.api.client.curated import RemoteCuratedMemory
 from memoranda.api.client.items import RemoteItems
 from memoranda.api.client.operations import BusyWait, Reply, UndoneTurn
-from memoranda.api.client.session_store import RemoteSessionStore
-from memoranda.api.client.transfer import FEED_WAIT, FeedPage, FeedStart
-from memoranda.api.client.transports import Transport
+from memoranda.api.client.session_store import FEED_WAIT, FeedPage, FeedStart, RemoteSessionStore
+from memoranda.api.client.transport import Transport
 from memoranda.errors import SessionBusyError, SessionError
 from memoranda.support.tool import JsonObject, Tool
 from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import quote
 
-from memoranda.api.client.exchange import Operation, Request, reading, writing
+from memoranda.api.client.transport import Operation, Request, reading, writing
 from memoranda.errors import MemorandaError, SessionError, UnknownSessionError
 from memoranda.support.tool import JsonObject
 from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.terminal_text import ProgressLine
 from memoranda.home.config import load, shown_value, store_urls
 from memoranda.support.home import Home, is_server_url
 from memoranda.upkeep.home_tables import component_schemas
 from memoranda.upkeep.migration.migrate import MigrationReport, migrate_to_files, migrate_to_server
+from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.upkeep.migration.tables import Progress
 
 if TYPE_CHECKING:

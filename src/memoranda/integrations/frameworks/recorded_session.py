@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from memoranda.api.recall_filter import strip_recall
+from memoranda.api.session_parts.record import strip_recall
 from memoranda.integrations.frameworks import prompt_recall
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from memoranda.api.recall_filter import strip_recall
 from memoranda.api.session import Session
+from memoranda.api.session_parts.record import strip_recall
 from memoranda.memory.record.message_rows import ROLES
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem

@@ -7,7 +7,6 @@ from typing import Any
 
 from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
-from memoranda.api.migrated_parts import copy_parts_to_files, copy_parts_to_server
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
@@ -20,6 +19,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.models.spending.ledger import Ledger
 from memoranda.storage.position import Position
 from memoranda.support.home import Home
+from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
 from tests.models.spending.models import QUESTION, Fixed
 
 _TABLES = {

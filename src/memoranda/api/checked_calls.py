@@ -1,14 +1,23 @@
-"""Checks what a developer passes to the API: a mistake raises at once and says what to do instead.
+"""Calls of a developer: what they pass is checked, a tool is called by its name, and a fact is saved for a person.
 
-The tools that a model calls are lenient, and answer a mistake with a refusal in JSON.
+A mistake of a developer raises at once and says what to do instead. The tools that a model calls are lenient, and
+answer a mistake with a refusal in JSON.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from memoranda.errors import SessionError
+from memoranda.errors import HomeError, SessionError
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import MemoryTool
 from memoranda.memory.record.message_rows import require_message
+from memoranda.support.origin import Origin
 from memoranda.support.suggestions import did_you_mean
+from memoranda.support.tool import JsonObject, Tool, tool_refusal
+
+if TYPE_CHECKING:
+    from memoranda.types import MemoryAnswer
 
 
 def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
@@ -66,3 +75,25 @@ def require_answer(reply: Any) -> None:
 
 def _describe(value: Any) -> str:
     return "None" if value is None else type(value).__name__
+
+
+def call_tool(
+    tools: Sequence[Tool], name: str, arguments: Mapping[str, Any], require_open: Callable[[], None]
+) -> JsonObject:
+    """Call one of the tools; an unknown name, or a home that was closed, returns a refusal and raises nothing."""
+    try:
+        require_open()
+    except HomeError as error:
+        return tool_refusal("unavailable", str(error))
+    for tool in tools:
+        if tool.name == name:
+            return tool.call(arguments)
+    offered = ", ".join(tool.name for tool in tools) or "none: memory is switched off"
+    return tool_refusal("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
+
+
+def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> "MemoryAnswer":
+    """Save a fact at a person's request and return a receipt."""
+    person = Origin("person", session_id, explicit=True)
+    answer = MemoryTool(store, person).call({"target": target, "action": "add", "content": text})
+    return cast("MemoryAnswer", answer)

@@ -1,20 +1,24 @@
-"""The state of one open session that changes as a whole when compression continues its conversation in another one."""
+"""The state of one open session that changes as a whole when compression continues its conversation in another one.
+
+A background review sees it as a `ReviewedSession`. A `PromptPreview` shows a person what a new session would send to a
+model, section by section.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memoranda.api.frozen_prompt import FrozenPrompt, PromptContext
-from memoranda.api.provider_tools import PROVIDER_TOOLS, tools_as_columns
-from memoranda.api.recall_filter import strip_recall
-from memoranda.api.services import HomeServices
-from memoranda.api.session_options import GATEWAY, SessionOptions
-from memoranda.api.session_record import SessionRecord
-from memoranda.api.session_todos import SessionTodos
-from memoranda.api.session_tools import SessionTools
-from memoranda.api.untrusted_text import UntrustedText
+from memoranda.api.services import HomeServices, new_session_id
+from memoranda.api.session_parts.options import GATEWAY, SessionOptions
+from memoranda.api.session_parts.prompt import FrozenPrompt, PromptContext
+from memoranda.api.session_parts.record import SessionRecord, strip_recall
+from memoranda.api.session_parts.tools import PROVIDER_TOOLS, SessionTodos, SessionTools, tools_as_columns
+from memoranda.api.session_parts.writes import UntrustedText
 from memoranda.errors import ContinuedError
 from memoranda.external.external_memory import ExternalMemory, guarded
 from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.settings import Target
+from memoranda.models.tokens import estimate_text, estimate_tools
 from memoranda.safety.fence import fenced_text
 from memoranda.search.recall_log import GIVEN, NOTHING, TURN, PromptPlace
 from memoranda.support.origin import Origin
@@ -22,11 +26,11 @@ from memoranda.support.projects import project_of
 from memoranda.support.tool import Tool
 
 if TYPE_CHECKING:
-    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.compression.trigger import BoundaryReason
     from memoranda.agent.session_views import SavedChange
-    from memoranda.api.session_compressor import SessionCompressor
+    from memoranda.api.session_parts.compressor import SessionCompressor
     from memoranda.home.session_db import SessionDB
+    from memoranda.models.model import ChatModel
 
 
 class SessionState:
@@ -74,7 +78,7 @@ class SessionState:
 
     @property
     def compressor(self) -> "SessionCompressor":
-        from memoranda.api.session_compressor import ContextUsage, SessionCompressor
+        from memoranda.api.session_parts.compressor import ContextUsage, SessionCompressor
         from memoranda.models.tokens import context_window
 
         if self._compressor is None:
@@ -186,7 +190,7 @@ class SessionState:
 
     def saved_since(self, message_id: int) -> "tuple[SavedChange, ...]":
         """What the agent saved in this conversation since a message was recorded."""
-        from memoranda.api.saved_changes import find_saved_changes
+        from memoranda.api.session_parts.writes import find_saved_changes
 
         sessions = self.record.db.get_compression_lineage(self.id)
         since = self.recorded_message(message_id)["timestamp"]
@@ -279,3 +283,78 @@ class SessionState:
             self.external.mirror(receipt, origin, lambda text: self.store.visible_text(receipt.target, text))
         else:
             self.services.queue_memory_write(self.store, receipt, origin, self.options.user)
+
+
+class ReviewedSession:
+    """The session of a `SessionState` for a review by `chat_model` (`agent.session_views.ReviewableSession`)."""
+
+    def __init__(self, state: SessionState, chat_model: "ChatModel | None") -> None:
+        self.chat_model = chat_model
+        self._state = state
+
+    @property
+    def id(self) -> str:
+        return self._state.id
+
+    @property
+    def user(self) -> str | None:
+        return self._state.options.user
+
+    @property
+    def prompt(self) -> str:
+        return self._state.prompt
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self._state.tools
+
+    def conversation(self) -> list[dict[str, Any]]:
+        return self._state.conversation()
+
+    def user_texts(self) -> list[str]:
+        from memoranda.memory.record.message_rows import text_of
+
+        return [text_of(message.message.get("content")) for message in self._state.record.user_messages()]
+
+    def entries(self, target: Target) -> tuple[str, ...]:
+        return self._state.store.entries(target)
+
+    def review_tools(self) -> tuple[Tool, ...]:
+        return self._state.toolbox.for_review(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One section of the prompt, or one tool; `tokens` is an estimate."""
+
+    name: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPreview:
+    """The sections in their order, the tools that are sent with them, and what was left out and why."""
+
+    sections: tuple[PromptPart, ...]
+    tools: tuple[PromptPart, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in (*self.sections, *self.tools))
+
+
+def preview_prompt(services: HomeServices, user: str | None, source: str) -> PromptPreview:
+    """Build the prompt of a new session without starting one: nothing is recorded, and no provider is started.
+
+    A provider adds its own section and tools when a session starts; they are not part of this.
+    """
+    state = SessionState(services, new_session_id(), SessionOptions(source, user, external=False), is_new=True)
+    prompt = state.frozen.prompt
+    sections = [(section.name, services.redact(section.text)) for section in prompt.sections]
+    return PromptPreview(
+        tuple(PromptPart(name, text, estimate_text(text)) for name, text in sections),
+        tuple(PromptPart(tool.name, tool.description, estimate_tools([tool])) for tool in state.tools),
+        prompt.notices,
+    )

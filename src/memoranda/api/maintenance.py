@@ -1,0 +1,136 @@
+"""Maintenance of the record in threads of a long-running process, which begin some seconds after it and stop with it.
+
+They prune old sessions when the settings of the home ask for it, remove expired items, and complete the record of an
+earlier version: checksums and shared prompts.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from memoranda.errors import MemorandaError
+from memoranda.memory.record.settings import RetentionSettings
+from memoranda.memory.record.store import open_store
+from memoranda.storage.orphaned_wal import record_exists
+
+# A process that ends sooner is not long-running, and what it was started for comes first.
+START_DELAY_SECONDS = 5.0
+_STOP_SECONDS = 2.0
+
+
+@contextmanager
+def in_background(name: str, work: Callable[[threading.Event], object], delay: float) -> Iterator[None]:
+    """Call `work` in a thread while the block runs; when the block ends, the event is set, and `work` should return."""
+    stopped = threading.Event()
+
+    def run() -> None:
+        if not stopped.wait(delay):
+            work(stopped)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(timeout=_STOP_SECONDS)
+
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def prune_in_background(location: Path | str, settings: RetentionSettings) -> Iterator[None]:
+    """While the block runs, delete what is due, once; without `auto_prune` nothing happens.
+
+    The sessions of all users are pruned. The thread has its own connection, deletes a few sessions at a time, and stops
+    after the present step when the block ends.
+    """
+    if not settings.auto_prune:
+        yield
+        return
+    with in_background(
+        "memoranda-prune", lambda stopped: prune_if_due(location, settings, stopped), START_DELAY_SECONDS
+    ):
+        yield
+
+
+def prune_if_due(location: Path | str, settings: RetentionSettings, stopped: threading.Event) -> None:
+    """Prune a record that exists, and log what was deleted; a failure is logged, and the next process tries again."""
+    if not record_exists(location):
+        return
+    try:
+        with open_store(location) as store:
+            count = store.scheduled_prune.prune_when_due(
+                settings.retention_days,
+                interval_hours=settings.min_interval_hours,
+                vacuum=settings.vacuum_after_prune,
+                stopped=stopped.is_set,
+            )
+    except (MemorandaError, OSError, sqlite3.Error) as error:
+        _log.warning("Old sessions could not be pruned: %s", error)
+        return
+    if count:
+        _log.info("Deleted %d sessions without a message for %d days.", count, settings.retention_days)
+
+
+_INTERVAL_SECONDS = 3600.0
+
+
+@contextmanager
+def remove_expired_in_background(location: Path | str) -> Iterator[None]:
+    """While the block runs, remove what has expired, once every hour."""
+    with in_background("memoranda-expired", partial(remove_expired_items, location), START_DELAY_SECONDS):
+        yield
+
+
+def remove_expired_items(location: Path | str, stopped: threading.Event) -> None:
+    """Remove the expired items of all users from a record that exists, until `stopped`; a failure is logged."""
+    # Loaded in the thread: most processes do not need it, and a hook must start fast.
+    from memoranda.memory.record.store import open_store
+
+    while not stopped.is_set():
+        if record_exists(location):
+            try:
+                with open_store(location) as store:
+                    count = 0 if store.engine.read_only else store.items.remove_expired()
+            except (MemorandaError, OSError, sqlite3.Error) as error:
+                _log.warning("Expired items could not be removed: %s", error)
+            else:
+                if count:
+                    _log.info("Removed %d expired items.", count)
+        stopped.wait(_INTERVAL_SECONDS)
+
+
+@contextmanager
+def upgrade_record_in_background(location: Path | str) -> Iterator[None]:
+    """While the block runs, add what is missing; if the process ends before that, the next one continues."""
+    with in_background("memoranda-upgrade", partial(upgrade_record, location), START_DELAY_SECONDS):
+        yield
+
+
+def upgrade_record(location: Path | str, stopped: threading.Event) -> None:
+    """Add the checksums of older messages to a record that exists, and store equal prompts once; logs a failure."""
+    # Loaded in the thread: most processes do not need it, and a hook must start fast.
+    from memoranda.memory.record.store import open_store
+    from memoranda.memory.record.system_prompts import SharedPrompts
+
+    if not record_exists(location):
+        return
+    try:
+        with open_store(location) as store:
+            if store.engine.read_only:
+                return
+            checksums = store.checksums.fill_checksums_of_earlier_version(stopped.is_set)
+            prompts = SharedPrompts(store.engine, store.scope, None).share_prompts(stopped.is_set)
+    except (MemorandaError, OSError, sqlite3.Error) as error:
+        _log.warning("The record of an earlier version could not be completed: %s", error)
+        return
+    if checksums:
+        _log.info("Added the checksums of %d messages that an earlier version recorded.", checksums)
+    if prompts:
+        _log.info("Changed where the prompts of %d sessions are stored.", prompts)
