@@ -8,8 +8,8 @@ import pytest
 import memoranda
 from memoranda.api.forget import forget
 from memoranda.errors import ConfigError
-from memoranda.upkeep.backup.contents import list_files
-from memoranda.upkeep.forgetting.subject import ForgetSubject
+from memoranda.upkeep.backup.archive import list_files
+from memoranda.upkeep.forgetting.report import ForgetSubject
 
 
 def _home(root: Path, url: str) -> Path:

@@ -31,7 +31,7 @@ from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.home import Home
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.importers.import_home import Home as ImportHome
 from tests.importers.import_home import ListReader, write_lines
 from tests.postgres import Server

@@ -23,7 +23,7 @@ from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.doctor import examine
 from memoranda.upkeep.forgetting.names import _replace_in_database
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.upkeep.sync.machines import Machine
 
 JOURNALS = ("memories/journal.jsonl", "skills/.journal.jsonl", "memories/users/u-ana/journal.jsonl")

@@ -19,7 +19,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.models.spending.ledger import Ledger
 from memoranda.storage.position import Position
 from memoranda.support.home import Home
-from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
+from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.models.spending.models import QUESTION, Fixed
 
 _TABLES = {

@@ -13,9 +13,8 @@ from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.eraser import Eraser
-from memoranda.upkeep.forgetting.home_stores import open_record_of
-from memoranda.upkeep.forgetting.report import ForgetReport, Subject
-from memoranda.upkeep.forgetting.subject import ForgetSubject
+from memoranda.upkeep.forgetting.report import ForgetReport, ForgetSubject, Subject
+from memoranda.upkeep.forgetting.scope import open_record_of
 
 
 def forget(

@@ -361,7 +361,7 @@ class Memory:
         Raises SessionError unless exactly one of the four is given, or if it is unknown.
         """
         from memoranda.api.forget import forget
-        from memoranda.upkeep.forgetting.subject import ForgetSubject
+        from memoranda.upkeep.forgetting.report import ForgetSubject
 
         self.services.require_open()
         return forget(self.services, self.user, ForgetSubject(text, session, entry, user, whole_words), dry_run=dry_run)

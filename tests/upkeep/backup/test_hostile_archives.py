@@ -11,7 +11,7 @@ import pytest
 
 from memoranda.errors import BackupError
 from memoranda.support.home import Home
-from memoranda.upkeep.backup import manifest
+from memoranda.upkeep.backup import archive as manifest
 from memoranda.upkeep.backup.restore import restore_backup
 
 

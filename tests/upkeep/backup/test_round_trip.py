@@ -248,8 +248,7 @@ def test_an_empty_home_has_nothing_to_back_up(tmp_path: Path) -> None:
 def test_forgetting_names_the_backups_that_may_have_the_text(tmp_path: Path) -> None:
     """Backups in the home are changed and can still be restored; those elsewhere are listed."""
     from memoranda.support.text_matcher import TextMatcher
-    from memoranda.upkeep.backup.openclaw import back_up
-    from memoranda.upkeep.backup.written_backups import WrittenBackup, note_backup
+    from memoranda.upkeep.backup.archive import WrittenBackup, back_up, note_backup
     from memoranda.upkeep.forgetting.eraser import Eraser
 
     root, file = tmp_path / "home", tmp_path / "home.zip"

@@ -16,7 +16,7 @@ from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.support.origin import Origin
-from memoranda.upkeep.backup.openclaw import back_up
+from memoranda.upkeep.backup.archive import back_up
 from tests.external.plugins import add_plugin, plain
 from tests.importers import claude_code_lines as claude
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.rotation import KeptMessage, Summary
-from memoranda.upkeep.transcripts.conversation import read_conversations, without_controls
-from memoranda.upkeep.transcripts.html import render_html
-from memoranda.upkeep.transcripts.markdown import _quote, render_markdown
+from memoranda.upkeep.transcripts import _quote, read_conversations, render_html, render_markdown, without_controls
 from tests.search.past import tell
 
 HOSTILE = (

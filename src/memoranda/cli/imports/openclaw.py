@@ -43,7 +43,7 @@ from memoranda.importers.openclaw.migration.workspace import is_openclaw, model_
 from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.summary import ImportSummary, report_path
-from memoranda.upkeep.backup.openclaw import back_up
+from memoranda.upkeep.backup.archive import back_up
 
 _VARIABLE = "OPENCLAW_STATE_DIR"
 _RUNNING = (

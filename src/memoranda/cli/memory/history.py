@@ -24,7 +24,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
 from memoranda.search.evidence import show_time
 from memoranda.support.origin import PERSON
-from memoranda.upkeep.forgetting.purged_memory import purge_memory
+from memoranda.upkeep.forgetting.provider_copies import purge_memory
 from memoranda.upkeep.forgetting.scope import ForgetScope
 
 _HINT = "Still true? memoranda memory confirm HANDLE. If not, replace or remove it (--target user for USER.md)."

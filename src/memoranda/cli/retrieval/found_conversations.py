@@ -14,7 +14,7 @@ from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT
 from memoranda.support.home import DEFAULT_PROFILE
 from memoranda.support.projects import project_name
-from memoranda.upkeep.transcripts.conversation import read_conversations
+from memoranda.upkeep.transcripts import read_conversations
 
 _MAX_OUTPUT_CHARS = 2_000
 # The source of conversations with `memoranda chat`.

@@ -21,7 +21,7 @@ from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.transfer.items import take_items
 from memoranda.support.durable_files import write_private_parts
-from memoranda.upkeep.transcripts.conversation import Conversation, read_conversations
+from memoranda.upkeep.transcripts import Conversation, read_conversations
 
 _PART_SIZE = 100_000
 _SPACE = re.compile(r"\s*")
@@ -372,9 +372,9 @@ def _file_name(conversation: Conversation, file_format: str, taken: set[str]) ->
 
 def _renderer(file_format: str) -> Render:
     if file_format == "html":
-        from memoranda.upkeep.transcripts.html import render_html  # noqa: PLC0415
+        from memoranda.upkeep.transcripts import render_html  # noqa: PLC0415
 
         return render_html
-    from memoranda.upkeep.transcripts.markdown import render_markdown  # noqa: PLC0415
+    from memoranda.upkeep.transcripts import render_markdown  # noqa: PLC0415
 
     return render_markdown

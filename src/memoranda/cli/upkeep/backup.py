@@ -12,12 +12,18 @@ from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.server_refusals import BACKUP, RESTORE, refused_on_server
 from memoranda.cli.terminal_text import ProgressLine, terminal_line
 from memoranda.home.config import load
-from memoranda.upkeep.backup.archive import BackupOptions, Progress, verify, write_backup
-from memoranda.upkeep.backup.contents import SECRETS
+from memoranda.upkeep.backup.archive import (
+    SECRETS,
+    BackupOptions,
+    Manifest,
+    Progress,
+    WrittenBackup,
+    note_backup,
+    verify,
+    write_backup,
+)
 from memoranda.upkeep.backup.encryption import is_encrypted, load_library
-from memoranda.upkeep.backup.manifest import Manifest
 from memoranda.upkeep.backup.restore import opened_backup, restore_backup
-from memoranda.upkeep.backup.written_backups import WrittenBackup, note_backup
 
 _VERBS = {"copy": "Copying", "verify": "Verifying", "restore": "Restoring"}
 passphrase_file_option = click.option(

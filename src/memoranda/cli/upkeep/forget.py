@@ -18,9 +18,8 @@ from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import SessionError
 from memoranda.memory.curated.memory_file import digest_prefix
-from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport
+from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport, ForgetSubject
 from memoranda.upkeep.forgetting.scope import known_users
-from memoranda.upkeep.forgetting.subject import ForgetSubject
 
 _MAX_PLACES_SHOWN = 40
 _EPILOG = """\b

@@ -15,8 +15,7 @@ from memoranda.home.config import load, shown_value, store_urls
 from memoranda.support.home import Home, is_server_url
 from memoranda.upkeep.home_tables import component_schemas
 from memoranda.upkeep.migration.migrate import MigrationReport, migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.parts import copy_parts_to_files, copy_parts_to_server
-from memoranda.upkeep.migration.tables import Progress
+from memoranda.upkeep.migration.tables import Progress, copy_parts_to_files, copy_parts_to_server
 
 if TYPE_CHECKING:
     from memoranda.home.shards.directory import Directory

@@ -14,9 +14,8 @@ from memoranda.errors import BackupError, LockTimeoutError
 from memoranda.storage.sqlite.exclusive_file import exclusive_access
 from memoranda.support.durable_files import make_private_directory, sync_directory, write_private_parts
 from memoranda.support.home import Home
-from memoranda.upkeep.backup.archive import Progress, read_manifest, read_member, verify
+from memoranda.upkeep.backup.archive import Manifest, Progress, read_manifest, read_member, verify
 from memoranda.upkeep.backup.encryption import decrypt, is_encrypted
-from memoranda.upkeep.backup.manifest import Manifest
 
 _PREFIX = ".restoring-"
 # The record comes last: a home without it is a home that has recorded nothing, and can be restored into again.

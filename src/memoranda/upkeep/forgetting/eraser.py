@@ -16,18 +16,18 @@ from memoranda.search.index.tokenizer import index_tokens
 from memoranda.support.durable_files import write_private
 from memoranda.support.home import Home
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.upkeep.backup.written_backups import written_backups
-from memoranda.upkeep.forgetting.home_stores import (
+from memoranda.upkeep.backup.archive import written_backups
+from memoranda.upkeep.forgetting.proof import Proof, prove, prove_deleted
+from memoranda.upkeep.forgetting.provider_copies import ServiceAnswers
+from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport, Subject
+from memoranda.upkeep.forgetting.scope import (
     OTHER_NODES_NOTE,
     SERVER_NOTE,
     existing_record,
     open_record_of,
+    scopes_of,
     uses_server,
 )
-from memoranda.upkeep.forgetting.proof import Proof, prove, prove_deleted
-from memoranda.upkeep.forgetting.provider_copies import ServiceAnswers
-from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport, Subject
-from memoranda.upkeep.forgetting.scope import scopes_of
 from memoranda.upkeep.forgetting.scope_contents import OPEN, ScopeContents
 from memoranda.upkeep.forgetting.sessions import DeletedSessions, delete_sessions, erase, passages_of
 from memoranda.upkeep.forgetting.users import UserFiles

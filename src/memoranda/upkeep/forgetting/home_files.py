@@ -1,22 +1,36 @@
-"""The files of a home that no store owns: logs, reports, histories, skills, turns that wait to be recorded.
+"""The files of a home that no store owns: logs, reports, histories, skills, waiting turns, and backups in zip files.
 
 A file that other processes append to is changed in place and keeps its length: the text is overwritten with asterisks.
-Any other file is replaced, with a mark where the text was. Settings are never changed.
+Any other file is replaced, with a mark where the text was. Settings are never changed. A backup is unpacked, searched
+and changed like a home, and packed again.
 """
 
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, nullcontext
+import shutil
+import zipfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from memoranda.errors import StorageError
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.writer import SkillJournal
-from memoranda.support.durable_files import read_file, sync, write_private
+from memoranda.support.durable_files import (
+    discard_staged,
+    make_private_directory,
+    publish,
+    read_file,
+    staged_path,
+    sync,
+    write_private,
+)
+from memoranda.support.home import Home
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
+from memoranda.upkeep.backup import archive as manifest
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 
@@ -183,3 +197,87 @@ def overwrite(path: Path, matcher: TextMatcher) -> int:
         stream.flush()
         sync(stream.fileno())
     return count
+
+
+FindIn = Callable[[ForgetScope], list[ForgetPlace]]
+ForgetIn = Callable[[ForgetScope], list[str]]
+
+
+class Archives:
+    """The backups of one scope. `find` and `forget` work on an unpacked home."""
+
+    def __init__(self, scope: ForgetScope, find: FindIn, forget: ForgetIn) -> None:
+        self._scope = scope
+        self._find = find
+        self._forget = forget
+        self._work = scope.home.root / WORK_DIRECTORY
+
+    def find(self) -> list[ForgetPlace]:
+        found = []
+        for path in self._files():
+            with self._unpacked(path) as scope:
+                inside = [place for place in self._find(scope) if place.action != "keep"]
+            if inside:
+                name = path.relative_to(self._scope.home.root).as_posix()
+                found.append(ForgetPlace("backups", name, sum(place.count for place in inside), "redact"))
+        return found
+
+    def forget(self) -> list[str]:
+        """Remove what is found in each archive; returns what could not be changed."""
+        problems: list[str] = []
+        for path in self._files():
+            with self._unpacked(path) as scope:
+                if not any(place.action != "keep" for place in self._find(scope)):
+                    continue
+                problems += [f"{path.name}: {problem}" for problem in self._forget(scope)]
+                _refresh_manifest(scope.home.root)
+                self._pack(path, scope.home.root)
+        return problems
+
+    def clean_up(self) -> None:
+        """Remove what an interrupted run left unpacked."""
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def _files(self) -> list[Path]:
+        root = self._scope.home.root
+        return [
+            path
+            for path in walk(root)
+            if path.suffix == ".zip" and "profiles" not in path.relative_to(root).parts[:1] and zipfile.is_zipfile(path)
+        ]
+
+    @contextmanager
+    def _unpacked(self, path: Path) -> Iterator[ForgetScope]:
+        self.clean_up()
+        make_private_directory(self._work)
+        try:
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    archive.extractall(self._work)
+            except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+                raise StorageError(f"{path} cannot be unpacked ({error}). Delete it, or repair it.") from error
+            yield ForgetScope(Home(self._work), self._scope.user)
+        finally:
+            self.clean_up()
+
+    @staticmethod
+    def _pack(target: Path, directory: Path) -> None:
+        staged = Path(staged_path(target))
+        staged.unlink(missing_ok=True)
+        try:
+            with zipfile.ZipFile(staged, "x", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+                staged.chmod(0o600)
+                for file in walk(directory):
+                    archive.write(file, file.relative_to(directory).as_posix())
+            publish(target)
+        except BaseException:
+            discard_staged(target)
+            raise
+
+
+def _refresh_manifest(directory: Path) -> None:
+    """Let the manifest of a backup name the checksums of the changed files, so that it can still be restored."""
+    path = directory / manifest.NAME
+    if path.is_file():
+        listed = manifest.Manifest.parse(path.read_text("utf-8"))
+        write_private(path, listed.refreshed(directory).to_json().encode())

@@ -19,14 +19,11 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.upkeep.forgetting.archives import Archives
-from memoranda.upkeep.forgetting.home_databases import HomeDatabases
-from memoranda.upkeep.forgetting.home_files import HomeFiles
-from memoranda.upkeep.forgetting.home_stores import checkpoints_of, memories_of
+from memoranda.upkeep.forgetting.home_files import Archives, HomeFiles
 from memoranda.upkeep.forgetting.provider_copies import ProviderCopies, ServiceAnswers
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
-from memoranda.upkeep.forgetting.scope import ForgetScope
-from memoranda.upkeep.forgetting.server_tables import ServerTables
+from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
+from memoranda.upkeep.forgetting.small_databases import HomeDatabases, ServerTables
 
 OPEN = "the session has not ended"
 _IDENTIFIER = "an identifier, which other rows refer to; delete the session to remove it"

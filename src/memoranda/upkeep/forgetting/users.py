@@ -17,10 +17,9 @@ from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
 from memoranda.support.home import encode_user_id
 from memoranda.upkeep.forgetting.home_files import COMPANIONS, is_database
-from memoranda.upkeep.forgetting.home_stores import checkpoints_of, memories_of
 from memoranda.upkeep.forgetting.report import ForgetPlace
-from memoranda.upkeep.forgetting.scope import ForgetScope
-from memoranda.upkeep.forgetting.server_tables import ServerTables
+from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
+from memoranda.upkeep.forgetting.small_databases import ServerTables
 
 # The ledger keeps what calls cost, without saying for whom.
 _LEDGER = "usage.db"

@@ -4,6 +4,7 @@ The source is only read. The target must be empty, or the target of the same mig
 may use either of the two meanwhile; the comparison at the end finds out if something did.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from memoranda.errors import HomeError, StorageError
 from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
 from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.curated.schema import SCHEMA as CURATED
-from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
+from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.storage import FileStorage
+from memoranda.memory.curated.table_storage import TableStorage, TableTexts, users_with_memory
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.schema import (
     CHANGES,
@@ -25,10 +28,12 @@ from memoranda.memory.record.schema import (
     SYSTEM_PROMPTS,
 )
 from memoranda.storage.engine import Engine
+from memoranda.storage.files.journal_file import LineFile
+from memoranda.storage.files.named_texts import NamedFiles
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists
+from memoranda.support.durable_files import make_private_directory
 from memoranda.support.home import Home, decode_user_id, encode_user_id
-from memoranda.upkeep.migration import curated
 from memoranda.upkeep.migration.tables import (
     CopiedTable,
     Progress,
@@ -37,6 +42,69 @@ from memoranda.upkeep.migration.tables import (
     copy_table,
     count_rows,
 )
+
+_SINGLE = ("allowed.json", "forgotten.json")
+
+
+def copy_to_tables(directory: Path, target: TableStorage) -> None:
+    """Store the files of a directory in tables, in one transaction; what the tables had is replaced."""
+    files = FileStorage(directory, 10.0)
+    with target.exclusive():
+        target.lines.replace(_lines(directory))
+        for collection, texts in _collections(files, target):
+            for name in texts.names():
+                texts.remove(name)
+            for name in collection.names():
+                texts.write(name, collection.read(name), collection.path(name).stat().st_mtime)
+
+
+def copy_to_files(source: TableStorage, directory: Path) -> None:
+    """Write the rows of a user into a directory, with their times."""
+    files = FileStorage(directory, 10.0)
+    make_private_directory(directory)
+    lines = source.lines.read()
+    if lines:
+        LineFile(directory / "journal.jsonl").replace(lines)
+    for collection, texts in _collections(files, source):
+        for name in texts.names():
+            content, modified = texts.read_dated(name)
+            collection.write(name, content)
+            os.utime(collection.path(name), (modified, modified))
+
+
+def compare(directory: Path, tables: TableStorage) -> None:
+    """Raise StorageError unless files and tables have the same texts, byte by byte."""
+    differing = [] if _lines(directory) == tables.lines.read() else ["journal.jsonl"]
+    for collection, texts in _collections(FileStorage(directory, 10.0), tables):
+        names = {*collection.names(), *texts.names()}
+        differing += [name for name in names if _read(collection, name) != _read(texts, name)]
+    if differing:
+        raise StorageError(f"{directory} and its copy differ in {', '.join(sorted(differing))}.")
+
+
+def _lines(directory: Path) -> list[bytes]:
+    try:
+        lines = (directory / "journal.jsonl").read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    return lines if lines[-1] else lines[:-1]
+
+
+def _collections(files: FileStorage, tables: TableStorage) -> Iterator[tuple[NamedFiles, TableTexts]]:
+    directory = files.directory
+    yield NamedFiles(directory, *FILE_NAMES.values()), tables.texts
+    yield files.proposals, tables.proposals
+    yield files.backups, tables.backups
+    for name, document in zip(_SINGLE, (tables.allowances, tables.forgotten), strict=True):
+        yield NamedFiles(directory, name), document.texts
+
+
+def _read(texts: NamedFiles | TableTexts, name: str) -> bytes | None:
+    try:
+        return texts.read(name)
+    except FileNotFoundError:
+        return None
+
 
 TABLES = (
     CopiedTable(SYSTEM_PROMPTS, "id"),
@@ -74,8 +142,8 @@ def migrate_to_server(home: Home, url: str, progress: Progress, copy_parts: Copy
         for number, (user, directory) in enumerate(directories.items()):
             progress("curated memory", number, len(directories))
             storage = TableStorage(lambda: tables, user)
-            curated.copy_to_tables(directory, storage)
-            curated.compare(directory, storage)
+            copy_to_tables(directory, storage)
+            compare(directory, storage)
         counts |= copy_parts()
         _release(target)
     return MigrationReport(counts, len(directories))
@@ -97,8 +165,8 @@ def migrate_to_files(url: str, home: Home, progress: Progress, copy_parts: CopyP
             if storage.exists():
                 progress("curated memory", copied, len(users))
                 directory = home.memories(user)
-                curated.copy_to_files(storage, directory)
-                curated.compare(directory, storage)
+                copy_to_files(storage, directory)
+                compare(directory, storage)
                 copied += 1
         counts |= copy_parts()
         _release(target)

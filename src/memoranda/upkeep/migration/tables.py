@@ -1,17 +1,34 @@
 """Copies the rows of tables from one engine to another, in short transactions, and compares the two.
 
-A copy that was killed is continued: rows are copied in the order of their key, so the greatest key in the target says
-how far it got. Sessions refer to each other, so they are copied in one transaction.
+`copy_parts_to_server` and `copy_parts_to_files` do so for the parts of a home beside its record: spending, reviews,
+keys and audit log, waiting deliveries, facts, what vendors have received, and imports.
 """
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from memoranda.agent.review import schema as reviews
 from memoranda.errors import StorageError
+from memoranda.external.holographic.shared_facts import users_with_facts
+from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
+from memoranda.external.outbox import schema as outbox
+from memoranda.external.outbox.schema import OutboxState, read_positions
+from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
+from memoranda.home.access import schema as service
+from memoranda.home.access.schema import OAUTH_TABLES
+from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server
+from memoranda.memory.record.record import open_record
+from memoranda.models.spending import schema as spending
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.schema import Table
+from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.position import Position
+from memoranda.storage.schema import Schema, Table
+from memoranda.support.home import Home, decode_user_id
 
 _BATCH = 500
 Progress = Callable[[str, int, int], None]
@@ -111,3 +128,117 @@ def continue_numbers(target: Engine, tables: Sequence[CopiedTable]) -> None:
                     f"SELECT setval(pg_get_serial_sequence('{table}', '{copied.key}'), "
                     f"GREATEST(COALESCE(max({copied.key}), 0), 0) + 1, false) FROM {table}"
                 ).fetchone()
+
+
+class _Part(NamedTuple):
+    """A file of a home with the tables of one part, which a server has under the same names."""
+
+    file: str
+    schema: Schema
+    application_id: int
+    tables: tuple[Table, ...]
+    server_schema: Schema
+
+
+_PARTS = (
+    _Part(spending.FILE_NAME, spending.SCHEMA, spending.APPLICATION_ID, spending.SCHEMA.tables, spending.SCHEMA),
+    _Part(reviews.FILE_NAME, reviews.SCHEMA, reviews.APPLICATION_ID, reviews.SCHEMA.tables, reviews.SCHEMA),
+    _Part(
+        service.FILE_NAME, service.SCHEMA, service.APPLICATION_ID,
+        (service.API_KEYS, service.AUDIT_LOG, *OAUTH_TABLES), service.SCHEMA,
+    ),
+    _Part(outbox.FILE_NAME, outbox.SCHEMA, outbox.APPLICATION_ID, (outbox.JOBS,), outbox.SERVER_SCHEMA),
+)  # fmt: skip
+
+
+def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, int]:
+    """Copy the parts that a home has to a server, and verify them; returns how many rows each table has."""
+    counts: dict[str, int] = {}
+    for part in _PARTS:
+        if database_exists(home.root / part.file):
+            with _opened(home, part) as file, _opened(home, part, url) as server:
+                counts |= _copy(part, file, server, progress)
+                continue_numbers(server, _copied(part))
+                if part.file == outbox.FILE_NAME:
+                    _positions_to_server(url, file, server)
+    if sent := copy_sent_to_server(home.root, url):
+        counts["sent"] = sent
+    counts |= copy_imports_to_server(home.root, url)
+    for user, path in _fact_files(home):
+        progress("facts", 0, 1)
+        counts["facts"] = counts.get("facts", 0) + export_facts(path, url, user)
+    return counts
+
+
+def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, int]:
+    """Copy the parts that a server has into a home, and verify them; returns how many rows each table has."""
+    counts: dict[str, int] = {}
+    for part in _PARTS:
+        with _opened(home, part, url) as server, _opened(home, part) as file:
+            counts |= _copy(part, server, file, progress)
+            if part.file == outbox.FILE_NAME:
+                _positions_to_files(url, server, file)
+    if sent := copy_sent_to_files(url, home.root):
+        counts["sent"] = sent
+    counts |= copy_imports_to_files(url, home.root)
+    for user in users_with_facts(url):
+        progress("facts", 0, 1)
+        counts["facts"] = counts.get("facts", 0) + import_facts(url, user, facts_path(home.root, user))
+    return counts
+
+
+def _copy(part: _Part, source: Engine, target: Engine, progress: Progress) -> dict[str, int]:
+    counts = {}
+    for copied in _copied(part):
+        counts[copied.table.name] = copy_table(source, target, copied, progress)
+        compare_table(source, target, copied, progress)
+    return counts
+
+
+def _copied(part: _Part) -> list[CopiedTable]:
+    return [CopiedTable(table, table.columns[0].name) for table in part.tables]
+
+
+@contextmanager
+def _opened(home: Home, part: _Part, url: str = "") -> Iterator[Engine]:
+    """The engine of a part, in the file of a home or on a server."""
+    schema = part.server_schema if url else part.schema
+    with closing(LazyDatabase(home.root / part.file, schema, part.application_id, server_url=url)) as database:
+        yield database.open().acting_for(None, everyone=True)
+
+
+def _positions_to_server(url: str, file: Engine, server: Engine) -> None:
+    """Positions of a server name a transaction: that in which the last message was copied that had been read."""
+    with file.reading() as connection:
+        positions = read_positions(connection)
+    state = OutboxState(on_server=True)
+    with closing(open_record(url)) as record, record.reading() as messages:
+        columns = record.dialect.position_columns("id")
+        for provider, scope, position in positions:
+            row = messages.execute(
+                f"SELECT {columns} FROM messages WHERE id <= ? ORDER BY id DESC LIMIT 1", (position.row,)
+            ).fetchone()
+            with server.writing() as connection:
+                state.write_position(connection, provider, scope, Position(*row) if row else Position())
+
+
+def _positions_to_files(url: str, server: Engine, file: Engine) -> None:
+    """Files are read in the order of ids: a turn that was read out of that order is delivered again."""
+    with server.reading() as connection:
+        rows = connection.execute("SELECT provider, user_id, position FROM outbox_positions").fetchall()
+    state = OutboxState(on_server=False)
+    with closing(open_record(url)) as record, record.reading() as messages:
+        for provider, scope, text in rows:
+            condition, values = record.dialect.visible_after("id", Position.parse(text))
+            first, last = messages.execute(
+                f"SELECT (SELECT min(id) FROM messages WHERE {condition}), (SELECT max(id) FROM messages)", values
+            ).fetchone()
+            with file.writing() as connection:
+                state.write_position(connection, provider, scope, Position(0, first - 1 if first else last or 0))
+
+
+def _fact_files(home: Home) -> Iterator[tuple[str, Path]]:
+    for path in sorted(home.root.glob("holographic*.db")):
+        user = "" if path.name == DATABASE else decode_user_id(path.stem.removeprefix("holographic-"))
+        if user is not None:
+            yield user, path

@@ -13,10 +13,17 @@ from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.origin import PERSON
-from memoranda.upkeep.sync.memory_merge import apply_text, collect_entries, current_entries, drop_conflict, entry_digest
+from memoranda.upkeep.sync.entries import (
+    apply_text,
+    collect_entries,
+    current_entries,
+    drop_conflict,
+    entries_of,
+    entry_digest,
+    set_entry,
+)
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.state import SyncState
-from memoranda.upkeep.sync.synced_entries import entries_of, set_entry
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME
 from memoranda.upkeep.sync.versions import Version, first_version
 

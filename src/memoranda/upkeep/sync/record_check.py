@@ -12,8 +12,8 @@ from memoranda.memory.record.session_list import COSTS
 from memoranda.memory.record.sessions import check_new
 from memoranda.memory.record.transfer.synced_rows import FIELDS
 from memoranda.support.canonical_text import unstorable_character
-from memoranda.upkeep.sync.counters import COUNTED
-from memoranda.upkeep.sync.kinds import CHECKS
+from memoranda.upkeep.sync.session_changes import COUNTED
+from memoranda.upkeep.sync.things import CHECKS
 from memoranda.upkeep.sync.versions import is_ahead
 
 Record = dict[str, Any]

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from memoranda.support.text_matcher import MARK
-from memoranda.upkeep.sync.counters import COUNTED, FIELD, merge_counters
 from memoranda.upkeep.sync.forgotten_texts import note_removed_texts
-from memoranda.upkeep.sync.message_order import encode_place
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.session_changes import State, is_marked, message_digest
-from memoranda.upkeep.sync.session_links import note_removed
+from memoranda.upkeep.sync.session_changes import COUNTED, FIELD, State, is_marked, merge_counters, message_digest
+from memoranda.upkeep.sync.session_order import encode_place, note_removed
 from memoranda.upkeep.sync.versions import Version, digest_of
 
 Record = dict[str, Any]

@@ -17,21 +17,25 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.upkeep.forgetting.sessions import DeletedSessions, delete_sessions, erase
-from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, SharedFolder
-from memoranda.upkeep.sync.entry_order import arrange_entries, collect_order
-from memoranda.upkeep.sync.folder_key import FolderKey
+from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, FolderKey, SharedFolder
+from memoranda.upkeep.sync.entries import collect_entries, entry_records, merge_entries
 from memoranda.upkeep.sync.forgotten_texts import forget_here, take_note
 from memoranda.upkeep.sync.item_merge import collect_items, item_records, merge_items
-from memoranda.upkeep.sync.kinds import NOUNS, kinds_of
-from memoranda.upkeep.sync.memory_merge import collect_entries, entry_records, merge_entries
-from memoranda.upkeep.sync.message_order import note_unordered, order_sessions
 from memoranda.upkeep.sync.record_check import check_records
 from memoranda.upkeep.sync.run import Run, SyncReport
 from memoranda.upkeep.sync.session_changes import collect_sessions, session_records
-from memoranda.upkeep.sync.session_links import link_sessions
 from memoranda.upkeep.sync.session_merge import merge_sessions, recover_pending
+from memoranda.upkeep.sync.session_order import link_sessions, note_unordered, order_sessions
 from memoranda.upkeep.sync.state import SyncState
-from memoranda.upkeep.sync.things import collect_things, merge_things, thing_records
+from memoranda.upkeep.sync.things import (
+    NOUNS,
+    arrange_entries,
+    collect_order,
+    collect_things,
+    kinds_of,
+    merge_things,
+    thing_records,
+)
 
 LOCK_NAME = "sync.lock"
 _LOCK_TIMEOUT = 10.0

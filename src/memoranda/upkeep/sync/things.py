@@ -1,16 +1,60 @@
 """Things with a name and a JSON state, all merged in the same way: files of skills, proposals, facts, orders.
 
 A kind of thing says how its states are read, written and checked, and what results from two states that were made
-without knowledge of each other. Everything else is here.
+without knowledge of each other. Everything else is the same for all of them.
+
+Facts of the Holographic provider are named by the digest of their text. They travel whether or not the provider is
+switched on here: who switches it on later has them. How often a fact was returned is each machine's own; the store
+makes vectors and links from the text.
+
+Proposals travel, so that what awaits approval on one machine can be decided on any other. A decision wins over a
+proposal that still waits: what was approved is an entry by now, and travels as one.
+
+A skill is its text files, by their paths below the directory of skills. A received text is written as a person who
+copies the file would: through the journal, so that it can be undone. What looks like an attack is withheld when the
+skill is read, as in every file that was not written by an agent here.
+
+An order has, for each target of curated memory, the ids of its entries. Of two orders, the later one comes first, and
+what only the other one has is added at its end.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Protocol
 
+from memoranda.errors import StorageError
+from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, FactStore, content_key
+from memoranda.external.holographic.user_facts import (
+    NUMBERS,
+    TEXTS,
+    facts_path,
+    put_fact,
+    read_facts,
+    remove_fact,
+    stored_facts,
+)
+from memoranda.memory.curated.approval_queue import ApprovalQueue
+from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
+from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.writer import WriteRequest
+from memoranda.memory.skills.settings import SkillSettings
+from memoranda.memory.skills.skill_text import file_problem, name_problem
+from memoranda.memory.skills.store import list_skill_files
+from memoranda.memory.skills.write_result import SkillRefusal
+from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter
+from memoranda.support.canonical_text import unstorable_character
+from memoranda.support.origin import Origin
+from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
+from memoranda.upkeep.sync.entries import current_entries, entries_of, entry_digest, order_of, set_order
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.versions import Version, first_version
+from memoranda.upkeep.sync.versions import Version, digest_of, first_version
 
 Record = dict[str, Any]
 State = Any
@@ -109,3 +153,285 @@ def _merge_thing(run: Run, kind: Kind, record: Record, ours: Version | None, pre
         # The bundles of this machine may have what another one has forgotten.
         run.must_rewrite |= bool(record.get("forgotten")) or (state is not None and MARK in json.dumps(state))
     run.tables.set_thing(kind.name, name, version, run.number, bundle)
+
+
+_MAX_TEXT_CHARS = 10_000
+_MAX_NAMES = 1_000
+
+
+class Facts:
+    """The facts of the owner of one home."""
+
+    name = "fact"
+    noun = "facts"
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, run: Run) -> dict[str, State]:
+        with stored_facts(self._root, None) as store:
+            return {} if store is None else read_facts(store)
+
+    def write(self, run: Run, name: str, state: State) -> str:
+        try:
+            with closing(FactStore(facts_path(self._root, ""))) as store:
+                if state is None:
+                    remove_fact(store, name)
+                else:
+                    put_fact(store, name, state)
+        except StorageError as error:
+            return str(error)
+        return ""
+
+    def combine(self, earlier: State, later: State) -> State:
+        return None if earlier is None or later is None else later
+
+    def digest(self, state: State) -> str:
+        """Without the entities: which of them a text mentions depends on those that a store knows."""
+        return digest_of({field: value for field, value in state.items() if field != "entities"})
+
+    @staticmethod
+    def check(name: str, state: State) -> None:
+        if state is None:
+            return
+        if set(state) != {*TEXTS, *NUMBERS, "entities"} or state["category"] not in CATEGORIES:
+            raise ValueError("a fact")
+        if not all(_is_text(state[field]) for field in TEXTS) or not all(_is_number(state[field]) for field in NUMBERS):
+            raise ValueError("a field of a fact")
+        if not 0 < len(state["content"]) <= MAX_CONTENT_CHARS or content_key(state["content"]) != name:
+            raise ValueError("the content of a fact")
+        names = state["entities"]
+        if names is not None and not (
+            isinstance(names, list) and len(names) <= _MAX_NAMES and all(map(_is_text, names))
+        ):
+            raise ValueError("the entities of a fact")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_TEXT_CHARS and unstorable_character(value) is None
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**53
+    )
+
+
+_MAX_CHARS = 1_000_000
+
+
+class Proposals:
+    """The proposals of one memory, also the rejected ones, which can be restored."""
+
+    name = "proposal"
+    noun = "proposals"
+
+    def __init__(self, memory: MemoryStore) -> None:
+        self._memory = memory
+        self._queue: ApprovalQueue = memory.proposals
+
+    def read(self, run: Run) -> dict[str, State]:
+        return self._queue.read_texts()
+
+    def write(self, run: Run, name: str, state: State) -> str:
+        with self._memory.exclusive():
+            self._queue.write_text(name, state)
+        return ""
+
+    def combine(self, earlier: State, later: State) -> State:
+        if earlier is None or later is None:
+            return None
+        return earlier if earlier["rejected"] else later
+
+    def digest(self, state: State) -> str:
+        return digest_of(state)
+
+    @staticmethod
+    def check(name: str, state: State) -> None:
+        if state is not None and not (
+            isinstance(state["rejected"], bool) and isinstance(state["text"], str) and len(state["text"]) <= _MAX_CHARS
+        ):
+            raise ValueError("a proposal")
+        ApprovalQueue.check_text(name, None if state is None else state["text"])
+
+
+_MAX_FILES = 10_000
+
+
+class SkillFiles:
+    """The files of the skills of one home."""
+
+    name = "skill"
+    noun = "skill files"
+
+    def __init__(self, root: Path) -> None:
+        self._writer = SkillWriter(root / "skills", SkillSettings().lock_timeout)
+
+    def read(self, run: Run) -> dict[str, State]:
+        # Not by the catalogue: a skill that is broken for a moment is not a removed one.
+        found, directory = {}, self._writer.directory
+        for name in list_skill_files(directory, limit=_MAX_FILES):
+            if "/" not in name:
+                continue
+            state = self._writer.read(_skill_of(name), name) if is_skill_file(name) else None
+            if isinstance(state, TextFile) and len(state.text) <= _MAX_CHARS:
+                found[name] = {"text": state.text, "executable": _is_executable(state.path)}
+            else:
+                _note_local(run, f"skills/{name} is not text, or too long, and stays on this machine.")
+        return found
+
+    def write(self, run: Run, name: str, state: State) -> str:
+        skill, origin = _skill_of(name), Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+        path = self._writer.directory / name
+        if state is None:
+            if not path.is_file():
+                return ""
+            move = SkillMoveRequest(skill, name, "remove_file", origin, lambda: None, f"Removed {name}.")
+            outcome = self._writer.commit(move)
+        else:
+            text: str = state["text"]
+            request = SkillTextRequest(skill, name, "write_file", origin, lambda _: text, f"Wrote {name}.")
+            outcome = self._writer.commit(request)
+        if isinstance(outcome, SkillRefusal):
+            return outcome.message
+        if state is not None and state["executable"] != _is_executable(path):
+            mode = stat.S_IMODE(path.stat().st_mode)
+            os.chmod(path, mode | stat.S_IXUSR if state["executable"] else mode & ~0o111)
+        return ""
+
+    def combine(self, earlier: State, later: State) -> State:
+        """The later text; the other one stays in the journal. A text wins over a removal."""
+        return earlier if later is None else later
+
+    def digest(self, state: State) -> str:
+        return digest_of(state)
+
+    @staticmethod
+    def check(name: str, state: State) -> None:
+        if not is_skill_file(name):
+            raise ValueError("the path of a file of a skill")
+        if state is not None:
+            text: Any = state["text"]
+            if not isinstance(text, str) or len(text) > _MAX_CHARS or unstorable_character(text):
+                raise ValueError("the text of a skill")
+            if not isinstance(state["executable"], bool):
+                raise ValueError("executable")
+
+
+def is_skill_file(path: str) -> bool:
+    """Whether a path is `<name>/<file>` or `<category>/<name>/<file>`, and stays inside the directory of skills."""
+    first, _, rest = path.partition("/")
+    second, _, file = rest.partition("/")
+    if name_problem(first):
+        return False
+    return not file_problem(rest) or (bool(file) and not name_problem(second) and not file_problem(file))
+
+
+def _skill_of(name: str) -> str:
+    return name.split("/", maxsplit=1)[0]
+
+
+def _is_executable(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IXUSR)
+
+
+def _note_local(run: Run, note: str) -> None:
+    if note not in run.report.notes:
+        run.report.notes.append(note)
+
+
+_MAX_ENTRIES = 100_000
+_MAX_ID_CHARS = 100
+
+
+class EntryOrder:
+    """The order of the entries of each target; it is applied by `arrange_entries`, when all entries have arrived."""
+
+    name = "order"
+    noun = ""
+
+    def read(self, run: Run) -> dict[str, State]:
+        return {target: order for target in TARGETS if (order := order_of(run.tables, target))}
+
+    def write(self, run: Run, name: str, state: State) -> str:
+        set_order(run.tables, name, state or [])
+        return ""
+
+    def combine(self, earlier: State, later: State) -> State:
+        first, second = later or [], earlier or []
+        return [*first, *(uid for uid in second if uid not in set(first))]
+
+    def digest(self, state: State) -> str:
+        return digest_of(state)
+
+    @staticmethod
+    def check(name: str, state: State) -> None:
+        if name not in TARGETS or (state is not None and not isinstance(state, list)):
+            raise ValueError("an order of entries")
+        if state is not None and (
+            len(state) > _MAX_ENTRIES or not all(isinstance(uid, str) and len(uid) <= _MAX_ID_CHARS for uid in state)
+        ):
+            raise ValueError("the ids of entries")
+
+
+def collect_order(run: Run) -> None:
+    """Note the order of the files, if it is not that of the last run, and the entries that were added since."""
+    for target in TARGETS:
+        order, stored = _order_here(run, target), order_of(run.tables, target)
+        is_kept = _arranged(order, stored) == order
+        added = [uid for uid in order if uid not in set(stored)]
+        set_order(run.tables, target, [*stored, *added] if is_kept else order)
+
+
+def arrange_entries(run: Run) -> None:
+    """Bring the entries of both files into the order that the machines have agreed on."""
+    for target in TARGETS:
+        order = _order_here(run, target)
+        wanted = _arranged(order, order_of(run.tables, target))
+        if wanted != order:
+            _arrange(run, target, wanted)
+
+
+def _order_here(run: Run, target: Target) -> list[str]:
+    uids = {version.digest: uid for uid, (version, _) in entries_of(run.tables, target).items() if version.digest}
+    digests = [entry_digest(text) for text in current_entries(run.memory, target)]
+    return [uids[digest] for digest in digests if digest in uids]
+
+
+def _arranged(order: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The ids in the wanted order, and then those that it does not name."""
+    present, named = set(order), set(wanted)
+    return [*(uid for uid in wanted if uid in present), *(uid for uid in order if uid not in named)]
+
+
+def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
+    digests = {uid: version.digest for uid, (version, _) in entries_of(run.tables, target).items()}
+    positions = {digests[uid]: position for position, uid in enumerate(wanted)}
+
+    def plan(current: Sequence[str]) -> EntryPlan:
+        entries, edits = list(current), []
+        ordered = sorted(current, key=lambda text: positions.get(entry_digest(text), len(positions)))
+        for position, text in enumerate(ordered):
+            if entries[position] != text:
+                # As a removal and an addition: an exchange of texts would look like two changed entries.
+                found = entries.index(text, position)
+                for edit in (EntryEdit(found, text, None), EntryEdit(position, None, text)):
+                    apply_edit(entries, edit)
+                    edits.append(edit)
+        return EntryPlan(tuple(entries), tuple(edits))
+
+    origin = Origin(f"sync:{run.sender or 'order'}", explicit=True)
+    request = WriteRequest(target, "batch", origin, plan, f"Arranged {FILE_NAMES[target]}.")
+    # External memories have no order, and would see each moved entry removed and added.
+    outcome = run.memory.commit_unannounced(request)
+    if isinstance(outcome, MemoryRefusal):
+        run.report.notes.append(f"The order of {FILE_NAMES[target]} was not changed: {outcome.message}")
+
+
+CHECKS = {kind.name: kind.check for kind in (SkillFiles, Proposals, Facts, EntryOrder)}
+NOUNS = {kind.name: kind.noun for kind in (SkillFiles, Proposals, Facts, EntryOrder)}
+
+
+def kinds_of(run: Run) -> list[Kind]:
+    """The kinds of things of the home that is synchronised."""
+    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder()]

@@ -14,7 +14,7 @@ from memoranda.importers.openclaw.installation import (
     plan_rename,
     rename_directory,
 )
-from memoranda.upkeep.backup.openclaw import back_up
+from memoranda.upkeep.backup.archive import back_up
 from tests.cases import cases
 from tests.importers.openclaw.material import contents, make_openclaw
 

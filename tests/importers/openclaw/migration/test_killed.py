@@ -17,7 +17,7 @@ from memoranda.importers.openclaw.migration.runner import (
     write_report,
 )
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
-from memoranda.upkeep.backup.openclaw import back_up
+from memoranda.upkeep.backup.archive import back_up
 from tests.forked import Forked, Say, forking
 from tests.importers.openclaw.material import contents, make_openclaw, migration_target
 

@@ -27,10 +27,8 @@ from memoranda.service.viewer.pages.recall_log import (
     recalls_of_session,
     redactor_of,
 )
-from memoranda.upkeep.transcripts.conversation import Conversation as ExportedConversation
-from memoranda.upkeep.transcripts.conversation import read_conversations
-from memoranda.upkeep.transcripts.html import render_html
-from memoranda.upkeep.transcripts.markdown import render_markdown
+from memoranda.upkeep.transcripts import Conversation as ExportedConversation
+from memoranda.upkeep.transcripts import read_conversations, render_html, render_markdown
 
 _MAX_TEXT_CHARS = 6_000
 _MAX_FOLDED_CHARS = 2_500

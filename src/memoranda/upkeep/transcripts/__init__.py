@@ -1,1 +1,0 @@
-"""Conversations as documents that a person reads without Memoranda: Markdown and HTML."""
