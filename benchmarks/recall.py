@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.engineering import load_sets
 from benchmarks.recall_peers import open_peers
 from memoranda.home.session_db import SessionDB
+from memoranda.search.legs.leg import Rescorer
 from memoranda.search.meaning.embedders import make_embedder
 from memoranda.search.meaning.meaning_rescorer import MeaningRescorer
-from memoranda.search.rescorer import Rescorer
 from memoranda.search.tool import SessionSearchTool
 
 LIMIT = 10

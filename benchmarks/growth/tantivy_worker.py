@@ -24,7 +24,7 @@ class TantivyStore:
 
     def __init__(self, library: Any, home: Path, tokenizer: Any) -> None:
         self._library, self._tokenizer = library, tokenizer
-        self._stop_words = import_module("memoranda.search.index.stop_words").STOP_WORDS if tokenizer else STOP_WORDS
+        self._stop_words = import_module("memoranda.search.index.tokenizer").STOP_WORDS if tokenizer else STOP_WORDS
         builder = library.SchemaBuilder()
         builder.add_text_field("session", stored=True, tokenizer_name="raw")
         builder.add_text_field("text", stored=False, tokenizer_name="split" if tokenizer else "en_stem")

@@ -24,7 +24,7 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 from memoranda.search.index.stemmer import stem
-from memoranda.search.index.stop_words import STOP_WORDS
+from memoranda.search.index.tokenizer import STOP_WORDS
 
 _TABLE = Path(__file__).parents[2] / "src" / "memoranda" / "search" / "index" / "related_words.txt"
 _MODERN_WORDS = Path(__file__).with_name("modern_words.txt")

@@ -20,10 +20,10 @@ from benchmarks.relevance import fit, report
 from benchmarks.relevance.picture import draw
 from benchmarks.relevance.prompts import Part, read_sets
 from benchmarks.relevance.samples import Sample, measure_sets, read_samples, write_samples
-from memoranda.search.calibration import SEARCH_BY_MEANING, SEARCH_BY_WORDS
+from memoranda.search.legs.leg import MakeRescorers
 from memoranda.search.meaning.embedders import make_embedder
 from memoranda.search.meaning.meaning_rescorer import MeaningRescorer
-from memoranda.search.rescorer import MakeRescorers
+from memoranda.search.relevance import SEARCH_BY_MEANING, SEARCH_BY_WORDS
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Fits the constants of `memoranda.search.calibration`: logistic regression, rounded, in plain Python.
+"""Fits the constants of `memoranda.search.relevance`: logistic regression, rounded, in plain Python.
 
 Each set and each kind of prompt counts by a weight of its own, however many prompts it has. The cut-off of the floor is
 part of the fit, so what is measured on stores, prompts and sets that a fit did not see includes its choice.
@@ -13,8 +13,7 @@ from statistics import mean
 
 from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, NO_ANSWER, OTHER_WORK, REMOVED, UNSPACED
 from benchmarks.relevance.samples import MeasuredHit, Measures, Sample
-from memoranda.search.calibration import Calibration
-from memoranda.search.relevance import MIN_WORDS
+from memoranda.search.relevance import MIN_WORDS, Calibration
 
 FLOOR_MEASURES = ("density", "words", "absent", "lead", "missing_name", "question", "about", "here", "how_to")
 SEARCH_MEASURES = ("density", "words", "absent", "lead")

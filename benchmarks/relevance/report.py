@@ -6,16 +6,16 @@ from statistics import mean
 from benchmarks.relevance.fit import points, search_examples
 from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, KINDS, OTHER_WORK, UNSPACED
 from benchmarks.relevance.samples import MeasuredHit, Sample
-from memoranda.search.calibration import (
+from memoranda.search.relevance import (
     CONFIDENCES,
     FLOOR_BY_MEANING,
     FLOOR_BY_WORDS,
     LIKELY,
+    MIN_WORDS,
     SURE,
     Calibration,
     Confidence,
 )
-from memoranda.search.relevance import MIN_WORDS
 
 Scored = Sequence[tuple[Sample, float]]
 

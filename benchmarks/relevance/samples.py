@@ -23,8 +23,8 @@ from memoranda.home.session_db import SessionDB
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.models.tokens import estimate_text
 from memoranda.search.index.postings import Filters
+from memoranda.search.legs.leg import MakeRescorers
 from memoranda.search.relevance import HitRater, Relevance, judge_prompt
-from memoranda.search.rescorer import MakeRescorers
 
 _MAX_HITS = 6
 _MEASURED = 3

@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index import generations
-from memoranda.search.index.tables import PAGE_SIZE
+from memoranda.search.index.generations import PAGE_SIZE
 from memoranda.support.home import index_path
 from tests.cli.terminal import Terminal
 

@@ -1,6 +1,6 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
-from memoranda.search.prompt_kind import asks_about_the_past, find_kind
+from memoranda.search.relevance import asks_about_the_past, find_kind
 from tests.cases import cases
 
 

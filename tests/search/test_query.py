@@ -4,8 +4,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.search.index.postings import And, Or, Phrase, Prefix, Without, Word
-from memoranda.search.query import MAX_QUERY, Query, parse
-from memoranda.search.syntax import AllOf, AnyOf, Not, SyntaxTree, TermKind, TypedTerm, parse_syntax
+from memoranda.search.query import (
+    MAX_QUERY,
+    AllOf,
+    AnyOf,
+    Not,
+    Query,
+    SyntaxTree,
+    TermKind,
+    TypedTerm,
+    parse,
+    parse_syntax,
+)
 from tests.cases import cases
 
 _WORDS = st.sampled_from(["alpha", "beta", "Gamma", "delta-one", "数据库", "x.y"]).map(TypedTerm)

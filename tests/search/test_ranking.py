@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from memoranda.search.dates import TimeRange, date_closeness, time_ranges
 from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.search.query import Perspective, find_perspective
-from memoranda.search.ranking import rank, rank_messages
-from memoranda.search.term_matches import AdjacentTerms, MatchedTerm, Matches, RankingContext
+from memoranda.search.ranking import AdjacentTerms, MatchedTerm, Matches, RankingContext, rank, rank_messages
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.search.related_entries import entries_matching
+from memoranda.search.excerpts import entries_matching
 from tests.cases import cases
 
 ENTRIES = (

@@ -7,8 +7,8 @@ import pytest
 
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.postings import Phrase, Word
+from memoranda.search.legs.term_fetcher import related_terms
 from memoranda.search.query import Term, parse
-from memoranda.search.related_terms import related_terms
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
 

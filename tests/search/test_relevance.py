@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.home.session_db import SessionDB
-from memoranda.search.calibration import FLOOR_BY_MEANING, FLOOR_BY_WORDS, SEARCH_BY_MEANING, SEARCH_BY_WORDS
 from memoranda.search.index.postings import Filters
-from memoranda.search.relevance import HitRater, judge_prompt, measure_relevance, relevant_hits
+from memoranda.search.relevance import (
+    FLOOR_BY_MEANING,
+    FLOOR_BY_WORDS,
+    SEARCH_BY_MEANING,
+    SEARCH_BY_WORDS,
+    HitRater,
+    judge_prompt,
+    measure_relevance,
+    relevant_hits,
+)
 from tests.cases import cases
 
 _SAID = [

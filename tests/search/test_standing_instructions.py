@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.home.session_db import SessionDB
-from memoranda.search.standing_instructions import concerns_work, is_standing
+from memoranda.search.index.standing_instructions import concerns_work, is_standing
 from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell

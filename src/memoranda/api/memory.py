@@ -289,7 +289,7 @@ class Memory:
         self.services.open_existing_record()
         call = self.services.search_tool(self.user).call
         if options.get("limit"):
-            from memoranda.search.search_pages import search_pages
+            from memoranda.search.request import search_pages
 
             call = partial(search_pages, call)
         answer = call({"query": query, **options})
@@ -405,8 +405,7 @@ def open_memory(
 
 
 def _check_search_options(options: Mapping[str, Any]) -> None:
-    from memoranda.search.request import MAX_WINDOW
-    from memoranda.search.search_pages import MAX_LISTED
+    from memoranda.search.request import MAX_LISTED, MAX_WINDOW
 
     refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
     require_range("limit", options.get("limit"), MAX_LISTED)

@@ -11,8 +11,8 @@ from memoranda.errors import StorageError
 from memoranda.home.config import Config
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.safety.fence import build_memory_context_block, fenced_text
+from memoranda.search.excerpts import entries_matching
 from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
-from memoranda.search.related_entries import entries_matching
 
 if TYPE_CHECKING:
     from memoranda.types import SearchAnswer

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from memoranda.home.session_db import SessionDB
     from memoranda.models.model import ChatModel
     from memoranda.models.spending.ledger import Ledger
+    from memoranda.search.legs.leg import Rescorer
     from memoranda.search.meaning.embedder import Embedder
     from memoranda.search.meaning.passage_rescorer import PassageScorer
     from memoranda.search.meaning.vector_index import VectorIndex
-    from memoranda.search.rescorer import Rescorer
 
 _log = logging.getLogger(__name__)
 
@@ -154,8 +154,7 @@ class SearchExtras:
         return self._indexes[embedder.name]
 
     def _make_expansion(self) -> "Rescorer":
-        from memoranda.search.meaning.expansion_cache import ExpansionCache
-        from memoranda.search.meaning.query_expansion import ExpansionRescorer
+        from memoranda.search.meaning.query_expansion import ExpansionCache, ExpansionRescorer
 
         model_for = partial(self._chat_model, self._settings.expand_model)
         return ExpansionRescorer(model_for, ExpansionCache(self._home.root), seconds=self._settings.expand_seconds)
@@ -166,11 +165,11 @@ class SearchExtras:
 
         chosen = self._settings.rerank
         if chosen == "model":
-            from memoranda.search.meaning.chat_scorer import ChatScorer
+            from memoranda.search.meaning.passage_rescorer import ChatScorer
 
             return ChatScorer(partial(self._chat_model, self._settings.rerank_model))
         if chosen.startswith(ONNX):
-            from memoranda.search.meaning.cross_encoder import load_cross_encoder
+            from memoranda.search.meaning.onnx_models import load_cross_encoder
 
             return load_cross_encoder(Path(chosen.removeprefix(ONNX)))
         raise EmbedderError(f"search.rerank is {chosen!r}: use {ONNX}DIRECTORY or model.")
@@ -187,7 +186,7 @@ class SearchExtras:
     def _make_endpoint(self, model: str) -> "Embedder":
         from memoranda.external.remote import RemoteClient
         from memoranda.search.meaning.embedder import EmbedderError
-        from memoranda.search.meaning.endpoint_embedder import EndpointEmbedder
+        from memoranda.search.meaning.embedders import EndpointEmbedder
 
         settings = self._settings
         if not settings.semantic_url:

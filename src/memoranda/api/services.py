@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from memoranda.models.spending.budget import BackgroundSpending
     from memoranda.models.spending.ledger import Ledger
     from memoranda.search.recall_log import RecallLog
-    from memoranda.search.summaries import Summarize
-    from memoranda.search.summary_writer import SummaryWriter
+    from memoranda.search.summaries import Summarize, SummaryWriter
     from memoranda.search.tool import SessionSearchTool
     from memoranda.storage.lazy_database import LazyDatabase
     from memoranda.support.text_matcher import TextMatcher
@@ -243,7 +242,7 @@ class HomeServices:
 
         `name` is a model of the configured service, instead of the one in the settings.
         """
-        from memoranda.search.summary_writer import SummaryWriter
+        from memoranda.search.summaries import SummaryWriter
 
         def set_up_model() -> "ChatModel":
             from memoranda.models.model_factory import model_for

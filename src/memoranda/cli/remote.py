@@ -26,7 +26,7 @@ from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, te
 from memoranda.errors import SessionError, StorageError
 from memoranda.home import config
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.search.related_entries import entries_matching
+from memoranda.search.excerpts import entries_matching
 from memoranda.support.durable_files import write_private_parts
 
 

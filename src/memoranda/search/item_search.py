@@ -16,7 +16,7 @@ from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.search.legs.term_fetcher import TermFetcher
 from memoranda.search.query import Query, find_perspective, parse
-from memoranda.search.term_matches import MaskValues, RankingContext
+from memoranda.search.ranking import MaskValues, RankingContext
 from memoranda.types import FoundItem
 
 # How many more items are ranked than asked for, since filters and expiry remove some of them; then it is doubled.

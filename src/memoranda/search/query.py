@@ -1,26 +1,236 @@
 """Parses a query: words, "phrases", prefix*, AND OR NOT, -word, ( ), or a plain question.
 
-No text is an error. A query has parts that must match together, an exclusion (`excluded`), and single terms that are
-searched when all parts together find too little.
+No text is an error. The grammar splits typed text into words, phrases, prefixes, operators and groups. AND binds
+tighter than OR, and joins words side by side. Operators without operands, brackets without a partner and single
+quotation marks are ignored. A prefix (`migrati*`) matches the tokens of all words that begin with it.
+
+A query has parts that must match together, an exclusion (`excluded`), and single terms that are searched when all parts
+together find too little.
+
+A query that found nothing is widened to longer words: "Datenbank" to "Datenbankserver", a city to its other cases.
+Languages that join words or change their endings have many words that contain the one that was typed, and so have names
+in code. These are not exactly what was typed, so they are searched only if nothing else is found.
 """
 
 import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
 from memoranda.search.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.search.index.prefixes import prefix_pattern
-from memoranda.search.index.stop_words import STOP_WORDS, tokens_of
+from memoranda.search.index.stemmer import stem
 from memoranda.search.index.tokenizer import (
+    STOP_WORDS,
     camel_case_parts,
     is_single_character,
     is_unspaced,
     query_words,
     token_spans,
     tokenize,
+    tokens_of_words,
 )
-from memoranda.search.syntax import AllOf, AnyOf, Not, SyntaxTree, TermKind, TypedTerm, parse_syntax, without_negation
+
+_MAX_DEPTH = 20
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"') | {"（": "(", "）": ")", "＊": "*", "－": "-"})
+_PIECE = re.compile(r'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<bracket>(?<!\S)-\(|[()])|[^\s()"]+')
+_OPERATORS = {"AND": "AND", "OR": "OR", "NOT": "NOT", "&&": "AND", "||": "OR", "|": "OR"}
+# An excluded word; -5 is a number, -n and --flag are options.
+_MINUS = re.compile(r"-(?=[^\W\d_]\w)")
+_STARRED = re.compile(r"(?P<head>[^*]{2,}|\w(?=\*$))\*")
+_MIN_SHOUTED_WORDS = 3
+
+
+class TermKind(Enum):
+    """How a term was typed."""
+
+    WORD = "word"
+    PHRASE = "phrase"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTerm:
+    """One term between spaces, or between quotation marks."""
+
+    text: str
+    kind: TermKind = TermKind.WORD
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """An exclusion."""
+
+    node: "SyntaxTree"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of these."""
+
+    nodes: "tuple[SyntaxTree, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Any of these."""
+
+    nodes: "tuple[SyntaxTree, ...]"
+
+
+SyntaxTree = TypedTerm | Not | AllOf | AnyOf
+
+
+def parse_syntax(text: str) -> AllOf:
+    """Parses a text into a tree of terms, alternatives and groups."""
+    tree = _QueryParser(_pieces(text.translate(_QUOTES))).alternatives(0)
+    return tree if isinstance(tree, AllOf) else AllOf((tree,))
+
+
+def without_negation(tree: SyntaxTree) -> SyntaxTree:
+    """The same tree with its exclusions turned into inclusions."""
+    match tree:
+        case TypedTerm():
+            return tree
+        case Not(node):
+            return without_negation(node)
+        case AllOf(nodes):
+            return AllOf(tuple(map(without_negation, nodes)))
+        case AnyOf(nodes):
+            return AnyOf(tuple(map(without_negation, nodes)))
+
+
+def _pieces(text: str) -> list[str | TypedTerm]:
+    """The words and phrases as terms, operators and brackets as text."""
+    shouted = _is_shouted(text)
+    pieces: list[str | TypedTerm] = []
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        if match["phrase"] is not None:
+            pieces += ["NOT"] if match["minus"] else []
+            pieces.append(TypedTerm(match["phrase"], TermKind.PREFIX if match["star"] else TermKind.PHRASE))
+        elif match["bracket"]:
+            pieces += ["NOT", "("] if len(piece) > 1 else [piece]
+        elif piece in _OPERATORS and not shouted:
+            pieces.append(_OPERATORS[piece])
+        elif _MINUS.match(piece):
+            pieces += ["NOT", _term(piece[1:])]
+        else:
+            pieces.append(_term(piece))
+    return pieces
+
+
+def _is_shouted(text: str) -> bool:
+    """Whether the whole sentence is in capitals, so that its AND, OR and NOT are ordinary words."""
+    words = text.split()
+    operators = sum(word in _OPERATORS for word in words)
+    spoken = sum(word.isupper() for word in words) - operators
+    return text.isupper() and spoken > _MIN_SHOUTED_WORDS and spoken > 2 * operators + 1
+
+
+def _term(piece: str) -> TypedTerm:
+    """A word, or a prefix if a star follows it; stars around a word are emphasis."""
+    starred = _STARRED.match(piece)
+    return TypedTerm(starred["head"], TermKind.PREFIX) if starred else TypedTerm(piece)
+
+
+class _QueryParser:
+    """Parses the pieces once, from left to right."""
+
+    def __init__(self, pieces: list[str | TypedTerm]) -> None:
+        self._pieces = pieces
+        self._at = 0
+
+    def alternatives(self, depth: int) -> SyntaxTree:
+        rows = [self._row(depth)]
+        while self._peek() == "OR":
+            self._at += 1
+            rows.append(self._row(depth))
+        rows = [row for row in rows if row.nodes]
+        if len(rows) > 1:
+            return AnyOf(tuple(_unwrap(row) for row in rows))
+        return rows[0] if rows else AllOf(())
+
+    def _row(self, depth: int) -> AllOf:
+        nodes: list[SyntaxTree] = []
+        negated = False
+        while (piece := self._peek()) is not None and piece != "OR" and not (piece == ")" and depth):
+            self._at += 1
+            if piece == "NOT":
+                negated = True
+                continue
+            if isinstance(piece, TypedTerm):
+                node: SyntaxTree = piece
+            elif piece == "(" and depth < _MAX_DEPTH:
+                node = self.alternatives(depth + 1)
+                self._at += self._peek() == ")"
+                if isinstance(node, AllOf) and not negated:
+                    # Brackets around words that AND joins anyway.
+                    nodes += node.nodes
+                    continue
+            else:
+                continue
+            nodes.append(Not(node) if negated else node)
+            negated = False
+        return AllOf(tuple(nodes))
+
+    def _peek(self) -> str | TypedTerm | None:
+        return self._pieces[self._at] if self._at < len(self._pieces) else None
+
+
+def _unwrap(row: AllOf) -> SyntaxTree:
+    return row.nodes[0] if len(row.nodes) == 1 else row
+
+
+_ENDINGS = (
+    "s",
+    "es",
+    "ies",
+    "ed",
+    "ied",
+    "ing",
+    "ings",
+    "ion",
+    "ions",
+    "ation",
+    "ations",
+    "ment",
+    "ments",
+    "ly",
+    "ness",
+)
+
+
+def prefix_pattern(text: str) -> Pattern | None:
+    """The pattern for every word with this prefix; None if the text has no tokens.
+
+    A token is a stem, and the stem of "migration" does not begin with "migrati". So the pattern also contains, as
+    words, the stems that common endings would produce.
+    """
+    tokens = [token for word in query_words(text) for token in word]
+    if not tokens:
+        return None
+    open_end = _open_end(text, tokens[-1])
+    if len(tokens) == 1:
+        return open_end
+    return And((*map(Word, tokens[:-1]), open_end))
+
+
+def _open_end(text: str, last: str) -> Pattern:
+    # A letter after the text prevents the stemmer from removing its end.
+    typed = tokenize(text.strip() + "x")[-1].removesuffix("x")
+    if not (typed.isascii() and typed.isalpha()):
+        return Prefix(last)
+    stems = {stem(typed + rest) for rest in _possible_endings(typed)}
+    others = sorted(token for token in stems if not token.startswith(typed))
+    return Or((Prefix(typed), *map(Word, others))) if others else Prefix(typed)
+
+
+def _possible_endings(typed: str) -> set[str]:
+    """What may follow the typed text: nothing, an ending, or the rest of an ending that the text begins."""
+    rests = {ending[size:] for ending in _ENDINGS for size in range(len(ending)) if typed.endswith(ending[:size])}
+    return rests | {""}
+
 
 MAX_QUERY = 2_000
 _MAX_PARTS = 32
@@ -60,7 +270,7 @@ _SECOND_PERSON = re.compile(
 _REMIND = re.compile(r"\bremind me\b(?!.*\b(?:i|my|mine)\b)", re.IGNORECASE | re.DOTALL)
 # A summary is about what both said.
 _SUMMARY = re.compile(r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap)\b", re.IGNORECASE)
-FRAMING = tokens_of(_FRAMING_WORDS) - STOP_WORDS
+FRAMING = tokens_of_words(_FRAMING_WORDS) - STOP_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,3 +535,35 @@ def find_perspective(text: str) -> Perspective:
 def is_question(text: str) -> bool:
     """Whether a text in a script without spaces contains a question word."""
     return _ASKS.search(text) is not None
+
+
+# Shorter words are in too many others. Other scripts have more letters, and write fewer of them.
+_MIN_LETTERS, _MIN_OTHERS = 4, 3
+
+
+def widen(query: Query, find_longer: Callable[[Collection[str]], Mapping[str, Sequence[str]]]) -> Query | None:
+    """The query with the longer words of each of its words; None if there are none, or if it is meant literally.
+
+    `find_longer` returns the words of the index that contain some texts.
+    """
+    inside = [] if query.exact else [part for part in query.parts if _may_be_inside(part)]
+    longer = find_longer({part.tokens[0] for part in inside}) if inside else {}
+    parts: list[Part] = []
+    leaves: list[Part] = []
+    terms: list[Term] = []
+    for part in inside:
+        if words := longer[part.tokens[0]]:
+            parts.append(replace(part, pattern=Or(tuple(map(Word, words))), tokens=tuple(words), grouped=True))
+            leaves += [Part(word, Word(word), (word,)) for word in words]
+            # With the token as typed, which no text has: so a hit never counts as sure.
+            terms.append(Term(part.text, parts[-1].pattern, part.tokens[0]))
+    if not parts:
+        return None
+    return replace(query, parts=tuple(parts), leaves=tuple(leaves), terms=tuple(terms), pairs=())
+
+
+def _may_be_inside(part: Part) -> bool:
+    """Whether a part is a word that others may contain."""
+    word = part.tokens[0]
+    is_long = len(word) >= (_MIN_LETTERS if word.isascii() else _MIN_OTHERS)
+    return len(part.tokens) == 1 and is_long and word.isalpha() and not is_unspaced(word)

@@ -3,28 +3,144 @@
 A search always returns its best matches. A prompt is not a search: most prompts have nothing to do with the past, and
 irrelevant evidence costs attention. So the best message of each conversation, with its neighbours, is compared with the
 words of the prompt, and only a hit that clears the floor is shown. A search shows every hit, and says how sure it is.
-How the measures count is in `memoranda.search.calibration`; how they were chosen and what they are worth, in
-docs/explanation/how-relevance-was-measured.md.
+
+Most prompts to an agent are tasks and general questions, which nothing in the record answers. The kind of a prompt
+alone decides nothing; it raises or lowers what a hit must have in common with the prompt.
+
+What each measure counts for is in `Calibration`, in points, which are log-odds. A hit clears the floor with no fewer
+than zero points. The constants are rounded results of a logistic regression over development questions and prompts;
+`python -m benchmarks.relevance --data DIR --fit` prints them, and docs/explanation/how-relevance-was-measured.md says
+what they mean on data that was not used for them.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import log
-from typing import Protocol
+from typing import Literal, Protocol
 
-from memoranda.memory.record.conversations import Conversations, ReadAhead, Window, WindowShape
+from memoranda.memory.record.conversations import Conversations, EndsShape, ReadAhead, Window, WindowShape
 from memoranda.memory.record.feed import FeedMessage
-from memoranda.search import calibration
-from memoranda.search.calibration import Confidence
+from memoranda.search.evidence import BOOKEND, CONVERSATION_ROLES, WINDOW, weigh_messages
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters, Prefix, Word
-from memoranda.search.index.stop_words import STOP_WORDS
-from memoranda.search.index.tokenizer import is_single_character, may_have_token, tokenize
-from memoranda.search.prompt_kind import EVERYDAY, PromptKind, find_kind
-from memoranda.search.query import Term
+from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, may_have_token, tokenize, tokens_of_words
+from memoranda.search.query import Perspective, Query, Term, find_perspective, is_question
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
 from memoranda.search.search import Hit, SearchResult
+
+# Longer prompts are tasks, whatever their tense.
+_MAX_QUESTION = 400
+_ASKS_BACK = re.compile(
+    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
+    r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
+    r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(
+    r"^\W*(?:(?:and|so|hey|hi|ok|okay|well|also|but|then),?\s+)*(?:what|when|where|who|whom|whose|which|why|how|did|do"
+    r"|does|is|are|was|were|has|have|had|can|could|would|should|will)\b|[?？]",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(
+    r"\b(?:ich|mein\w*|mir|mich|wir|unser\w*|je|mon|mes|nous|notre|yo|mis|nuestr\w+|meu|minha|noss[oa]s?|mia|miei"
+    r"|nostr\w|я|мне|мой|моя|мы|наш\w*)\b|\bj['’]",
+    re.IGNORECASE,
+)
+# What the prompt points at is on the screen, not in the record.
+_HERE = re.compile(r"\b(?:this|these|that|those|above|below|here|it)\b", re.IGNORECASE)
+_HOW_TO = re.compile(
+    r"\bhow (?:do|can|should|would|could) (?:i|you|we|one)\b|\bhow to\b|\bwhat(?:['’]s| is| are) (?:an?|the"
+    r" (?:difference|best))\b|\bwhat does .* (?:do|mean)\b|\bexplain\b|\bwhat (?:should|would)\b|\bwhich .* should\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<=[\w,;:’'\"]\s)[A-Z][a-z]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+# Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
+_EVERYDAY_WORDS = """
+add build change check clean clear code command commit compile config connect convert copy create debug delete deploy
+dependency directory docs document edit error example execute explain export extract fail feature file find fix folder
+format function generate git handle implement import improve input install library line lint list load log main make
+merge method migrate mock module move name open option optimize output package page parse path print problem program
+project pull push query read refactor release remove rename replace reset restart result return review rewrite run save
+script search select server set setup show simplify skip snippet sort source split start stop string structure suggest
+summarize table task terminal test text tool translate try type undo update upgrade use validate value variable version
+view warning way work write app data database branch class approach better best good right wrong next new old same other
+different thing point part step idea answer question word sentence paragraph email letter message story poem date time
+today tomorrow look see tell give take get put let keep go come do mean say need like
+"""
+EVERYDAY = tokens_of_words(_EVERYDAY_WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKind:
+    """The kind of one prompt, as far as its words tell."""
+
+    question: bool
+    """It asks, or it asks back ("remind me of ..."), in a few lines."""
+    about_past: bool
+    """It asks about the past."""
+    personal: bool
+    """It speaks of its author or of what the assistant said, or its script has no capitals to tell names by."""
+    here: bool
+    """It points at something ("this", "above")."""
+    how_to: bool
+    """It asks how something is done or what something means, in general."""
+    names: frozenset[str]
+    """The tokens of capitalised words within a sentence."""
+
+
+def find_kind(prompt: str) -> PromptKind:
+    short = len(prompt) <= _MAX_QUESTION
+    about_past = asks_about_the_past(prompt)
+    return PromptKind(
+        about_past or (short and bool(_QUESTION.search(prompt) or is_question(prompt))),
+        about_past,
+        find_perspective(prompt) is not Perspective.ANYONE
+        or bool(_FIRST_PERSON.search(prompt) or _UNSPACED.search(prompt)),
+        bool(_HERE.search(prompt)),
+        bool(_HOW_TO.search(prompt)),
+        frozenset(token for name in _NAME.findall(prompt) for token in tokenize(name)) - STOP_WORDS,
+    )
+
+
+def asks_about_the_past(prompt: str) -> bool:
+    """Whether a prompt asks about the past, as far as its words tell."""
+    return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
+
+
+Confidence = Literal["unsure", "likely", "sure"]
+CONFIDENCES: tuple[Confidence, ...] = ("unsure", "likely", "sure")
+# In points: a probability of 0.8, and of 0.5.
+SURE = 1.4
+LIKELY = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The points of a hit: a constant, and the weight of each measure."""
+
+    constant: float
+    weights: Mapping[str, float]
+
+
+FLOOR_BY_WORDS = Calibration(
+    -9.1,
+    {
+        "density": 2.9, "words": 2.7, "absent": -1.2, "lead": 2.6, "missing_name": -0.9,
+        "question": 2.7, "about": 2.1, "here": -0.5, "how_to": -0.6,
+    },
+)  # fmt: skip
+FLOOR_BY_MEANING = Calibration(
+    -11.7,
+    {
+        "density": 2.1, "words": 3.0, "absent": -0.7, "lead": 1.3, "missing_name": -1.1,
+        "question": 3.5, "about": 1.9, "here": -0.7, "how_to": -1.1, "meaning": 4.4,
+    },
+)  # fmt: skip
+SEARCH_BY_WORDS = Calibration(-6.1, {"density": 2.5, "words": 1.6, "absent": -0.3, "lead": 4.2})
+SEARCH_BY_MEANING = Calibration(-6.1, {"density": 2.0, "words": 1.4, "absent": 0.0, "lead": 3.4, "meaning": 2.1})
+
 
 MIN_WORDS = 2
 # A question, its answer and what led to them count together.
@@ -146,9 +262,9 @@ class HitRater:
     def rate(self, hit: Hit) -> Confidence:
         """A conversation of which only the title matches is unsure: nothing is known about what it says."""
         measured = self.measure(hit)
-        if measured is None or measured.points < calibration.LIKELY:
+        if measured is None or measured.points < LIKELY:
             return "unsure"
-        return "sure" if measured.points >= calibration.SURE else "likely"
+        return "sure" if measured.points >= SURE else "likely"
 
 
 def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
@@ -257,10 +373,10 @@ class _Measure:
     def _points(self, hit: Hit, measures: dict[str, float]) -> float:
         meaning = hit.signals.get(_MEANING)
         if meaning is None:
-            chosen = calibration.SEARCH_BY_WORDS if self._kind is None else calibration.FLOOR_BY_WORDS
+            chosen = SEARCH_BY_WORDS if self._kind is None else FLOOR_BY_WORDS
         else:
             measures["meaning"] = meaning
-            chosen = calibration.SEARCH_BY_MEANING if self._kind is None else calibration.FLOOR_BY_MEANING
+            chosen = SEARCH_BY_MEANING if self._kind is None else FLOOR_BY_MEANING
         return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
 
 
@@ -281,3 +397,34 @@ def _contains(tokens: Set[str], term: Term) -> bool:
     if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single_character(pattern.token)):
         return any(token.startswith(pattern.token) for token in tokens)
     return (pattern.token if isinstance(pattern, Word) else term.token) in tokens
+
+
+def read_evidence(
+    store: Conversations, hits: Sequence[Hit], query: Query, in_context: Collection[int], *, by_time: bool
+) -> Conversations:
+    """The conversations to take the evidence of these hits from, inside `one_view`.
+
+    In a file that is the store itself. `by_time`: no other message of a session replaces the best match.
+    """
+    if not store.batches_reads:
+        return store
+    ahead, without = ReadAhead(store), frozenset(in_context)
+    ahead.read_facts([hit.session_id for hit in hits])
+    anchors = {hit.message_id for hit in hits if hit.message_id is not None}
+    ranked = {number for hit in hits if len(hit.messages) > 1 for number, _ in hit.messages}
+    messages = ahead.read_messages(anchors | ranked)
+    if not by_time:
+        anchors |= {
+            weighed.order[0]
+            for hit in hits
+            if hit.message_id is not None
+            and len(hit.messages) > 1
+            and not hit.asked
+            and (weighed := weigh_messages(hit.messages, messages, query)).by_speaker
+        }
+    ahead.read_windows(
+        anchors,
+        (MEASURED_WINDOW, WindowShape(WINDOW, CONVERSATION_ROLES, without)),
+        EndsShape(BOOKEND, CONVERSATION_ROLES, without),
+    )
+    return ahead

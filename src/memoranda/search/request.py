@@ -1,4 +1,7 @@
-"""The arguments of a `session_search` call, checked once, and how answers repeat them."""
+"""The arguments of a `session_search` call, checked once, how answers repeat them, and pages joined into one list.
+
+People and programs may list more than a model, so they get several pages at once.
+"""
 
 import re
 import time
@@ -8,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
-from memoranda.support.tool import InvalidArgumentsError
+from memoranda.support.tool import InvalidArgumentsError, JsonObject
 
 MAX_RESULTS = 10
 MAX_WINDOW = 20
@@ -236,3 +239,26 @@ def fit_json(text: str, room: int) -> str:
 def replace_surrogates(text: str) -> str:
     """A text that can be stored and sent: half of a surrogate pair becomes U+FFFD."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+MAX_LISTED = 50
+
+
+def search_pages(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Mapping[str, Any]) -> JsonObject:
+    """Calls the tool; for more conversations than fit one answer, until `limit` are listed or there are no more."""
+    limit: int = arguments["limit"]
+    answer = call({**arguments, "limit": min(limit, MAX_RESULTS)})
+    while limit > MAX_RESULTS and answer.get("cursor") and 0 < len(answer.get("results", ())) < limit:
+        left = limit - len(answer["results"])
+        page = call({**arguments, "limit": min(left, MAX_RESULTS), "cursor": answer["cursor"]})
+        if not page["success"] or not page["results"]:
+            # The cursor of what is listed already stays, so that a caller can continue from there.
+            break
+        del answer["cursor"]
+        results = [*answer["results"], *page["results"]]
+        # Each page has its own note about missing summaries.
+        notes = dict.fromkeys(each["note"] for each in (answer, page) if "note" in each)
+        answer |= {"note": " ".join(notes)} if notes else {}
+        answer |= {"cursor": page["cursor"]} if "cursor" in page else {}
+        answer |= {"results": results, "count": len(results)}
+    return answer

@@ -16,12 +16,10 @@ from memoranda.search.index.postings import Filters, IndexSize
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.search.legs import LEGS
-from memoranda.search.legs.leg import Candidate, Candidates, MakeLeg, SearchContext
+from memoranda.search.legs.leg import Candidate, Candidates, MakeLeg, MakeRescorers, RescoringContext, SearchContext
 from memoranda.search.legs.words import WordLeg
-from memoranda.search.longer_words import widen
-from memoranda.search.query import Query, Term, parse
+from memoranda.search.query import Query, Term, parse, widen
 from memoranda.search.ranking import Sort
-from memoranda.search.rescorer import MakeRescorers, RescoringContext
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."

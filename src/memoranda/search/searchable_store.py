@@ -24,9 +24,8 @@ from memoranda.support.text_matcher import TextMatcher
 if TYPE_CHECKING:
     from memoranda.memory.record.feed import ChangeHeads
     from memoranda.search.index.search_index import SearchIndex
-    from memoranda.search.index.user_index_upkeep import UserIndexUpkeep
-    from memoranda.search.index.user_indexes import UserIndexes, UserNudge
-    from memoranda.search.rescorer import Rescorer
+    from memoranda.search.index.user_indexes import UserIndexes, UserIndexUpkeep, UserNudge
+    from memoranda.search.legs.leg import Rescorer
     from memoranda.search.search import Search, SearchResult
     from memoranda.types import FoundItem
 
@@ -81,7 +80,7 @@ class StoreIndex:
         if known is not None:
             return known
         with fork_safety.gate:
-            from memoranda.search.index.user_index_upkeep import UserIndexUpkeep
+            from memoranda.search.index.user_indexes import UserIndexUpkeep
 
         directory = user_indexes_path(self._path)
         made = UserIndexUpkeep(directory, self._engine, self.users, self._wake_others)

@@ -1,7 +1,8 @@
 """Optional summaries of search results by a small model, written for the query.
 
-The model is any function from instructions and a text to a text. A few conversations are summarised at a time, under
-one deadline for all. If a summary fails or is late, its result keeps the messages, and a note says why.
+The model is any function from instructions and a text to a text; `SummaryWriter` makes one from a chat model. A few
+conversations are summarised at a time, under one deadline for all. If a summary fails or is late, its result keeps the
+messages, and a note says why.
 """
 
 import logging
@@ -10,8 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
-from memoranda.errors import StorageError
+from memoranda.errors import ModelReplyError, StorageError
 from memoranda.memory.record.message_rows import text_of
+from memoranda.models.model import ChatModel, Reply
+from memoranda.models.tokens import estimate_text
 from memoranda.safety.fence import screen_transcript
 from memoranda.search import guidance
 from memoranda.search.evidence import show_time
@@ -20,6 +23,7 @@ from memoranda.search.query import MAX_QUERY, Query, parse
 from memoranda.search.request import fit_json
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
+from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import json_size
 from memoranda.support.tool import JsonObject
 
@@ -173,3 +177,43 @@ def cut_around_matches(text: str, query: Query, max_chars: int) -> str:
             best, covered = start, end - number
     begin = max(0, min(best - max_chars // 4, len(text) - max_chars))
     return text[begin : begin + max_chars]
+
+
+# A summary has about 200 words; the rest is for models that think first.
+_MAX_OUTPUT_TOKENS = 4_000
+# What a request may take of the window; token counts are estimates.
+_REQUEST_SHARE = 0.6
+
+
+class SummaryWriter:
+    """A `Summarize` function with a model that is set up by the first summary, so that other searches load none."""
+
+    def __init__(self, set_up_model: Callable[[], ChatModel], deadline: float) -> None:
+        """`set_up_model` may raise; then that summary fails. `deadline` is in seconds, for one call."""
+        self._set_up_model = set_up_model
+        self._deadline = deadline
+        self._lock = ForkLock()
+        self._model: ChatModel | None = None
+
+    def __call__(self, instructions: str, text: str) -> str:
+        """The summary; raises ModelError if there is none. Several threads may call this at once."""
+        return self.ask(instructions, text).text
+
+    def ask(self, instructions: str, text: str) -> Reply:
+        """The summary with the tokens that it took."""
+        with self._lock:
+            if self._model is None:
+                self._model = self._set_up_model()
+            model = self._model
+        tokens, room = estimate_text(text), int(model.window * _REQUEST_SHARE)
+        if tokens > room:
+            text = cut_request(text, len(text) * room // tokens)
+        reply = model.reply(
+            instructions,
+            [{"role": "user", "content": text}],
+            max_tokens=max(1, min(_MAX_OUTPUT_TOKENS, model.window // 4)),
+            deadline=self._deadline,
+        )
+        if reply.finish_reason == "refusal":
+            raise ModelReplyError("The model refused to write a summary.")
+        return reply

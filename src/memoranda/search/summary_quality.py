@@ -11,8 +11,7 @@ from memoranda.errors import ModelError
 from memoranda.search import guidance
 from memoranda.search.query import parse
 from memoranda.search.searchable_store import SearchableStore
-from memoranda.search.summaries import build_request, transcript
-from memoranda.search.summary_writer import SummaryWriter
+from memoranda.search.summaries import SummaryWriter, build_request, transcript
 from memoranda.search.tool import SessionSearchTool
 
 # Paths and identifiers, numbers, and words with a capital letter that do not begin a sentence.

@@ -275,7 +275,7 @@ def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIs
     """Check that the embedders and the reranker in the settings are installed; calls no service."""
     settings = loaded.recall
     if settings.semantic or settings.rerank:
-        from memoranda.search.meaning.health import check  # noqa: PLC0415
+        from memoranda.search.meaning.embedders import check  # noqa: PLC0415
 
         yield from check(home.config_file, settings)
     keeps_vectors = settings.semantic and settings.semantic_index

@@ -16,10 +16,10 @@ import pytest
 from memoranda.memory.record.record import accept_store
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.search.index import generations
+from memoranda.search.index.generations import PAGE_SIZE
 from memoranda.search.index.index_file import IndexFile
 from memoranda.search.index.postings import Word
 from memoranda.search.index.search_index import SearchIndex
-from memoranda.search.index.tables import PAGE_SIZE
 from tests.conftest import unprivileged
 from tests.search.index.conftest import EVERYONE, ids
 

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from memoranda.search.index import generations as generation_files
-from memoranda.search.index.generations import create_generation, generations, next_generation, remove, remove_older
-from memoranda.search.index.sqlite_errors import is_damage
+from memoranda.search.index.generations import (
+    create_generation,
+    generations,
+    is_damage,
+    next_generation,
+    remove,
+    remove_older,
+)
 
 
 def _make(path: Path) -> Path:

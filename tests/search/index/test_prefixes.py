@@ -1,8 +1,8 @@
 """Words with an open end."""
 
 from memoranda.search.index.postings import And, Or, Pattern, Prefix, Word
-from memoranda.search.index.prefixes import prefix_pattern
 from memoranda.search.index.tokenizer import tokenize
+from memoranda.search.query import prefix_pattern
 from tests.cases import cases
 
 

@@ -11,8 +11,8 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.search.index import search_index, unindexed_scan
 from memoranda.search.index.postings import And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
-from memoranda.search.index.prefixes import prefix_pattern
 from memoranda.search.index.search_index import SearchIndex
+from memoranda.search.query import prefix_pattern
 from tests.examples import examples
 from tests.search.index.conftest import EVERYONE, pattern
 

@@ -15,8 +15,8 @@ import pytest
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.feed import user_name
 from memoranda.memory.record.scope import Scope
-from memoranda.search.index import user_index_upkeep
-from memoranda.search.index.user_index_upkeep import POSITION_FILE
+from memoranda.search.index import user_indexes
+from memoranda.search.index.user_indexes import POSITION_FILE
 from memoranda.search.tool import SessionSearchTool
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.position import START
@@ -197,14 +197,14 @@ def test_files_of_a_user_without_sessions_are_deleted(one: SessionDB, postgres_u
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from memoranda.search.index import user_index_upkeep, user_indexes
+from memoranda.search.index import user_indexes
 from memoranda.home.session_db import SessionDB
 
 def die(*args, **options):
     os.kill(os.getpid(), signal.SIGKILL)
 
 owner, _, name = sys.argv[3].partition(".")
-setattr({"upkeep": user_index_upkeep.UserIndexUpkeep, "indexes": user_indexes.UserIndexes}[owner], name, die)
+setattr({"upkeep": user_indexes.UserIndexUpkeep, "indexes": user_indexes.UserIndexes}[owner], name, die)
 db = SessionDB(sys.argv[1], index_directory=Path(sys.argv[2]), user_index_mb=100)
 db.follow_others()
 import threading
@@ -343,7 +343,7 @@ def test_the_position_waits_for_a_build_in_progress(
         upkeep = db._store_index._open_upkeep()
         assert upkeep.catch_up().complete
         assert building.exists() and not (directory / POSITION_FILE).exists()
-        monkeypatch.setattr(user_index_upkeep, "_MAX_BUILD_SECONDS", -1.0)
+        monkeypatch.setattr(user_indexes, "_MAX_USER_BUILD_SECONDS", -1.0)
         assert upkeep.catch_up().complete
         assert not building.exists() and (directory / POSITION_FILE).exists()
 

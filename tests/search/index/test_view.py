@@ -4,7 +4,7 @@ import random
 import sqlite3
 from contextlib import closing
 
-from memoranda.search.index.tables import create
+from memoranda.search.index.generations import create
 from memoranda.search.index.view import IndexView
 
 

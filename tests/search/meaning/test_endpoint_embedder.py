@@ -13,7 +13,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.models.spending.ledger import Ledger
 from memoranda.search.index.postings import Filters
 from memoranda.search.meaning.embedder import EmbedderError
-from memoranda.search.meaning.endpoint_embedder import read_vectors
+from memoranda.search.meaning.embedders import read_vectors
 from memoranda.support.home import Home
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Body, ReceivedRequest, Refuse

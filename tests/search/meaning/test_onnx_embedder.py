@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.search.meaning.embedder import EmbedderError
-from memoranda.search.meaning.onnx_embedder import OnnxEmbedder
+from memoranda.search.meaning.onnx_models import OnnxEmbedder
 from tests.search.meaning.onnx_files import write_encoder
 
 pytestmark = pytest.mark.usefixtures("onnx")

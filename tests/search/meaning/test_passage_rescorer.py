@@ -9,9 +9,9 @@ import memoranda
 from memoranda.home import config
 from memoranda.models.model import Reply, Usage
 from memoranda.models.spending.ledger import Ledger
-from memoranda.search.meaning.chat_scorer import ChatScorer
-from memoranda.search.meaning.cross_encoder import CrossEncoder
 from memoranda.search.meaning.embedder import EmbedderError
+from memoranda.search.meaning.onnx_models import CrossEncoder
+from memoranda.search.meaning.passage_rescorer import ChatScorer
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.testing.scripted.server import ScriptedServer

@@ -13,8 +13,7 @@ from memoranda.home import config
 from memoranda.home.session_db import SessionDB
 from memoranda.models.model import Reply
 from memoranda.search.index.postings import Filters
-from memoranda.search.meaning.expansion_cache import ExpansionCache
-from memoranda.search.meaning.query_expansion import ExpansionRescorer, read_words
+from memoranda.search.meaning.query_expansion import ExpansionCache, ExpansionRescorer, read_words
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.testing.scripted.server import ScriptedServer

@@ -23,7 +23,7 @@ from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
-from memoranda.search.search_pages import MAX_LISTED, search_pages
+from memoranda.search.request import MAX_LISTED, search_pages
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_name
 

@@ -13,7 +13,7 @@ from memoranda.cli.terminal_text import ProgressLine, terminal_line
 from memoranda.errors import MemorandaError
 from memoranda.home import config
 from memoranda.search.meaning.embedder import INSTALL
-from memoranda.search.meaning.expansion_cache import ExpansionCache
+from memoranda.search.meaning.query_expansion import ExpansionCache
 from memoranda.support.home import remove_vectors, vector_files
 
 _EPILOG = f"""\b

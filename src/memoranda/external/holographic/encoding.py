@@ -21,8 +21,7 @@ from memoranda.external.holographic.algebra import (
     sketch_similarity,
     unbind,
 )
-from memoranda.search.index.stop_words import STOP_WORDS
-from memoranda.search.index.tokenizer import tokenize
+from memoranda.search.index.tokenizer import STOP_WORDS, tokenize
 
 # Raise this with any change to the encoding: facts with another version are encoded again.
 VERSION = 2

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from memoranda.search.index.related_words import related_words
 from memoranda.search.index.stemmer import stem
-from memoranda.search.index.stop_words import STOP_WORDS
-from memoranda.search.index.tokenizer import index_tokens, is_single_character, is_unspaced, query_words
+from memoranda.search.index.tokenizer import STOP_WORDS, index_tokens, is_single_character, is_unspaced, query_words
 from memoranda.storage.sqlite.database import Connection
 
 # Japanese function words are written in these letters.

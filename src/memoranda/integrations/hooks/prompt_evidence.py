@@ -17,9 +17,9 @@ from memoranda.memory.record.scope import Scope
 from memoranda.search.index.generations import generations
 from memoranda.search.index.postings import Filters
 from memoranda.search.index.search_index import SearchIndex
+from memoranda.search.legs.leg import MakeRescorers
 from memoranda.search.recall_log import GIVEN, NOTHING, logged_id, mask_words
 from memoranda.search.relevance import MIN_WORDS, PromptRelevance, Relevance, RelevanceStore, judge_prompt
-from memoranda.search.rescorer import MakeRescorers
 from memoranda.search.search import Hit, Search
 from memoranda.support.home import index_path, is_server_url, server_index_path, user_indexes_path
 from memoranda.support.tool import JsonObject

@@ -12,9 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from memoranda.search.index import generations
+from memoranda.search.index.generations import create, is_damage
 from memoranda.search.index.segments import check_segment, purge, read_segments
-from memoranda.search.index.sqlite_errors import is_damage
-from memoranda.search.index.tables import create
 from memoranda.search.index.view import IndexView
 from memoranda.storage import fork_safety
 from memoranda.storage.orphaned_wal import file_identity

@@ -18,11 +18,12 @@ from typing import TypeVar
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.feed import Feed, Head
-from memoranda.search.index import doc_sets, generations, tables
+from memoranda.search.index import doc_sets, generations
+from memoranda.search.index import generations as tables
+from memoranda.search.index.generations import describe_error, is_damage
 from memoranda.search.index.index_file import IndexFile, IndexState, open_newest
 from memoranda.search.index.postings import Pattern
 from memoranda.search.index.reader import IndexConnection, IndexReader
-from memoranda.search.index.sqlite_errors import describe_error, is_damage
 from memoranda.search.index.unindexed_scan import MAX_READ_ALL
 from memoranda.search.index.updater import IndexUpdater
 from memoranda.storage import fork_safety

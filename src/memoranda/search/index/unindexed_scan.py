@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from itertools import count
 
 from memoranda.memory.record.feed import Feed, FeedMessage
+from memoranda.search.index.generations import create
 from memoranda.search.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.search.index.tables import create
 from memoranda.search.index.tokenizer import spellings
 from memoranda.search.index.updater import IndexUpdater
 from memoranda.search.index.view import IndexView

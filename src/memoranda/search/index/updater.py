@@ -10,7 +10,6 @@ from zlib import crc32
 
 from memoranda.memory.record.feed import Feed, FeedChange, FeedMessage, FeedSession, Head
 from memoranda.search.index.index_file import read_state, write_state
-from memoranda.search.index.marker_words import MARKED, MARKER_TOKENS
 from memoranda.search.index.message_text import (
     CONVERSATION_KINDS,
     KINDS,
@@ -22,6 +21,7 @@ from memoranda.search.index.message_text import (
 )  # fmt: skip
 from memoranda.search.index.postings import TITLE, USER
 from memoranda.search.index.segments import SegmentWriter
+from memoranda.search.index.standing_instructions import MARKED, MARKER_TOKENS
 from memoranda.search.index.tokenizer import index_tokens
 
 MAX_CHANGES = 500

@@ -1,4 +1,8 @@
-"""The protocol of a leg, and the values that legs hand to fusion."""
+"""The protocols of the two stages of a search: legs find candidates, and rescorers change their order.
+
+A rescorer may be slow, may fail, and may need a model, so it has a deadline of its own and never raises: if it cannot
+do its work, it returns the candidates as they are, with a note for the user.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,3 +82,31 @@ class Leg(Protocol):
 
 
 MakeLeg = Callable[[SearchContext], Leg]
+
+
+@dataclass(frozen=True, slots=True)
+class RescoringContext:
+    """What one search passes to its rescorers."""
+
+    reader: IndexReader
+    filters: Filters
+    """Those of the legs. A rescorer that adds candidates must apply them itself, above all the scope."""
+    limit: int
+    """How many conversations the search wants."""
+
+
+class Rescored(NamedTuple):
+    """The candidates in their new order, and a sentence for the user if something failed."""
+
+    candidates: Candidates
+    note: str | None = None
+
+
+class Rescorer(Protocol):
+    """Changes the order of candidates; used for searches by relevance only."""
+
+    def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored: ...
+
+
+MakeRescorers = Callable[[], Sequence[Rescorer]]
+"""Returns the rescorers of a search; called by the search, so that nothing is loaded before."""

@@ -1,28 +1,109 @@
-"""Fetches the postings of the parts and terms of one query from the index."""
+"""Fetches the postings of the parts and terms of one query from the index, and of what a search adds to them.
+
+Only a question gets additions; keywords mean what they say. Matches of related words are added (synonyms, members of a
+class, words that are close in meaning), and those of standing instructions. A related word stands for the typed one in
+messages that lack it, with a fraction of its weight; `ranking` says how much. It finds the message about chess for a
+question about board games. Words that occur nowhere are skipped.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
+from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import ranking
-from memoranda.search.index.postings import Filters, IndexSize, Pattern, Posting, Without
-from memoranda.search.index.reader import IndexReader
-from memoranda.search.index.selection import Wanted
-from memoranda.search.legs.added_terms import STANDING, STANDING_TERM, AddedTerms
+from memoranda.search.index.message_text import searchable_text
+from memoranda.search.index.postings import Filters, IndexSize, Pattern, Posting, Without, Word
+from memoranda.search.index.reader import IndexReader, Wanted
+from memoranda.search.index.related_words import close_words
+from memoranda.search.index.standing_instructions import MARKERS, concerns_work, is_standing
 from memoranda.search.query import Query, Term
-from memoranda.search.related_terms import RelatedTerm
-from memoranda.search.term_matches import (
-    AdjacentTerms,
-    MaskValues,
-    MatchedTerm,
-    Matches,
-    Row,
-    count_terms,
-    occurring_terms,
-)
+from memoranda.search.ranking import AdjacentTerms, MaskValues, MatchedTerm, Matches, Row, count_terms, occurring_terms
+
+_MAX_PER_TERM = 3
+
+
+class RelatedTerm(NamedTuple):
+    """A term for a related word, the token of the typed term, and how close the two are: above 0, below 1."""
+
+    term: Term
+    typed: str
+    closeness: float
+
+
+def possible_patterns(terms: Sequence[Term]) -> list[Pattern]:
+    """What `related_terms` is likely to ask for, so that it can be read at once."""
+    tokens = (term.token for term in terms if not term.framing and isinstance(term.pattern, Word))
+    return [Word(word) for token in tokens for word in islice(close_words(token), 2 * _MAX_PER_TERM)]
+
+
+def related_terms(terms: Sequence[Term], occurs: Callable[[Pattern], object]) -> list[RelatedTerm]:
+    """The words related to the terms that occur, closest first for each term; none for framing words and phrases."""
+    typed = {term.token for term in terms}
+    found: dict[str, RelatedTerm] = {}
+    for term in terms:
+        if term.framing or not isinstance(term.pattern, Word):
+            continue
+        count = 0
+        for word, closeness in close_words(term.token).items():
+            if count == _MAX_PER_TERM:
+                break
+            if word in typed or not occurs(Word(word)):
+                continue
+            count += 1
+            if word not in found or found[word].closeness < closeness:
+                found[word] = RelatedTerm(Term(word, Word(word), word), term.token, closeness)
+    return list(found.values())
+
+
+# The weight of a standing instruction, as a share of the weight of all typed terms.
+STANDING = 0.3
+# Of how many messages with the marker words and the most of the terms the text is read, and how many of those may rank
+# higher: more would crowd out everything else.
+_MAX_READ = 20
+_MAX_STANDING = 5
+STANDING_TERM = Term("standing instruction", MARKERS, "standing instruction")
+
+
+@dataclass(slots=True)
+class AddedTerms:
+    """Finds what is added to the terms of one question."""
+
+    question: str
+    filters: Filters
+    reader: IndexReader
+    sentence: bool
+    """Whether it is a sentence; a list of words asks for no work."""
+
+    def related(self, terms: Sequence[Term]) -> list[RelatedTerm]:
+        """The words that are related to the terms and occur."""
+        self.reader.prepare(possible_patterns(terms))
+        return related_terms(terms, self.reader.frequency)
+
+    def standing(self, weighted: Sequence[tuple[Pattern, float]]) -> list[Posting]:
+        """The messages of the user that have the most of these patterns and are standing instructions; the best few."""
+        roles = self.filters.roles
+        if (
+            not self.sentence
+            or not weighted
+            or not concerns_work(self.question)
+            or (roles is not None and "user" not in roles)
+        ):
+            return []
+        filters = replace(self.filters, roles=frozenset({"user"}), titles=False)
+        best = self.reader.heaviest(weighted, MARKERS, filters, _MAX_READ)
+        messages = self.reader.messages([row.message for row in best])
+        kept = [row for row in best if row.message in messages and _instructs(messages[row.message])]
+        return kept[:_MAX_STANDING]
+
+
+def _instructs(message: FeedMessage) -> bool:
+    return is_standing(searchable_text(message).text)
+
 
 _session_of = itemgetter(1)
 

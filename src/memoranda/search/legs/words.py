@@ -13,13 +13,12 @@ from operator import itemgetter
 from memoranda.search import guidance, ranking
 from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.postings import TITLE, And, Filters, IndexedSession, Pattern, Posting
-from memoranda.search.legs.added_terms import AddedTerms
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
-from memoranda.search.legs.term_fetcher import MAX_BY_TIME, TermFetcher
+from memoranda.search.legs.term_fetcher import MAX_BY_TIME, AddedTerms, TermFetcher
 from memoranda.search.query import Part, Query, Term, find_perspective
+from memoranda.search.ranking import MatchedTerm, Matches, RankingContext, SessionScore
 from memoranda.search.repeated_questions import RepeatedQuestions
 from memoranda.search.speakers import prefer_named_speakers
-from memoranda.search.term_matches import MatchedTerm, Matches, RankingContext, SessionScore
 
 _session_of = itemgetter(1)
 

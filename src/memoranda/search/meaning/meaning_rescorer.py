@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from memoranda.errors import MemorandaError
 from memoranda.search import guidance
 from memoranda.search.index.postings import USER
+from memoranda.search.index.standing_instructions import concerns_work, is_standing
 from memoranda.search.index.tokenizer import tokenize
-from memoranda.search.legs.leg import Candidate, Candidates
+from memoranda.search.legs.leg import Candidate, Candidates, Rescored, RescoringContext
 from memoranda.search.legs.words import BACKGROUND, BACKGROUND_SOURCES, SCHEDULED
 from memoranda.search.meaning.embedder import Embedder, EmbedderError, Rarity, understands
 from memoranda.search.meaning.session_texts import MessageText, read_best, read_session
+from memoranda.search.meaning.vector_file import VectorMatch, VectorReader
 from memoranda.search.meaning.vector_index import VectorIndex
-from memoranda.search.meaning.vector_reader import VectorMatch, VectorReader
 from memoranda.search.query import Query
-from memoranda.search.rescorer import Rescored, RescoringContext
-from memoranda.search.standing_instructions import concerns_work, is_standing
 
 if TYPE_CHECKING:
     from memoranda.search.meaning.embedder import Vectors

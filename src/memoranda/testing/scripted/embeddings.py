@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.models.tokens import estimate_text
-from memoranda.search.index.stop_words import STOP_WORDS
+from memoranda.search.index.tokenizer import STOP_WORDS
 from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.steps import Body, ReceivedRequest, Refuse
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memoranda.models.model import Message, Reply, ToolCall
-from memoranda.search.index.stop_words import STOP_WORDS
+from memoranda.search.index.tokenizer import STOP_WORDS
 from memoranda.support.tool import JsonObject, Tool
 from memoranda.testing.scripted.schema_filler import Material, SchemaFillerError, fill_schema
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse

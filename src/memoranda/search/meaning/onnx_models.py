@@ -1,7 +1,8 @@
-"""A sentence encoder in ONNX format from a directory of the user: the model and its `tokenizer.json`.
+"""Models in ONNX format from a directory of the user (the model and its `tokenizer.json`).
 
-The files of a sentence-transformers export are understood: the pooling of `1_Pooling/config.json` counts, and without
-it the mean over the tokens. The model runs on one thread, so that a search leaves the other cores to their owner.
+A sentence encoder embeds texts; a cross-encoder reads a query and a passage together, and scores the pair. The files of
+a sentence-transformers export are understood: the pooling of `1_Pooling/config.json` counts, and without it the mean
+over the tokens. A model runs on one thread, so that a search leaves the other cores to their owner.
 """
 
 import json
@@ -144,3 +145,37 @@ def _pools_first_token(directory: Path) -> bool:
     except (OSError, ValueError):
         return False
     return bool(isinstance(pooling, dict) and pooling.get("pooling_mode_cls_token"))
+
+
+_MAX_PAIR_TOKENS = 256
+_MAX_PASSAGE_CHARS = 2_000
+_PASSAGE_BATCH = 4
+
+
+class CrossEncoder:
+    """Scores pairs with a model that has one output (how well it fits) or two (no, yes)."""
+
+    def __init__(self, path: Path) -> None:
+        self._model = OnnxModel(path, _MAX_PAIR_TOKENS)
+
+    def score(self, query: str, passages: Sequence[str], *, timeout: float, user: str = "") -> list[float]:
+        """A number from 0 to 1 for each passage; raises EmbedderError, also when the time is over."""
+        np = self._model.numpy
+        deadline = time.monotonic() + timeout
+        found: list[float] = []
+        for start in range(0, len(passages), _PASSAGE_BATCH):
+            if time.monotonic() > deadline:
+                raise EmbedderError(f"{self._model.file.name} did not score {len(passages)} messages in time.")
+            output, _ = self._model.run(
+                [(query, text[:_MAX_PASSAGE_CHARS]) for text in passages[start : start + _PASSAGE_BATCH]]
+            )
+            if output.ndim != 2 or output.shape[1] not in (1, 2):
+                raise EmbedderError(f"{self._model.file} is no cross-encoder: its output is not one number per pair.")
+            fits = output[:, 0] if output.shape[1] == 1 else output[:, 1] - output[:, 0]
+            found += [float(value) for value in 1 / (1 + np.exp(-fits.astype(np.float64).clip(-50, 50)))]
+        return found
+
+
+@lru_cache(maxsize=2)
+def load_cross_encoder(path: Path) -> CrossEncoder:
+    return CrossEncoder(path)
