@@ -127,7 +127,7 @@ def withdraw(store: MemoryStore | None, undone: UndoneProposals) -> None:
     if store is not None and undone.pending:
         with store.exclusive():
             for proposal in undone.pending:
-                store.proposals.withdraw(proposal)
+                store.proposals.remove(proposal)
 
 
 def _plan(store: MemoryStore, target: Target, entries: list[str], new: list[str]) -> EntryPlan | Offer:
@@ -138,7 +138,7 @@ def _plan(store: MemoryStore, target: Target, entries: list[str], new: list[str]
         target, "add", Origin(_ACTOR), lambda current: plan(current, [Add(text) for text in new]), done=""
     )
     limit = store.settings.limit(target)
-    verdict = validate_request(request, entries, EntryScanner(store.storage.allowances), limit)
+    verdict = validate_request(request, entries, EntryScanner(store.allowances), limit)
     if not isinstance(verdict, MemoryRefusal):
         return verdict
     if verdict.reason == "over_budget":

@@ -52,17 +52,26 @@ def repair_reported(report: Mapping[str, Any], issues: Iterable[HealthIssue]) ->
     return ""
 
 
-def issues_until_error(path: Path, check: Callable[[], Iterator[HealthIssue]]) -> Iterator[HealthIssue]:
-    """Yield the issues that a check finds; an OSError that ends the check becomes one more issue."""
-    try:
-        yield from check()
-    except OSError as error:
-        yield HealthIssue(
-            "error",
-            Path(error.filename or path),
-            f"cannot be examined: {error.strerror}",
-            "correct its permissions or its file type",
-        )
+def issues_until_error(path: Path, *checks: Callable[[], Iterator[HealthIssue]]) -> Iterator[HealthIssue]:
+    """Yield the issues that checks find; an OSError that ends one of them becomes one more issue."""
+    for check in checks:
+        try:
+            yield from check()
+        except OSError as error:
+            yield HealthIssue(
+                "error",
+                Path(error.filename or path),
+                f"cannot be examined: {error.strerror}",
+                "correct its permissions or its file type",
+            )
+
+
+def leftover(path: Path, remove: Callable[[], object]) -> HealthIssue:
+    """The issue of a file that a killed writer left.
+
+    A writer that holds the lock may still need it; `remove` then raises and leaves it.
+    """
+    return HealthIssue("warning", path, "was left by a writer that was killed", "delete it", remove, harmless=True)
 
 
 def check_writable(directory: Path) -> Iterator[HealthIssue]:

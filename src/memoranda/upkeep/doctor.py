@@ -45,6 +45,7 @@ from memoranda.support.health_issues import (
     check_permissions,
     check_writable,
     issues_until_error,
+    leftover,
 )
 from memoranda.support.home import (
     Home,
@@ -341,7 +342,7 @@ def _check_root(home: Home) -> Iterator[HealthIssue]:
         if path.exists():
             yield from check_permissions(path)
     for path in sorted(home.root.glob(".*.tmp")):
-        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", path.unlink, True)
+        yield leftover(path, path.unlink)
 
 
 def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:

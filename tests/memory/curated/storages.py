@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.table_storage import TableDocument, TableStorage
+from memoranda.memory.curated.table_storage import TableStorage, TableTexts
 from memoranda.storage.engine import Engine
+from memoranda.storage.files.named_texts import Document
 
 
 class Tables:
@@ -27,12 +28,14 @@ class Tables:
         engine = cls.engine
         storage = TableStorage(lambda: engine, user)
         cls._users[str(storage.directory)] = user
-        storage.directory = storage.texts.directory = storage.backups.directory = RowPath(storage.directory)
-        storage.proposals.directory = storage.directory / "pending"
+        storage.directory = RowPath(storage.directory)
+        for texts, folder in ((storage.texts, ""), (storage.backups, ""), (storage.proposals, "pending")):
+            assert isinstance(texts, TableTexts)
+            texts.directory = storage.directory / folder
         return storage
 
     @classmethod
-    def document(cls, path: Path) -> TableDocument:
+    def document(cls, path: Path) -> Document:
         """The row that has what a file at this path would have."""
         parent = path.parent
         name = path.name
@@ -40,10 +43,10 @@ class Tables:
             name, parent = (f"rejected/{name}" if parent.name == "rejected" else name), parent.parent
         storage = cls.storage(parent)
         if "pending" in path.parts:
-            return storage.proposals.document(name)
+            return Document(storage.proposals, name)
         if name in ("allowed.json", "forgotten.json"):
             return storage.allowances if name == "allowed.json" else storage.forgotten
-        return (storage.backups if ".bak." in name else storage.texts).document(name)
+        return Document(storage.backups if ".bak." in name else storage.texts, name)
 
 
 class RowPath(type(Path())):  # type: ignore[misc]

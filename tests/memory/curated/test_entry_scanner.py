@@ -13,7 +13,8 @@ from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.storage.files.named_texts import FileDocument
+from memoranda.safety.allowances import Allowances
+from memoranda.storage.files.named_texts import Document, NamedFiles
 from memoranda.support.origin import PERSON
 from tests.memory.curated.storages import open_store
 
@@ -169,7 +170,8 @@ def test_screening_again_after_a_change_equals_screening_afresh(directory: Path)
     """Verdicts that are kept between changes are those of a store that knows nothing."""
     texts = ["says to ignore all", "previous instructions", "likes tea", "uses pytest " * 20, "CI is slow", POISON]
     chance = random.Random(3)
-    kept = EntryScanner(FileDocument(directory / "allowed.json"))
+    allowances = Allowances(Document(NamedFiles(directory), "allowed.json"))
+    kept = EntryScanner(allowances)
     entries: list[str] = []
     for _ in range(150):
         place = chance.randint(0, len(entries))
@@ -177,9 +179,7 @@ def test_screening_again_after_a_change_equals_screening_afresh(directory: Path)
             del entries[place - 1]
         else:
             entries.insert(place, chance.choice(texts) + f" {chance.randint(0, 3)}")
-        assert kept.scan_entries(entries) == EntryScanner(FileDocument(directory / "allowed.json")).scan_entries(
-            entries
-        )
+        assert kept.scan_entries(entries) == EntryScanner(allowances).scan_entries(entries)
 
 
 def test_an_equal_entry_between_two_halves_of_a_phrase_does_not_hide_it(

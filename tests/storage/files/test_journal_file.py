@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.storage.files.journal import undone_numbers
-from memoranda.storage.files.journal_file import JournalFile
+from memoranda.storage.files.journal import Journal, undone_numbers
+from memoranda.storage.files.journal_file import LineFile
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,11 @@ class _Line:
     refers_to: int | None = None
 
 
-def _journal(path: Path) -> JournalFile[_Line]:
+def _journal(path: Path) -> Journal[_Line]:
     def read(record: Any) -> _Line | None:
         return _Line(**record)
 
-    return JournalFile(path, read)
+    return Journal(LineFile(path), read)
 
 
 def test_lines_are_read_back_in_order(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.storage.files.journal import Journal, with_checksum
-from memoranda.storage.files.journal_file import JournalFile, JournalMarkerFile
+from memoranda.storage.files.journal_file import JournalMarkerFile, LineFile
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,9 @@ class _Line:
     text: str = 'Grüße, "Zebra" \\ 数据.'
 
 
-class _Journal(JournalFile[_Line]):
+class _Journal(Journal[_Line]):
     def __init__(self, path: Path) -> None:
-        super().__init__(path, lambda record: _Line(**record), _Line.__dataclass_fields__)
+        super().__init__(LineFile(path), lambda record: _Line(**record), _Line.__dataclass_fields__)
 
 
 def _written(path: Path, count: int = 4) -> _Journal:
@@ -50,10 +49,8 @@ class _Lines:
 
 
 def _damaged(line: bytes) -> list[int]:
-    def read(record: Any) -> _Line | None:
-        return _Line(**{name: record[name] for name in record if name in _Line.__dataclass_fields__})
-
-    return Journal(_Lines([line]), read, _Line.__dataclass_fields__).damaged_lines()  # type: ignore[arg-type]
+    journal: Journal[_Line] = Journal(_Lines([line]), lambda record: _Line(**record), _Line.__dataclass_fields__)  # type: ignore[arg-type]
+    return journal.damaged_lines()
 
 
 _LINE = with_checksum('{"number":7,"action":"add","refers_to":null,"text":"Grüße, \\"Zebra\\" \\\\ 数据."}'.encode())

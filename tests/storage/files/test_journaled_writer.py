@@ -9,7 +9,8 @@ import pytest
 
 from memoranda.errors import StorageError
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.storage.files.journal_file import JournalFile
+from memoranda.storage.files.journal import Journal
+from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
 from memoranda.support.durable_files import staged_path
 from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read_text
@@ -27,7 +28,7 @@ class Writer(JournaledWriter[Line]):
     """Writes one file, `note.txt`."""
 
     def __init__(self, directory: Path) -> None:
-        self.journal: JournalFile[Line] = JournalFile(directory / "journal.jsonl", lambda record: Line(**record))
+        self.journal: Journal[Line] = Journal(LineFile(directory / "journal.jsonl"), lambda record: Line(**record))
         super().__init__(directory, self.journal, lock_timeout=0.05)
         self.path = directory / "note.txt"
         self.staged = Path(staged_path(self.path))
@@ -43,7 +44,7 @@ class Writer(JournaledWriter[Line]):
         assert isinstance(found, TextFile | MissingFile)
         last, content = self.journal.last(), text.encode()
         line = Line(last.number + 1 if last else 1, "write", fingerprint(content))
-        return self._replace(found, content, [line], **options)
+        return self.replace(found, content, [line], **options)
 
     def _settle(self) -> None:
         if self.staged.exists():

@@ -185,7 +185,7 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
     except StorageError as error:
         return [MigrationOutcome(target, entry, "left", str(error)) for entry in entries]
     removed = set() if rescan else store.journal.recorded_entries(target)
-    redactor, scanner = Redactor(), EntryScanner(store.storage.allowances)
+    redactor, scanner = Redactor(), EntryScanner(store.allowances)
     found: dict[str, MigrationOutcome] = {}
     for entry in entries:
         # As it will be stored: redacted, and in canonical form.

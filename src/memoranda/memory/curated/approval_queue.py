@@ -102,12 +102,8 @@ class ApprovalQueue:
         found = [proposal for proposal_id in ids if (proposal := self._read(proposal_id, folder))]
         return sorted(found, key=lambda proposal: proposal.at)
 
-    def remove_applied(self, proposal: Proposal) -> None:
-        """Remove a proposal whose write is done."""
-        self.texts.remove(_name(proposal.id))
-
-    def withdraw(self, proposal: Proposal) -> None:
-        """Remove a proposal that its author takes back; nothing of it stays."""
+    def remove(self, proposal: Proposal) -> None:
+        """Remove a proposal whose write is done, or that its author takes back; nothing of it stays."""
         self.texts.remove(_name(proposal.id))
 
     def reject(self, proposal: Proposal) -> None:

@@ -7,6 +7,7 @@ entry that is still true is confirmed, which changes no file and adds a line to 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import ScannedEntry
@@ -16,7 +17,7 @@ from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRece
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
-from memoranda.storage.files.journal import find_undoable, undone_numbers
+from memoranda.storage.files.journal import find_undoable
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 
@@ -68,7 +69,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
             change.target,
             "undo",
             origin,
-            lambda current: _reverse_unless_undone(store, change, current),
+            partial(_reverse, change),
             done=f"Undid change {change.number} ({change.action}) in {FILE_NAMES[change.target]}.",
             refers_to=change.number,
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
@@ -107,15 +108,6 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
         for target, entries in found
         if entries is not None and target in heads
     ]
-
-
-def _reverse_unless_undone(
-    store: MemoryStore, change: MemoryChange, current: Sequence[str]
-) -> EntryPlan | MemoryRefusal:
-    # Checked again under the lock, because another process may have undone it since.
-    if change.number in undone_numbers(log(store)):
-        return refusals.nothing_to_undo(change.target, change.number)
-    return _reverse(change, current)
 
 
 def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | MemoryRefusal:
@@ -160,7 +152,7 @@ def date_entries(store: MemoryStore, target: Target) -> list[DatedEntry]:
     if not view.entries:
         return []
     written, confirmed = _read_dates(store, target)
-    unknown = store.storage.modified_at(target)
+    unknown = store.storage.texts.modified_at(FILE_NAMES[target])
     return [
         DatedEntry(target, entry, max(written.get(entry.text, unknown), confirmed.get(entry.handle, 0.0)))
         for entry in view.entries

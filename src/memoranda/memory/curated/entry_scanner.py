@@ -21,7 +21,6 @@ from memoranda.safety.allowances import Allowances
 from memoranda.safety.dangerous_commands import find_credential_paths
 from memoranda.safety.finding import Finding
 from memoranda.safety.seams import scan_distant, scan_seams
-from memoranda.storage.files.named_texts import Document
 
 # A phrase rule matches at most 200 letters, which is about this many characters with blanks.
 _REACH = 240
@@ -59,8 +58,8 @@ _ScannedList = tuple[tuple[str, ...], list[ScannedEntry], bool]
 class EntryScanner:
     """Scans the entries of one file and caches the findings for its lifetime."""
 
-    def __init__(self, allowances: Document) -> None:
-        self.allowances = Allowances(allowances)
+    def __init__(self, allowances: Allowances) -> None:
+        self.allowances = allowances
         self._findings: dict[str, tuple[str, ...]] = {}
         # Entries with findings that involve their neighbours stay hidden when they are shown without them.
         self._hidden: dict[str, tuple[str, ...]] = {}

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from memoranda.storage.files.named_texts import Document
 from memoranda.support.canonical_text import canonical, digest
 
-FILE_NAME = "forgotten.json"
-
 
 def is_forgotten(forgotten: Document, text: str) -> bool:
     """Whether an entry with exactly this text was forgotten here."""

@@ -1,15 +1,15 @@
 """Checks a memory directory for the doctor: files, journal, allowances, proposals, leftovers and permissions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.memory_file import ReadableMemoryFile, list_backups
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.safety.allowances import read_allowances
 from memoranda.storage.files.journal import check_journal
-from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
+from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error, leftover
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile
 
 
@@ -19,26 +19,24 @@ def check(directory: Path, settings: CuratedSettings, option: str = "") -> Itera
         return
     store = MemoryStore(directory, settings)
     yield from check_memory(store, option)
-    checks: list[Callable[[], Iterator[HealthIssue]]] = [
-        lambda: _check_leftovers(store),
-        lambda: check_writable(directory),
-        lambda: _check_permissions(directory),
-    ]
-    for check_part in checks:
-        yield from issues_until_error(directory, check_part)
+    yield from issues_until_error(
+        directory,
+        partial(_check_leftovers, store),
+        partial(check_writable, directory),
+        partial(_check_permissions, directory),
+    )
 
 
 def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     """Every issue of the content of a memory, in a directory or in the tables of a server."""
-    checks: list[Callable[[], Iterator[HealthIssue]]] = [
-        lambda: _check_file(store, "memory", option),
-        lambda: _check_file(store, "user", option),
-        lambda: _check_journal(store, option),
-        lambda: _check_allowances(store),
-        lambda: _check_proposals(store),
-    ]
-    for check_part in checks:
-        yield from issues_until_error(store.directory, check_part)
+    yield from issues_until_error(
+        store.directory,
+        partial(_check_file, store, "memory", option),
+        partial(_check_file, store, "user", option),
+        partial(_check_journal, store, option),
+        store.allowances.check,
+        partial(_check_proposals, store),
+    )
 
 
 def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
@@ -149,14 +147,6 @@ def _check_journal(store: MemoryStore, option: str) -> Iterator[HealthIssue]:
         )
 
 
-def _check_allowances(store: MemoryStore) -> Iterator[HealthIssue]:
-    allowances = store.storage.allowances
-    try:
-        read_allowances(allowances)
-    except StorageError as error:
-        yield HealthIssue("error", allowances.path, str(error), "repair or delete the file")
-
-
 def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
     try:
         waiting = len(store.proposals.all())
@@ -180,8 +170,7 @@ def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
             lock.unlink,
         )
     for path in store.storage.leftovers():
-        # A writer that holds the lock may still need it; the repair then says so and leaves it.
-        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair, True)
+        yield leftover(path, store.repair)
     backups = sum(len(list_backups(store.storage.backups, FILE_NAMES[target])) for target in TARGETS)
     if backups:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())

@@ -55,8 +55,6 @@ class MemoryChange:
 
 # How a line begins to name sources.
 _SOURCES = b'"sources":{"'
-# A later version may write more fields, with a checksum; they are ignored.
-_FIELDS = tuple(item.name for item in fields(MemoryChange))
 
 
 def next_change(
@@ -84,7 +82,7 @@ class MemoryJournal(Journal[MemoryChange]):
     OPTIONAL_FIELDS = frozenset({"sources"})
 
     def __init__(self, lines: JournalLines) -> None:
-        super().__init__(lines, _from_record, _FIELDS)
+        super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
 
     def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
         """The line that cancels the newest change; its heads are those of the line before that change."""
@@ -153,10 +151,9 @@ def restate(
     )
 
 
-def _from_record(record: Any) -> MemoryChange | None:
-    known = {name: record[name] for name in _FIELDS if name in record}
-    known["edits"] = tuple(EntryEdit(**edit) for edit in record["edits"])
-    change = MemoryChange(**known)
+def _from_record(record: dict[str, Any]) -> MemoryChange | None:
+    edits = tuple(EntryEdit(**edit) for edit in record.pop("edits"))
+    change = MemoryChange(**record, edits=edits)
     return change if _is_valid(change) else None
 
 

@@ -7,15 +7,16 @@ undo and approval are above this seam, and the same for both.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
-from memoranda.memory.curated import forgotten_entries, memory_file
+from memoranda.memory.curated import memory_file
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import MemoryFileState, ReadableMemoryFile, WritableState
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.storage.files.journal import JournalLines
 from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import (
     MEMORANDA,
@@ -24,46 +25,42 @@ from memoranda.storage.files.journaled_writer import (
     was_never_published,
     write_failure,
 )
-from memoranda.storage.files.named_texts import Document, FileDocument, NamedFiles, NamedTexts
+from memoranda.storage.files.named_texts import Document, NamedFiles, NamedTexts
 from memoranda.support.durable_files import staged_path
 
+ALLOWANCES = "allowed.json"
+FORGOTTEN = "forgotten.json"
 
-class MemoryStorage(Protocol):
+
+class MemoryStorage(ABC):
     """The memory of one user: two texts, their journal, and what belongs to them.
 
-    Paths name texts in messages and receipts. Only files have them on the disk; the paths of rows are relative.
+    Paths name texts in messages and receipts; `directory` is the name of the whole. Only files have them on the disk;
+    the paths of rows are relative.
     """
 
-    @property
-    def directory(self) -> Path:
-        """The name of the whole."""
+    directory: Path
+    lines: JournalLines
+    journal: MemoryJournal
+    texts: NamedTexts
+    proposals: NamedTexts
+    backups: NamedTexts
+    allowances: Document
+    forgotten: Document
+    """The hashes of forgotten entries."""
 
-    @property
-    def journal(self) -> MemoryJournal: ...
-    @property
-    def proposals(self) -> NamedTexts: ...
-    @property
-    def backups(self) -> NamedTexts: ...
-    @property
-    def allowances(self) -> Document: ...
-    @property
-    def forgotten(self) -> Document:
-        """The hashes of forgotten entries."""
-
+    @abstractmethod
     def exists(self) -> bool:
         """Whether anything was ever stored."""
 
-    def path(self, target: Target) -> Path: ...
+    def path(self, target: Target) -> Path:
+        return self.texts.path(FILE_NAMES[target])
 
+    @abstractmethod
     def read(self, target: Target, known: ReadableMemoryFile | None) -> MemoryFileState:
         """The text of a target; returns `known` itself when it is the same."""
 
-    def size(self, target: Target) -> int:
-        """The size of the text in bytes; 0 if it is unknown."""
-
-    def modified_at(self, target: Target) -> float:
-        """When the text was last written, in seconds since 1970."""
-
+    @abstractmethod
     def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
         """Locks the memory of this user against all other writers, and cleans up after a killed one.
 
@@ -71,8 +68,10 @@ class MemoryStorage(Protocol):
         """
 
     def find_write_failure(self, state: WritableState) -> WriteFailure | None:
-        """Why a text that was read must not be replaced."""
+        """Why a text that was read must not be replaced; a row is no link, and has no permissions of its own."""
+        return None
 
+    @abstractmethod
     def replace(
         self,
         found: WritableState,
@@ -87,64 +86,47 @@ class MemoryStorage(Protocol):
         """
 
     def has_leftovers(self) -> bool:
-        """Whether a killed writer left a write that the next use of the lock settles."""
+        """Whether a killed writer left a write that the next use of the lock settles; a database rolls it back."""
+        return False
 
     def leftovers(self) -> list[Path]:
         """What a killed writer may have left."""
+        return []
 
     def remove_leftovers(self) -> None:
         """Remove all leftovers. Needs the lock."""
+        for path in self.leftovers():
+            path.unlink()
 
 
-class FileStorage(JournaledWriter[MemoryChange]):
+class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
     """The files of one memory directory, which is created by the first write."""
 
     def __init__(self, directory: Path, lock_timeout: float) -> None:
-        self.journal = MemoryJournal(LineFile(directory / "journal.jsonl"))
+        self.lines = LineFile(directory / "journal.jsonl")
+        self.journal = MemoryJournal(self.lines)
         super().__init__(directory, self.journal, lock_timeout)
+        self.texts = NamedFiles(directory, *FILE_NAMES.values())
         self.proposals = NamedFiles(directory / "pending", "*.json", "rejected/*.json")
         self.backups = NamedFiles(directory, *(f"{name}.bak.*" for name in FILE_NAMES.values()))
-        self.allowances = FileDocument(directory / "allowed.json")
-        self.forgotten = FileDocument(directory / forgotten_entries.FILE_NAME)
-        self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
-        self._staged = {target: Path(staged_path(path)) for target, path in self._paths.items()}
+        self.allowances = Document(NamedFiles(directory, ALLOWANCES), ALLOWANCES)
+        self.forgotten = Document(NamedFiles(directory, FORGOTTEN), FORGOTTEN)
+        self._staged = {target: Path(staged_path(self.path(target))) for target in TARGETS}
 
     def exists(self) -> bool:
         return self.directory.is_dir()
 
-    def path(self, target: Target) -> Path:
-        return self._paths[target]
-
     def read(self, target: Target, known: ReadableMemoryFile | None) -> MemoryFileState:
-        return memory_file.read(self._paths[target], known)
-
-    def size(self, target: Target) -> int:
-        try:
-            return self._paths[target].stat().st_size
-        except OSError:
-            # The write path reports whatever is wrong with the file.
-            return 0
-
-    def modified_at(self, target: Target) -> float:
-        return self._paths[target].stat().st_mtime
+        return memory_file.read(self.path(target), known)
 
     def find_write_failure(self, state: WritableState) -> WriteFailure | None:
         return write_failure(state)
-
-    def replace(
-        self, found: WritableState, content: bytes, lines: Sequence[MemoryChange], before_publish: Callable[[], None]
-    ) -> WriteFailure | None:
-        return self._replace(found, content, lines, before_publish=before_publish)
 
     def has_leftovers(self) -> bool:
         return any(map(os.path.lexists, self._staged.values()))
 
     def leftovers(self) -> list[Path]:
-        return [*sorted(self.directory.glob(".*.tmp")), *sorted(self.proposals.directory.glob(".*.tmp"))]
-
-    def remove_leftovers(self) -> None:
-        for path in self.leftovers():
-            path.unlink()
+        return [path for directory in ("", "pending") for path in sorted((self.directory / directory).glob(".*.tmp"))]
 
     def _settle(self) -> None:
         for target, staged in self._staged.items():

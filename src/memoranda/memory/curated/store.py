@@ -18,7 +18,7 @@ from memoranda.memory.curated import refusals
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import EntryScanner, ScannedEntry
 from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
-from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, WritableState, size
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
@@ -45,6 +45,7 @@ from memoranda.memory.curated.settings import (
 from memoranda.memory.curated.snapshot import render, render_problem, usage
 from memoranda.memory.curated.storage import FileStorage, MemoryStorage
 from memoranda.memory.curated.writer import MemoryWriter, WriteRequest
+from memoranda.safety.allowances import Allowances
 from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure
 from memoranda.support.canonical_text import canonical, unstorable_character
@@ -101,7 +102,8 @@ class MemoryStore:
         self.storage = storage
         self.settings = settings
         self.proposals = ApprovalQueue(storage.proposals)
-        self._scanners = {target: EntryScanner(storage.allowances) for target in TARGETS}
+        self.allowances = Allowances(storage.allowances)
+        self._scanners = {target: EntryScanner(self.allowances) for target in TARGETS}
         self._writer = MemoryWriter(storage, settings, self._scanners)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
@@ -206,7 +208,7 @@ class MemoryStore:
         outcome = self.commit(with_changes(request, plan=plan_as_shown, note=APPROVED))
         if isinstance(outcome, MemoryReceipt):
             try:
-                self.proposals.remove_applied(proposal)
+                self.proposals.remove(proposal)
             except (OSError, StorageError) as error:
                 reason = error.strerror if isinstance(error, OSError) else error
                 message = f"{outcome.message} The proposal could not be removed from the queue ({reason})."
@@ -261,7 +263,7 @@ class MemoryStore:
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
         if entry is not None:
             with self.exclusive():
-                self._scanners[target].allowances.allow([entry.text], entry.findings, origin)
+                self.allowances.allow([entry.text], entry.findings, origin)
                 self._journal_note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
@@ -269,7 +271,7 @@ class MemoryStore:
         """Revoke what was allowed for the entry that a handle names; None when nothing was."""
         entry = next((item for item in self.view(target).entries if item.handle == handle), None)
         with self.exclusive():
-            if entry is None or not self._scanners[target].allowances.revoke(entry.text):
+            if entry is None or not self.allowances.revoke(entry.text):
                 return None
             self._journal_note(target, "revoke", origin, handle)
         return entry
@@ -297,7 +299,10 @@ class MemoryStore:
     def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> MemoryRefusal | None:
         if not self.settings.enabled(target):
             return refusals.disabled(target)
-        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), self.storage.size(target))
+        state = self._writer.read(target)
+        # The write path reports whatever is wrong with the file.
+        current_size = len(state.raw) if isinstance(state, ReadableMemoryFile) else 0
+        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), current_size)
         for operation in operations:
             texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
@@ -314,8 +319,7 @@ class MemoryStore:
         """Whether untrusted text may have suggested a change of behaviour, which then awaits a person."""
         if not request.origin.sources or self.settings.untrusted_writes == "save":
             return False
-        state = self._writer.writable_state(request.target)
-        planned = state if isinstance(state, MemoryRefusal) else self._writer.validate_request(request, state.entries)
+        planned = self._writer.plan_now(request)
         # A refusal is returned by the write itself.
         return isinstance(planned, EntryPlan) and any(
             changes_behaviour(text) for edit in planned.edits for text in (edit.before, edit.after) if text
@@ -325,10 +329,7 @@ class MemoryStore:
         target = request.target
         if self.settings.write_approval == "explicit-only":
             return refusals.explicit_only(target)
-        state = self._writer.writable_state(target)
-        if isinstance(state, MemoryRefusal):
-            return state
-        planned = self._writer.validate_request(request, state.entries)
+        planned = self._writer.plan_now(request)
         if isinstance(planned, MemoryRefusal):
             return planned
         if not planned.edits:

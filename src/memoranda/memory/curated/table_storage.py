@@ -8,18 +8,20 @@ byte, so that a memory can be moved from files to tables and back.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated import forgotten_entries, memory_file, schema
+from memoranda.memory.curated import memory_file, schema
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import MemoryFileState, MissingMemoryFile, ReadableMemoryFile, WritableState
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.storage import ALLOWANCES, FORGOTTEN, MemoryStorage
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.journaled_writer import WriteFailure
+from memoranda.storage.files.named_texts import Document
 from memoranda.storage.schema import Table
 from memoranda.support.home import encode_user_id
 from memoranda.support.text_file import UnreadableFile
@@ -98,21 +100,20 @@ class TableTexts:
     def path(self, name: str) -> Path:
         return self.directory / name
 
-    def document(self, name: str) -> "TableDocument":
-        return TableDocument(self, name)
-
     def read(self, name: str) -> bytes:
-        content, _ = self.read_dated(name)
-        return content
+        return to_bytes(self._value("content", name))
 
-    def read_dated(self, name: str) -> tuple[bytes, float]:
-        """The content of a text, and when it was written; raises FileNotFoundError if there is none."""
-        statement = f"SELECT content, modified FROM {self._table} WHERE user_id = ? AND name = ?"
+    def modified_at(self, name: str) -> float:
+        modified: float = self._value("modified", name)
+        return modified
+
+    def _value(self, column: str, name: str) -> Any:
+        statement = f"SELECT {column} FROM {self._table} WHERE user_id = ? AND name = ?"
         with self._rows.reading() as connection:
             row = connection.execute(statement, (self._rows.user_id, name)).fetchone()
         if row is None:
             raise FileNotFoundError(f"{self.path(name)} does not exist")
-        return to_bytes(row[0]), row[1]
+        return row[0]
 
     def write(self, name: str, content: bytes, modified: float | None = None) -> None:
         with self._rows.writing() as connection:
@@ -138,24 +139,6 @@ class TableTexts:
 
     def _remove(self, connection: Connection, name: str) -> None:
         connection.execute(f"DELETE FROM {self._table} WHERE user_id = ? AND name = ?", (self._rows.user_id, name))
-
-
-class TableDocument:
-    """One text in a table."""
-
-    def __init__(self, texts: TableTexts, name: str) -> None:
-        self.texts = texts
-        self._name = name
-
-    @property
-    def path(self) -> Path:
-        return self.texts.path(self._name)
-
-    def read(self) -> bytes:
-        return self.texts.read(self._name)
-
-    def write(self, content: bytes) -> None:
-        self.texts.write(self._name, content)
 
 
 class TableLines:
@@ -219,7 +202,7 @@ class TableLines:
         )
 
 
-class TableStorage:
+class TableStorage(MemoryStorage):
     """The memory of one user in the tables of a database."""
 
     def __init__(self, open_engine: Callable[[], Engine], user: str | None) -> None:
@@ -234,8 +217,8 @@ class TableStorage:
         self.texts = TableTexts(self.rows, schema.MEMORY, self.directory)
         self.proposals = TableTexts(self.rows, schema.PROPOSALS, self.directory / "pending")
         self.backups = TableTexts(self.rows, schema.BACKUPS, self.directory)
-        self.allowances = TableTexts(self.rows, schema.ALLOWANCES, self.directory).document("allowed.json")
-        self.forgotten = TableTexts(self.rows, schema.FORGOTTEN, self.directory).document(forgotten_entries.FILE_NAME)
+        self.allowances = Document(TableTexts(self.rows, schema.ALLOWANCES, self.directory), ALLOWANCES)
+        self.forgotten = Document(TableTexts(self.rows, schema.FORGOTTEN, self.directory), FORGOTTEN)
 
     def exists(self) -> bool:
         statement = " UNION ALL ".join(
@@ -245,37 +228,19 @@ class TableStorage:
             values = (self.rows.user_id,) * len(schema.SCHEMA.tables)
             return connection.execute(f"{statement} LIMIT 1", values).fetchone() is not None
 
-    def path(self, target: Target) -> Path:
-        return self.texts.path(FILE_NAMES[target])
-
     def read(self, target: Target, known: ReadableMemoryFile | None) -> MemoryFileState:
+        path = self.path(target)
         try:
-            raw = self.texts.read(FILE_NAMES[target])
+            raw = self.texts.read(path.name)
         except FileNotFoundError:
-            return MissingMemoryFile(self.path(target))
+            return MissingMemoryFile(path)
         except StorageError as error:
-            return UnreadableFile(self.path(target), str(error))
-        return memory_file.from_bytes(self.path(target), raw, known)
+            return UnreadableFile(path, str(error))
+        return memory_file.from_bytes(path, raw, known)
 
-    def size(self, target: Target) -> int:
-        try:
-            return len(self.texts.read(FILE_NAMES[target]))
-        except (FileNotFoundError, StorageError):
-            # The write path reports what is wrong.
-            return 0
-
-    def modified_at(self, target: Target) -> float:
-        return self.texts.read_dated(FILE_NAMES[target])[1]
-
-    @contextmanager
-    def exclusive(self, timeout: float | None = None) -> Iterator[None]:
+    def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
         """Lock the memory of this user in one transaction; how long to wait is a property of the engine."""
-        with self.rows.exclusive():
-            yield
-
-    def find_write_failure(self, state: WritableState) -> WriteFailure | None:
-        """Nothing prevents a write: a row is no link, and has no permissions of its own."""
-        return None
+        return self.rows.exclusive()
 
     def replace(
         self, found: WritableState, content: bytes, lines: Sequence[MemoryChange], before_publish: Callable[[], None]
@@ -285,15 +250,6 @@ class TableStorage:
         before_publish()
         self.texts.write(found.path.name, content)
         return None
-
-    def has_leftovers(self) -> bool:
-        """A killed writer leaves nothing: the database rolls its transaction back."""
-        return False
-
-    def leftovers(self) -> list[Path]:
-        return []
-
-    def remove_leftovers(self) -> None: ...
 
 
 def users_with_memory(engine: Engine) -> list[str]:

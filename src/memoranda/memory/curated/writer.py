@@ -130,11 +130,16 @@ class MemoryWriter:
         result = self.run_exclusively(self.path(request.target), partial(self._commit, request))
         return refusals.from_failure(request.target, result) if isinstance(result, WriteFailure) else result
 
-    def validate_request(self, request: WriteRequest, entries: Sequence[str]) -> EntryPlan | MemoryRefusal:
-        """Plan a request on these entries, or say why it is refused."""
-        return validate_request(request, entries, self._scanners[request.target], self._settings.limit(request.target))
+    def plan_now(self, request: WriteRequest) -> EntryPlan | MemoryRefusal:
+        """What a request would change now, or why it would be refused."""
+        state = self._writable_state(request.target)
+        return state if isinstance(state, MemoryRefusal) else self._validate(request, state)
 
-    def writable_state(self, target: Target) -> WritableState | MemoryRefusal:
+    def _validate(self, request: WriteRequest, state: WritableState) -> EntryPlan | MemoryRefusal:
+        scanner, limit = self._scanners[request.target], self._settings.limit(request.target)
+        return validate_request(request, state.entries, scanner, limit)
+
+    def _writable_state(self, target: Target) -> WritableState | MemoryRefusal:
         """The file as it is, or why it must not be replaced."""
         state = self.read(target)
         if isinstance(state, UnreadableFile | UndecodableFile):
@@ -144,7 +149,7 @@ class MemoryWriter:
 
     def _commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         target = request.target
-        state = self.writable_state(target)
+        state = self._writable_state(target)
         if isinstance(state, MemoryRefusal):
             return state
         if request.seen not in (None, state.fingerprint):
@@ -153,7 +158,10 @@ class MemoryWriter:
         if isinstance(outside_changes, MemoryRefusal):
             return outside_changes
         self.note_seen(target, state.fingerprint)
-        planned = self.validate_request(request, state.entries)
+        if request.action == "undo" and self.journal.was_undone(request.refers_to):
+            # Another process has undone it since the request was made.
+            return refusals.nothing_to_undo(target, request.refers_to)
+        planned = self._validate(request, state)
         if isinstance(planned, MemoryRefusal):
             return planned
         # A person who saw a file with odd formatting and kept its entries still wants it rewritten.

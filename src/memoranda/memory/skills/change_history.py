@@ -10,7 +10,7 @@ from memoranda.memory.skills.skill_text import SKILL_FILE
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.memory.skills.writer import SkillChange, SkillMoveRequest, SkillTextRequest
-from memoranda.storage.files.journal import find_undoable, undone_numbers
+from memoranda.storage.files.journal import find_undoable
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 
@@ -48,7 +48,7 @@ def _reverse_request(store: SkillStore, change: SkillChange, origin: Origin) -> 
         removed = path if change.moved else path.removesuffix(f"/{SKILL_FILE}")
         check = partial(_check_removal, store, change, removed)
         return SkillMoveRequest(skill, removed, "undo", origin, check, done, refers_to=number)
-    return SkillTextRequest(skill, path, "undo", origin, partial(_reverse_text, store, change), done, number)
+    return SkillTextRequest(skill, path, "undo", origin, partial(_reverse_text, change), done, number)
 
 
 def purge(store: SkillStore) -> PurgedSkills:
@@ -62,14 +62,7 @@ def purge(store: SkillStore) -> PurgedSkills:
         return PurgedSkills(store.journal.purge(last.number if last else 0, []), len(archived))
 
 
-def _refuse_if_undone(store: SkillStore, change: SkillChange) -> SkillRefusal | None:
-    # Checked again under the lock, because another process may have undone it since.
-    return refusals.nothing_to_undo(change.number) if change.number in undone_numbers(log(store)) else None
-
-
 def _check_restore(store: SkillStore, change: SkillChange) -> SkillRefusal | None:
-    if refusal := _refuse_if_undone(store, change):
-        return refusal
     if os.path.lexists(store.root / change.path):
         return refusals.file_exists(change.skill, store.root / change.path)
     is_archived = os.path.lexists(store.writer.archive / change.archive)
@@ -78,8 +71,6 @@ def _check_restore(store: SkillStore, change: SkillChange) -> SkillRefusal | Non
 
 def _check_removal(store: SkillStore, change: SkillChange, path: str) -> SkillRefusal | None:
     """Refuse to remove what was created or restored when it has changed since."""
-    if refusal := _refuse_if_undone(store, change):
-        return refusal
     if change.moved:
         exists = os.path.lexists(store.root / path)
         return None if exists else refusals.changed_since(change.skill, change.number)
@@ -89,9 +80,7 @@ def _check_removal(store: SkillStore, change: SkillChange, path: str) -> SkillRe
     return None if untouched and has_no_other_files else refusals.changed_since(change.skill, change.number)
 
 
-def _reverse_text(store: SkillStore, change: SkillChange, present: TextFile | None) -> str | SkillRefusal:
-    if refusal := _refuse_if_undone(store, change):
-        return refusal
+def _reverse_text(change: SkillChange, present: TextFile | None) -> str | SkillRefusal:
     if present is None or present.fingerprint != change.after or change.edit is None:
         return refusals.changed_since(change.skill, change.number)
     return change.edit.reversed_in(present.text)

@@ -5,13 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from memoranda.errors import StorageError
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.store import SkillStore
-from memoranda.safety.allowances import read_allowances
 from memoranda.storage.files.journal import check_journal
-from memoranda.storage.files.named_texts import FileDocument
-from memoranda.support.health_issues import HealthIssue, issues_until_error
+from memoranda.support.health_issues import HealthIssue, issues_until_error, leftover
 from memoranda.support.text_file import TextFile, read_text
 
 
@@ -20,11 +17,18 @@ def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterato
     if not directory.is_dir():
         return
     store = SkillStore(directory, settings)
-    for check_part in (_check_skills, _check_texts, _check_journal, _check_leftovers):
-        yield from issues_until_error(directory, partial(check_part, store, option))
+    purge = f"memoranda skills purge{option}"
+    yield from issues_until_error(
+        directory,
+        partial(_check_skills, store),
+        partial(_check_texts, store, option),
+        partial(check_journal, store.journal, store.root / ".journal.jsonl", purge, store.exclusive),
+        store.allowances.check,
+        partial(_check_leftovers, store),
+    )
 
 
-def _check_skills(store: SkillStore, option: str) -> Iterator[HealthIssue]:
+def _check_skills(store: SkillStore) -> Iterator[HealthIssue]:
     for problem in store.catalogue().problems:
         effect = "it cannot be used" if problem.fatal else "it is used nevertheless"
         yield HealthIssue(
@@ -48,28 +52,6 @@ def _check_texts(store: SkillStore, option: str) -> Iterator[HealthIssue]:
             )
 
 
-def _check_journal(store: SkillStore, option: str) -> Iterator[HealthIssue]:
-    path = store.root / ".journal.jsonl"
-    yield from check_journal(store.journal, path, f"memoranda skills purge{option}", store.exclusive)
-    try:
-        read_allowances(FileDocument(store.root / ".allowed.json"))
-    except StorageError as error:
-        yield HealthIssue("error", store.root / ".allowed.json", str(error), "repair or delete the file")
-
-
-def _check_leftovers(store: SkillStore, option: str) -> Iterator[HealthIssue]:
+def _check_leftovers(store: SkillStore) -> Iterator[HealthIssue]:
     if os.path.lexists(store.writer.leftover):
-        # A writer that holds the lock may still need it; the repair then says so and leaves it.
-        yield HealthIssue(
-            "warning",
-            store.writer.leftover,
-            "was left by a writer that was killed",
-            "delete it",
-            lambda: _settle(store),
-            harmless=True,
-        )
-
-
-def _settle(store: SkillStore) -> None:
-    with store.writer.exclusive(timeout=0):
-        return
+        yield leftover(store.writer.leftover, store.writer.repair)

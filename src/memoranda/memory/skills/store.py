@@ -26,7 +26,7 @@ from memoranda.memory.skills.writer import (
 )
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
-from memoranda.storage.files.named_texts import FileDocument
+from memoranda.storage.files.named_texts import Document, NamedFiles
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import MissingFile, TextFile
 
@@ -57,7 +57,7 @@ class SkillStore:
         self.root = Path(root).absolute()
         self.settings = settings or SkillSettings()
         self.writer = SkillWriter(self.root, self.settings.lock_timeout)
-        self.allowances = Allowances(FileDocument(self.root / ".allowed.json"))
+        self.allowances = Allowances(Document(NamedFiles(self.root), ".allowed.json"))
         self._roots = [self.root, *(Path(directory).absolute() for directory in read_only_roots)]
         # The fingerprint of each file when this store last read it; an agent may replace only what it has read.
         self._seen: dict[Path, str] = {}

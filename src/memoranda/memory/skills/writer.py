@@ -18,7 +18,8 @@ from memoranda.errors import StorageError
 from memoranda.memory.skills import refusals
 from memoranda.memory.skills.skill_text import is_inside
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
-from memoranda.storage.files.journal_file import JournalFile
+from memoranda.storage.files.journal import Journal
+from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import (
     MEMORANDA,
     JournaledWriter,
@@ -85,19 +86,11 @@ class SkillChange:
     note: str = ""
 
 
-# A later version may write more fields, with a checksum; they are ignored.
-_FIELDS = tuple(item.name for item in fields(SkillChange))
-
-
-class SkillJournal(JournalFile[SkillChange]):
+class SkillJournal(Journal[SkillChange]):
     """The journal of one directory of skills. Appending and purging need its lock."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _from_record, _FIELDS)
-
-    def next_number(self) -> int:
-        last = self.last()
-        return last.number + 1 if last else 1
+        super().__init__(LineFile(path), _from_record, [item.name for item in fields(SkillChange)])
 
     def head(self, path: str) -> str | None:
         """The fingerprint of a file after the last change to it; None when none is known."""
@@ -115,11 +108,10 @@ class SkillJournal(JournalFile[SkillChange]):
         return SkillChange(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
 
 
-def _from_record(record: Any) -> SkillChange | None:
-    known = {name: record[name] for name in _FIELDS if name in record}
-    if known.get("edit") is not None:
-        known["edit"] = PassageEdit(**known["edit"])
-    change = SkillChange(**known)
+def _from_record(record: dict[str, Any]) -> SkillChange | None:
+    if record.get("edit") is not None:
+        record["edit"] = PassageEdit(**record["edit"])
+    change = SkillChange(**record)
     return change if _is_valid(change) else None
 
 
@@ -183,17 +175,22 @@ class SkillWriter(JournaledWriter[SkillChange]):
 
     def __init__(self, directory: Path, lock_timeout: float) -> None:
         self.journal = SkillJournal(directory / ".journal.jsonl")
-        super().__init__(directory, self.journal, lock_timeout)
-        self.archive = directory / ".archive"
         # All content is staged under one name, so no file of a user is ever mistaken for a leftover.
-        self._staged_for = directory / "next"
-        self.leftover = Path(staged_path(self._staged_for))
+        staged_for = directory / "next"
+        super().__init__(directory, self.journal, lock_timeout, staged_for)
+        self.archive = directory / ".archive"
+        self.leftover = Path(staged_path(staged_for))
 
     def commit(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal:
         """Carry out a change, or refuse it and leave everything as it was."""
-        write = partial(self._write, request) if isinstance(request, SkillTextRequest) else partial(self._move, request)
-        result = self.run_exclusively(self.directory / request.path, write)
+        result = self.run_exclusively(self.directory / request.path, partial(self._carry_out, request))
         return refusals.from_failure(request.skill, result) if isinstance(result, WriteFailure) else result
+
+    def _carry_out(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal | WriteFailure:
+        if request.action == "undo" and self.journal.was_undone(request.refers_to):
+            # Another process has undone it since the request was made.
+            return refusals.nothing_to_undo(request.refers_to)
+        return self._write(request) if isinstance(request, SkillTextRequest) else self._move(request)
 
     def read(self, skill: str, path: str) -> TextFile | MissingFile | SkillRefusal:
         """A file of a skill, or a refusal when it can be neither shown nor replaced."""
@@ -212,13 +209,13 @@ class SkillWriter(JournaledWriter[SkillChange]):
                 return refusals.symlink(skill, current)
         return None
 
-    def _write(self, request: SkillTextRequest) -> SkillReceipt | SkillRefusal:
+    def _write(self, request: SkillTextRequest) -> SkillReceipt | SkillRefusal | WriteFailure:
         skill, path = request.skill, self.directory / request.path
         state = self.read(skill, request.path)
         if isinstance(state, SkillRefusal):
             return state
         if failure := write_failure(state):
-            return refusals.from_failure(skill, failure)
+            return failure
         present = state if isinstance(state, TextFile) else None
         planned = request.plan(present)
         if isinstance(planned, SkillRefusal):
@@ -242,10 +239,8 @@ class SkillWriter(JournaledWriter[SkillChange]):
                 os.chmod(self.leftover, mode)
             request.accept(planned)
 
-        failure = self._replace(
-            state, content, [*outside_changes, change], staged_for=self._staged_for, before_publish=prepare
-        )
-        return refusals.from_failure(skill, failure) if failure else SkillReceipt(skill, path, request.done, number)
+        failure = self.replace(state, content, [*outside_changes, change], prepare)
+        return failure or SkillReceipt(skill, path, request.done, number)
 
     def _move(self, request: SkillMoveRequest) -> SkillReceipt | SkillRefusal:
         path = self.directory / request.path

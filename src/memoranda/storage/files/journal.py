@@ -79,9 +79,18 @@ class Journal(Generic[Line]):
         """The newest line."""
         return self._lines.last(self._decode)
 
+    def next_number(self) -> int:
+        """The number of the next line."""
+        last = self.last()
+        return last.number + 1 if last else 1
+
     def append(self, lines: Sequence[Line]) -> None:
         """Add lines durably, all of them or none."""
         self._lines.append(self._encode(lines))
+
+    def was_undone(self, number: int | None) -> bool:
+        """Whether a change was undone, and its undo was not."""
+        return number in undone_numbers(self.changes())
 
     def changes(self) -> Iterator[Line]:
         """Every change from the oldest to the newest, without void ones."""
@@ -146,7 +155,9 @@ class Journal(Generic[Line]):
             if not self._is_intact(raw, record):
                 return None
             record.pop("checksum", None)
-            return self._from_record(record)
+            # A later version may write more fields, with a checksum; they are ignored.
+            known = self._fields or record
+            return self._from_record({name: value for name, value in record.items() if name in known})
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 

@@ -9,13 +9,12 @@ import logging
 import os
 import stat
 from binascii import crc32
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memoranda.storage.files.journal import Journal, Line
 from memoranda.storage.files.marker_file import MarkerFile
 from memoranda.support.durable_files import append_private, read_file, sync_directory, write_private
 
@@ -23,13 +22,6 @@ _log = logging.getLogger(__name__)
 
 _TAIL_BLOCK = 64 * 1024
 _Decoded = TypeVar("_Decoded")
-
-
-class JournalFile(Journal[Line]):
-    """A journal whose lines are in a file; appending and purging need the lock of its directory."""
-
-    def __init__(self, path: Path, from_record: Callable[[Any], Line | None], fields: Collection[str] = ()) -> None:
-        super().__init__(LineFile(path), from_record, fields)
 
 
 class LineFile:

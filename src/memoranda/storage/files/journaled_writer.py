@@ -54,10 +54,14 @@ class WriteFailure:
 class JournaledWriter(ABC, Generic[Line]):
     """Changes the files of one directory under its lock. A subclass knows which journal line belongs to which file."""
 
-    def __init__(self, directory: Path, journal: Journal[Line], lock_timeout: float) -> None:
+    def __init__(
+        self, directory: Path, journal: Journal[Line], lock_timeout: float, staged_for: Path | None = None
+    ) -> None:
+        """`staged_for` is the file next to which all content is staged, if not next to the one that it replaces."""
         self.directory = directory
         self._journal = journal
         self._lock_timeout = lock_timeout
+        self._staged_for = staged_for
 
     @abstractmethod
     def _settle(self) -> None:
@@ -71,26 +75,28 @@ class JournaledWriter(ABC, Generic[Line]):
             self._settle()
             yield
 
+    def repair(self) -> None:
+        """Settle what a killed writer left, or raise what prevents it."""
+        with self.exclusive(timeout=0):
+            return
+
     def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
         """Call `write` under the lock; what the lock or the disk raises becomes a failure that names `path`."""
         return run_exclusively(self.exclusive, path, write)
 
-    def _replace(
+    def replace(
         self,
         found: TextFile | MissingFile,
         content: bytes,
         lines: Sequence[Line],
-        *,
-        staged_for: Path | None = None,
         before_publish: Callable[[], None] = lambda: None,
     ) -> WriteFailure | None:
         """Steps 5 to 7: replace the file that was `found`, unless another program has changed it since.
 
-        `staged_for` names another file on the same disk next to which the content is staged. `before_publish` is called
-        when the journal has the lines and the rename is next.
+        `before_publish` is called when the journal has the lines and the rename is next.
         """
         path = found.path
-        staged_for = staged_for or path
+        staged_for = self._staged_for or path
         try:
             stage(staged_for, content)
             self._journal.append(lines)

@@ -1,23 +1,11 @@
 """Private texts with names, each replaced as a whole: files of a directory here, rows of a table elsewhere."""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from memoranda.support.durable_files import make_private_directory, read_file, sync_directory, write_private
-
-
-class Document(Protocol):
-    """One text. Changing it needs the lock of what it belongs to."""
-
-    @property
-    def path(self) -> Path:
-        """Its name in messages; a file has it, a row of a table does not."""
-
-    def read(self) -> bytes:
-        """The content; raises FileNotFoundError if there is none."""
-
-    def write(self, content: bytes) -> None:
-        """Replace the content durably."""
 
 
 class NamedTexts(Protocol):
@@ -32,8 +20,11 @@ class NamedTexts(Protocol):
     def read(self, name: str) -> bytes:
         """The content of a text; raises FileNotFoundError if there is none."""
 
-    def write(self, name: str, content: bytes) -> None:
-        """Create or replace a text durably."""
+    def write(self, name: str, content: bytes, modified: float | None = None) -> None:
+        """Create or replace a text durably; `modified` is its time, now if there is none."""
+
+    def modified_at(self, name: str) -> float:
+        """When a text was last written, in seconds since 1970; raises FileNotFoundError if there is none."""
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a text durably; raises FileNotFoundError if there is none."""
@@ -42,18 +33,22 @@ class NamedTexts(Protocol):
         """Remove a text durably, if it exists."""
 
 
-class FileDocument:
-    """A text in a file."""
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One named text."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    texts: NamedTexts
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.texts.path(self.name)
 
     def read(self) -> bytes:
-        return read_file(self.path)
+        return self.texts.read(self.name)
 
     def write(self, content: bytes) -> None:
-        make_private_directory(self.path.parent)
-        write_private(self.path, content)
+        self.texts.write(self.name, content)
 
 
 class NamedFiles:
@@ -73,10 +68,15 @@ class NamedFiles:
     def read(self, name: str) -> bytes:
         return read_file(self.path(name))
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, modified: float | None = None) -> None:
         path = self.path(name)
         make_private_directory(path.parent)
         write_private(path, content)
+        if modified is not None:
+            os.utime(path, (modified, modified))
+
+    def modified_at(self, name: str) -> float:
+        return self.path(name).stat().st_mtime
 
     def rename(self, name: str, new_name: str) -> None:
         old_path, new_path = self.path(name), self.path(new_name)

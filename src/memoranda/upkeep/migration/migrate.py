@@ -4,7 +4,6 @@ The source is only read. The target must be empty, or the target of the same mig
 may use either of the two meanwhile; the comparison at the end finds out if something did.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from memoranda.errors import HomeError, StorageError
 from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
 from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.curated.schema import SCHEMA as CURATED
-from memoranda.memory.curated.settings import FILE_NAMES
-from memoranda.memory.curated.storage import FileStorage
-from memoranda.memory.curated.table_storage import TableStorage, TableTexts, users_with_memory
+from memoranda.memory.curated.storage import FileStorage, MemoryStorage
+from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.schema import (
     CHANGES,
@@ -28,8 +26,7 @@ from memoranda.memory.record.schema import (
     SYSTEM_PROMPTS,
 )
 from memoranda.storage.engine import Engine
-from memoranda.storage.files.journal_file import LineFile
-from memoranda.storage.files.named_texts import NamedFiles
+from memoranda.storage.files.named_texts import NamedTexts
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.durable_files import make_private_directory
@@ -43,63 +40,48 @@ from memoranda.upkeep.migration.tables import (
     count_rows,
 )
 
-_SINGLE = ("allowed.json", "forgotten.json")
-
 
 def copy_to_tables(directory: Path, target: TableStorage) -> None:
     """Store the files of a directory in tables, in one transaction; what the tables had is replaced."""
-    files = FileStorage(directory, 10.0)
+    source = FileStorage(directory, 10.0)
     with target.exclusive():
-        target.lines.replace(_lines(directory))
-        for collection, texts in _collections(files, target):
+        target.lines.replace(source.lines.read())
+        for texts in _collections(target):
             for name in texts.names():
                 texts.remove(name)
-            for name in collection.names():
-                texts.write(name, collection.read(name), collection.path(name).stat().st_mtime)
+        _copy_texts(source, target)
 
 
 def copy_to_files(source: TableStorage, directory: Path) -> None:
     """Write the rows of a user into a directory, with their times."""
-    files = FileStorage(directory, 10.0)
+    target = FileStorage(directory, 10.0)
     make_private_directory(directory)
-    lines = source.lines.read()
-    if lines:
-        LineFile(directory / "journal.jsonl").replace(lines)
-    for collection, texts in _collections(files, source):
-        for name in texts.names():
-            content, modified = texts.read_dated(name)
-            collection.write(name, content)
-            os.utime(collection.path(name), (modified, modified))
+    if lines := source.lines.read():
+        target.lines.replace(lines)
+    _copy_texts(source, target)
 
 
 def compare(directory: Path, tables: TableStorage) -> None:
     """Raise StorageError unless files and tables have the same texts, byte by byte."""
-    differing = [] if _lines(directory) == tables.lines.read() else ["journal.jsonl"]
-    for collection, texts in _collections(FileStorage(directory, 10.0), tables):
-        names = {*collection.names(), *texts.names()}
-        differing += [name for name in names if _read(collection, name) != _read(texts, name)]
+    files = FileStorage(directory, 10.0)
+    differing = [] if files.lines.read() == tables.lines.read() else ["journal.jsonl"]
+    for one, two in zip(_collections(files), _collections(tables), strict=True):
+        differing += [name for name in {*one.names(), *two.names()} if _read(one, name) != _read(two, name)]
     if differing:
         raise StorageError(f"{directory} and its copy differ in {', '.join(sorted(differing))}.")
 
 
-def _lines(directory: Path) -> list[bytes]:
-    try:
-        lines = (directory / "journal.jsonl").read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return []
-    return lines if lines[-1] else lines[:-1]
+def _copy_texts(source: MemoryStorage, target: MemoryStorage) -> None:
+    for texts, copies in zip(_collections(source), _collections(target), strict=True):
+        for name in texts.names():
+            copies.write(name, texts.read(name), texts.modified_at(name))
 
 
-def _collections(files: FileStorage, tables: TableStorage) -> Iterator[tuple[NamedFiles, TableTexts]]:
-    directory = files.directory
-    yield NamedFiles(directory, *FILE_NAMES.values()), tables.texts
-    yield files.proposals, tables.proposals
-    yield files.backups, tables.backups
-    for name, document in zip(_SINGLE, (tables.allowances, tables.forgotten), strict=True):
-        yield NamedFiles(directory, name), document.texts
+def _collections(storage: MemoryStorage) -> tuple[NamedTexts, ...]:
+    return (storage.texts, storage.proposals, storage.backups, storage.allowances.texts, storage.forgotten.texts)
 
 
-def _read(texts: NamedFiles | TableTexts, name: str) -> bytes | None:
+def _read(texts: NamedTexts, name: str) -> bytes | None:
     try:
         return texts.read(name)
     except FileNotFoundError:

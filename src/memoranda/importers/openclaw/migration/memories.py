@@ -391,7 +391,7 @@ def _plan_candidates(
     gathered: GatheredEntries, target: Target, store: MemoryStore, history: MigrationHistory, current: Sequence[str]
 ) -> _PlannedEntries:
     found = _PlannedEntries([], list(gathered.omitted))
-    scanner = EntryScanner(store.storage.allowances)
+    scanner = EntryScanner(store.allowances)
     limit, entries = store.settings.limit(target), list(current)
     present = {" ".join(entry.split()) for entry in current}
     for candidate in gathered.candidates:
