@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 
@@ -55,6 +57,22 @@ def test_of_two_skills_with_one_name_the_first_counts(skills: SkillStore, put: C
     found = skills.catalogue()
     assert [each.category for each in found.skills] == ["a"]
     assert "same name" in found.problems[0].problem
+
+
+def test_a_skill_that_is_removed_while_skills_are_read_is_not_listed(
+    skills: SkillStore, put: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may delete it after its folder was found; the others are listed, and nothing is a problem."""
+    put("kept/SKILL.md")
+    removed = put("removed/SKILL.md")
+
+    def remove_meanwhile(name: str) -> None:
+        if name == "removed":
+            removed.unlink()
+
+    monkeypatch.setattr("memoranda.memory.skills.catalogue.name_problem", remove_meanwhile)
+    found = skills.catalogue()
+    assert ([each.name for each in found.skills], found.problems) == (["kept"], ())
 
 
 def test_no_directory_is_no_skills(skills: SkillStore, root: Path) -> None:

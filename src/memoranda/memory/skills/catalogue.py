@@ -119,7 +119,12 @@ def _read(root: Path, directory: Path, problems: list[SkillProblem]) -> Skill | 
     if path.is_symlink():
         problems.append(SkillProblem(path, "it is a link, and links are not followed", fatal=True))
         return None
-    if (size := path.lstat().st_size) > _MAX_BYTES:
+    try:
+        size = path.lstat().st_size
+    except FileNotFoundError:
+        # Another process has removed the skill since its folder was found.
+        return None
+    if size > _MAX_BYTES:
         problems.append(SkillProblem(path, f"it is too large ({size:,} bytes)", fatal=True))
         return None
     state = read_text(path)
