@@ -19,6 +19,8 @@ class Origin:
 
 
 PERSON = Origin(actor="person", explicit=True)
+MEMORANDA = Origin("memoranda")
+"""The origin of the lines that settle what a killed writer left."""
 
 
 def utc_timestamp() -> str:

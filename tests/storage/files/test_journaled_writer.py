@@ -11,7 +11,13 @@ from memoranda.errors import StorageError
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.journal import Journal
 from memoranda.storage.files.journal_file import LineFile
-from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
+from memoranda.storage.files.journaled_writer import (
+    JournaledWriter,
+    WriteFailure,
+    run_exclusively,
+    was_never_published,
+    write_failure,
+)
 from memoranda.support.durable_files import staged_path
 from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read_text
 
@@ -34,7 +40,7 @@ class Writer(JournaledWriter[Line]):
         self.staged = Path(staged_path(self.path))
 
     def write(self, text: str, **options: Any) -> WriteFailure | None:
-        return self.run_exclusively(self.path, lambda: self._write(text, **options))
+        return run_exclusively(self.exclusive, self.path, lambda: self._write(text, **options))
 
     def actions(self) -> list[str]:
         return [line.action for line in self.journal.changes()]
@@ -127,7 +133,7 @@ def test_a_held_lock_and_other_errors_are_failures_too(writer: Writer) -> None:
     def fail() -> None:
         raise StorageError("It is in the way.")
 
-    assert writer.run_exclusively(writer.path, fail) == WriteFailure("storage", "It is in the way.")
+    assert run_exclusively(writer.exclusive, writer.path, fail) == WriteFailure("storage", "It is in the way.")
 
 
 @pytest.mark.parametrize("is_readable", [True, False])

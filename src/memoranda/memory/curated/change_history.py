@@ -181,12 +181,10 @@ def confirm_entry(
 
 def _read_dates(store: MemoryStore, target: Target) -> tuple[dict[str, float], dict[str, float]]:
     """When each text was last written, and when each handle was last confirmed."""
-    changes = [change for change in store.journal.changes() if change.target == target]
-    void = {change.refers_to for change in changes if change.action == "void"}
     written: dict[str, float] = {}
     confirmed: dict[str, float] = {}
-    for change in changes:
-        if change.number in void or (at := _seconds(change)) is None:
+    for change in log(store, target):
+        if (at := _seconds(change)) is None:
             continue
         written |= dict.fromkeys(_written_texts(change), at)
         if change.action == "confirm":

@@ -17,7 +17,7 @@ from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.storage.files.journal import Journal, JournalLines
-from memoranda.support.origin import PERSON, Origin, utc_timestamp
+from memoranda.support.origin import MEMORANDA, PERSON, Origin, utc_timestamp
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
@@ -84,12 +84,12 @@ class MemoryJournal(Journal[MemoryChange]):
     def __init__(self, lines: JournalLines) -> None:
         super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
 
-    def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
+    def void_of(self, change: MemoryChange) -> MemoryChange:
         """The line that cancels the newest change; its heads are those of the line before that change."""
         before = [earlier for earlier in self.changes() if earlier.number < change.number]
         heads = before[-1].heads if before else {}
-        number = change.number + 1
-        return MemoryChange(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
+        number, actor = change.number + 1, MEMORANDA.actor
+        return MemoryChange(number, change.target, "void", actor, "", (), dict(heads), refers_to=change.number)
 
     def sources(self) -> dict[str, tuple[str, ...]]:
         """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
@@ -107,10 +107,8 @@ class MemoryJournal(Journal[MemoryChange]):
 
     def recorded_entries(self, target: Target) -> set[str]:
         """Every entry that a target ever had, as far as the journal goes back."""
-        changes = list(self.changes())
-        void = {change.refers_to for change in changes if change.action == "void"}
-        valid = [change for change in changes if change.target == target and change.number not in void]
-        return {edit.after for change in valid for edit in change.edits if edit.after is not None}
+        changes = [change for change in self.changes() if change.target == target]
+        return {edit.after for change in changes for edit in change.edits if edit.after is not None}
 
     def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
         """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""

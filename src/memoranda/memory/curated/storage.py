@@ -18,13 +18,7 @@ from memoranda.memory.curated.memory_file import MemoryFileState, ReadableMemory
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.storage.files.journal import JournalLines
 from memoranda.storage.files.journal_file import LineFile
-from memoranda.storage.files.journaled_writer import (
-    MEMORANDA,
-    JournaledWriter,
-    WriteFailure,
-    was_never_published,
-    write_failure,
-)
+from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
 from memoranda.storage.files.named_texts import Document, NamedFiles, NamedTexts
 from memoranda.support.durable_files import staged_path
 
@@ -135,5 +129,5 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
             last = self.journal.last()
             head = last.heads.get(target) if last and last.target == target else None
             if last and head is not None and was_never_published(staged, self.path(target), head):
-                self.journal.append([self.journal.void_of(last, MEMORANDA)])
+                self.journal.append([self.journal.void_of(last)])
             os.unlink(staged)

@@ -47,7 +47,7 @@ from memoranda.memory.curated.storage import FileStorage, MemoryStorage
 from memoranda.memory.curated.writer import MemoryWriter, WriteRequest
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.behaviour import changes_behaviour
-from memoranda.storage.files.journaled_writer import WriteFailure
+from memoranda.storage.files.journaled_writer import WriteFailure, run_exclusively
 from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
@@ -335,8 +335,8 @@ class MemoryStore:
         if not planned.edits:
             return MemoryReceipt(target, self.path(target), request.nothing)
         replaced = [edit.before for edit in planned.edits]
-        proposal = self._writer.run_exclusively(
-            self.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
+        proposal = run_exclusively(
+            self.exclusive, self.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
         )
         if isinstance(proposal, WriteFailure):
             return refusals.from_failure(target, proposal)

@@ -7,10 +7,8 @@ the storage write it together with its line of the journal.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, assert_never
 
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import EntryScanner
@@ -46,8 +44,6 @@ _HOPELESS = 20
 
 _OUTSIDE = Origin(actor="outside")
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
@@ -70,19 +66,6 @@ class WriteRequest:
     allow: frozenset[str] = frozenset()
     restores: frozenset[str] = frozenset()
     note: str = ""
-
-
-class OutsideChange(Enum):
-    """How a request relates to what another program did to the file since the journal's last line."""
-
-    ACCEPTED = auto()
-    """A person looked at exactly this file before sending the request."""
-    UNREWRITABLE = auto()
-    """Rewriting the file would alter text, so only a person may do it."""
-    SEEN = auto()
-    """This store has read the file since it changed, so its caller knows the entries."""
-    UNSEEN = auto()
-    """The caller cannot know about the change, or text was appended to an entry."""
 
 
 class MemoryWriter:
@@ -111,10 +94,6 @@ class MemoryWriter:
             self._known[target] = state
         return state
 
-    def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
-        """Call `write` under the lock; what the lock or the storage raises becomes a failure that names `path`."""
-        return run_exclusively(self._storage.exclusive, path, write)
-
     def _entries_beside(self, target: Target) -> Sequence[str]:
         """The entries of the other file, which a prompt shows together with those of this one."""
         other: Target = "user" if target == "memory" else "memory"
@@ -127,7 +106,7 @@ class MemoryWriter:
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         """Carry out a change, or refuse it and leave the file as it was."""
-        result = self.run_exclusively(self.path(request.target), partial(self._commit, request))
+        result = run_exclusively(self._storage.exclusive, self.path(request.target), partial(self._commit, request))
         return refusals.from_failure(request.target, result) if isinstance(result, WriteFailure) else result
 
     def plan_now(self, request: WriteRequest) -> EntryPlan | MemoryRefusal:
@@ -201,44 +180,31 @@ class MemoryWriter:
     def _record_outside_change(self, request: WriteRequest, state: WritableState) -> list[MemoryChange] | MemoryRefusal:
         """The journal lines for what other programs did to the file, or a refusal.
 
-        An unseen change is refused once: the refusal itself journals the change and notes it as seen, so that the same
-        request passes when it is sent again.
+        The caller knows a change if this store has read the file since, unless text was appended to an entry. A change
+        that it cannot know is refused once: the refusal itself journals the change and notes it as seen, so that the
+        same request passes when it is sent again. A file whose rewriting would alter text is left to a person.
         """
         target, path, last = request.target, self.path(request.target), self.journal.last()
         known = last.heads.get(target, ABSENT) if last else ABSENT
         if known == state.fingerprint and (last is not None or self._has_seen(target, state)):
             return []
-        entries_before = self.journal.entries_after(target) if last and target in last.heads else None
-        kind = self._classify_outside_change(request, state, entries_before or ())
-        if kind is OutsideChange.UNREWRITABLE:
-            assert isinstance(state, ReadableMemoryFile)
-            return refusals.unrewritable_file(target, path, store_backup(self._storage.backups, state))
+        # A person looked at exactly this file before sending the request.
+        accepted = request.seen == state.fingerprint
+        readable = state if isinstance(state, ReadableMemoryFile) else None
+        if readable and not accepted and not readable.is_rewritable(self._settings.limit(target)):
+            return refusals.unrewritable_file(target, path, store_backup(self._storage.backups, readable))
         # Where the journal does not know the earlier entries, it records the current ones as found.
-        action: MemoryAction = "found" if entries_before is None else "outside"
-        edits = rewrite_edits(entries_before or (), state.entries)
+        known_entries = self.journal.entries_after(target) if last and target in last.heads else None
+        action: MemoryAction = "found" if known_entries is None else "outside"
+        entries_before = known_entries or ()
+        edits = rewrite_edits(entries_before, state.entries)
         line = next_change(last, target, action, _OUTSIDE, edits, state.fingerprint)
-        match kind:
-            case OutsideChange.ACCEPTED | OutsideChange.SEEN:
-                return [line]
-            case OutsideChange.UNSEEN:
-                backup = store_backup(self._storage.backups, state) if isinstance(state, ReadableMemoryFile) else None
-                self.journal.append([line])
-                self.note_seen(target, state.fingerprint)
-                return refusals.changed_outside(target, path, line.number, backup)
-            case _:
-                assert_never(kind)
-
-    def _classify_outside_change(
-        self, request: WriteRequest, state: WritableState, entries_before: Sequence[str]
-    ) -> OutsideChange:
-        if request.seen == state.fingerprint:
-            return OutsideChange.ACCEPTED
-        limit = self._settings.limit(request.target)
-        if isinstance(state, ReadableMemoryFile) and not state.is_rewritable(limit):
-            return OutsideChange.UNREWRITABLE
-        if self._has_seen(request.target, state) and not _was_appended_to_an_entry(entries_before, state.entries):
-            return OutsideChange.SEEN
-        return OutsideChange.UNSEEN
+        if accepted or (self._has_seen(target, state) and not _was_appended_to_an_entry(entries_before, state.entries)):
+            return [line]
+        backup = store_backup(self._storage.backups, readable) if readable else None
+        self.journal.append([line])
+        self.note_seen(target, state.fingerprint)
+        return refusals.changed_outside(target, path, line.number, backup)
 
     def _has_seen(self, target: Target, state: WritableState) -> bool:
         """Whether the file is as this store last read it; a store that never read it has missed nothing."""

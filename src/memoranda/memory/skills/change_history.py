@@ -9,7 +9,7 @@ from memoranda.memory.skills import refusals
 from memoranda.memory.skills.skill_text import SKILL_FILE
 from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult
-from memoranda.memory.skills.writer import SkillChange, SkillMoveRequest, SkillTextRequest
+from memoranda.memory.skills.writer import SkillChange, SkillMoveRequest, SkillTextRequest, read_skill_file
 from memoranda.storage.files.journal import find_undoable
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
@@ -74,7 +74,7 @@ def _check_removal(store: SkillStore, change: SkillChange, path: str) -> SkillRe
     if change.moved:
         exists = os.path.lexists(store.root / path)
         return None if exists else refusals.changed_since(change.skill, change.number)
-    state = store.writer.read(change.skill, change.path)
+    state = read_skill_file(store.root, change.skill, change.path)
     untouched = isinstance(state, TextFile) and state.fingerprint == change.after
     has_no_other_files = path == change.path or not list_skill_files(store.root / path)
     return None if untouched and has_no_other_files else refusals.changed_since(change.skill, change.number)

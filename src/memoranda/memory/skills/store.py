@@ -7,7 +7,7 @@ agent, the store checks the names and scans the text; the write is journaled and
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from memoranda.memory.skills.writer import (
     SkillMoveRequest,
     SkillTextRequest,
     SkillWriter,
+    read_skill_file,
 )
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
@@ -82,7 +83,7 @@ class SkillStore:
         files = list_skill_files(skill.directory)
         if file != SKILL_FILE and file not in files:
             return refusals.no_file(name, file)
-        state = self._reader(skill).read(name, f"{skill.path}/{file}")
+        state = read_skill_file(skill.root, name, f"{skill.path}/{file}")
         if isinstance(state, SkillRefusal):
             return state
         if isinstance(state, MissingFile):
@@ -176,7 +177,7 @@ class SkillStore:
         view = self.view(name, file)
         if isinstance(view, SkillRefusal):
             return view
-        state = self._reader(view.skill).read(name, view.path)
+        state = read_skill_file(view.skill.root, name, view.path)
         with self.exclusive():
             read_as = content_checks.line_reader(file)
             passages = withhold_passages(state.text, None, read_as).passages if isinstance(state, TextFile) else ()
@@ -189,9 +190,6 @@ class SkillStore:
         number = self.journal.next_number()
         line = SkillChange(number, view.skill.name, view.path, action, origin.actor, origin.session, note=note)
         self.journal.append([line])
-
-    def _reader(self, skill: Skill) -> SkillWriter:
-        return self.writer if skill.root == self.root else SkillWriter(skill.root, self.settings.lock_timeout)
 
     def _replace(
         self, name: str, file: str, action: SkillAction, content: str, origin: Origin, allow: frozenset[str]
@@ -230,13 +228,9 @@ class SkillStore:
             for passage in screen_text(text).passages if allow else ():
                 self.allowances.allow([passage.text], allow & set(passage.findings), request.origin)
 
-        outcome = self.writer.commit(
-            SkillTextRequest(
-                request.skill, request.path, request.action, request.origin, plan, request.done, accept=accept
-            )
-        )
+        outcome = self.writer.commit(replace(request, plan=plan, accept=accept))
         if isinstance(outcome, SkillReceipt):
-            state = self.writer.read(request.skill, request.path)
+            state = read_skill_file(self.root, request.skill, request.path)
             if isinstance(state, TextFile):
                 self._seen[state.path] = state.fingerprint
         return outcome

@@ -21,15 +21,15 @@ from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.storage.files.journal import Journal
 from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import (
-    MEMORANDA,
     JournaledWriter,
     WriteFailure,
     read_failure,
+    run_exclusively,
     was_never_published,
     write_failure,
 )
 from memoranda.support.durable_files import make_private_directory, staged_path, sync_directory
-from memoranda.support.origin import Origin, utc_timestamp
+from memoranda.support.origin import MEMORANDA, Origin, utc_timestamp
 from memoranda.support.text_file import MissingFile, TextFile, UndecodableFile, UnreadableFile, fingerprint, read_text
 
 SkillAction = Literal[
@@ -102,10 +102,10 @@ class SkillJournal(Journal[SkillChange]):
         creators = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
         return creators[-1] if creators else None
 
-    def void_of(self, change: SkillChange, origin: Origin) -> SkillChange:
+    def void_of(self, change: SkillChange) -> SkillChange:
         """The line that cancels the newest change."""
-        number = change.number + 1
-        return SkillChange(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
+        number, actor = change.number + 1, MEMORANDA.actor
+        return SkillChange(number, change.skill, change.path, "void", actor, "", refers_to=change.number)
 
 
 def _from_record(record: dict[str, Any]) -> SkillChange | None:
@@ -170,6 +170,25 @@ class SkillMoveRequest:
         return "back" if self.archive else "away"
 
 
+def read_skill_file(root: Path, skill: str, path: str) -> TextFile | MissingFile | SkillRefusal:
+    """A file below a directory of skills, or a refusal when it can be neither shown nor replaced."""
+    if refusal := _refuse_links(root, skill, path):
+        return refusal
+    state = read_text(root / path)
+    if isinstance(state, UnreadableFile | UndecodableFile):
+        return refusals.from_failure(skill, read_failure(state))
+    return state
+
+
+def _refuse_links(root: Path, skill: str, path: str) -> SkillRefusal | None:
+    current = root
+    for part in path.split("/"):
+        current = current / part
+        if current.is_symlink():
+            return refusals.symlink(skill, current)
+    return None
+
+
 class SkillWriter(JournaledWriter[SkillChange]):
     """Changes the skills in one directory, and writes their journal."""
 
@@ -183,7 +202,7 @@ class SkillWriter(JournaledWriter[SkillChange]):
 
     def commit(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal:
         """Carry out a change, or refuse it and leave everything as it was."""
-        result = self.run_exclusively(self.directory / request.path, partial(self._carry_out, request))
+        result = run_exclusively(self.exclusive, self.directory / request.path, partial(self._carry_out, request))
         return refusals.from_failure(request.skill, result) if isinstance(result, WriteFailure) else result
 
     def _carry_out(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal | WriteFailure:
@@ -192,26 +211,9 @@ class SkillWriter(JournaledWriter[SkillChange]):
             return refusals.nothing_to_undo(request.refers_to)
         return self._write(request) if isinstance(request, SkillTextRequest) else self._move(request)
 
-    def read(self, skill: str, path: str) -> TextFile | MissingFile | SkillRefusal:
-        """A file of a skill, or a refusal when it can be neither shown nor replaced."""
-        if refusal := self._refuse_links(skill, path):
-            return refusal
-        state = read_text(self.directory / path)
-        if isinstance(state, UnreadableFile | UndecodableFile):
-            return refusals.from_failure(skill, read_failure(state))
-        return state
-
-    def _refuse_links(self, skill: str, path: str) -> SkillRefusal | None:
-        current = self.directory
-        for part in path.split("/"):
-            current = current / part
-            if current.is_symlink():
-                return refusals.symlink(skill, current)
-        return None
-
     def _write(self, request: SkillTextRequest) -> SkillReceipt | SkillRefusal | WriteFailure:
         skill, path = request.skill, self.directory / request.path
-        state = self.read(skill, request.path)
+        state = read_skill_file(self.directory, skill, request.path)
         if isinstance(state, SkillRefusal):
             return state
         if failure := write_failure(state):
@@ -244,7 +246,7 @@ class SkillWriter(JournaledWriter[SkillChange]):
 
     def _move(self, request: SkillMoveRequest) -> SkillReceipt | SkillRefusal:
         path = self.directory / request.path
-        if refusal := self._refuse_links(request.skill, request.path) or request.check():
+        if refusal := _refuse_links(self.directory, request.skill, request.path) or request.check():
             return refusal
         number = self.journal.next_number()
         archive = request.archive or f"{number}/{path.name}"
@@ -272,7 +274,7 @@ class SkillWriter(JournaledWriter[SkillChange]):
     def _settle(self) -> None:
         last = self.journal.last()
         if last is not None and last.action != "void" and self._was_never_carried_out(last):
-            self.journal.append([self.journal.void_of(last, MEMORANDA)])
+            self.journal.append([self.journal.void_of(last)])
             self._remove_empty((self.archive / last.archive if last.moved else self.directory / last.path).parent)
         if os.path.lexists(self.leftover):
             os.unlink(self.leftover)

@@ -25,7 +25,6 @@ from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.journal import Journal, Line
 from memoranda.support.durable_files import make_private_directory, publish, read_file, stage, staged_path
-from memoranda.support.origin import Origin
 from memoranda.support.text_file import (
     MissingFile,
     TextFile,
@@ -35,9 +34,6 @@ from memoranda.support.text_file import (
     has_content,
     is_unchanged,
 )
-
-MEMORANDA = Origin("memoranda")
-"""The origin of the lines that settle what a killed writer left."""
 
 Result = TypeVar("Result")
 FailureReason = Literal["locked", "storage", "unreadable", "undecodable", "symlink", "read_only", "changed"]
@@ -79,10 +75,6 @@ class JournaledWriter(ABC, Generic[Line]):
         """Settle what a killed writer left, or raise what prevents it."""
         with self.exclusive(timeout=0):
             return
-
-    def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
-        """Call `write` under the lock; what the lock or the disk raises becomes a failure that names `path`."""
-        return run_exclusively(self.exclusive, path, write)
 
     def replace(
         self,

@@ -47,7 +47,7 @@ from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.skill_text import file_problem, name_problem
 from memoranda.memory.skills.store import list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal
-from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter
+from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter, read_skill_file
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
@@ -273,7 +273,7 @@ class SkillFiles:
         for name in list_skill_files(directory, limit=_MAX_FILES):
             if "/" not in name:
                 continue
-            state = self._writer.read(_skill_of(name), name) if is_skill_file(name) else None
+            state = read_skill_file(directory, _skill_of(name), name) if is_skill_file(name) else None
             if isinstance(state, TextFile) and len(state.text) <= _MAX_CHARS:
                 found[name] = {"text": state.text, "executable": _is_executable(state.path)}
             else:
