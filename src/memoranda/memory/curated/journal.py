@@ -3,7 +3,7 @@
 A line of `journal.jsonl`, or a row of `curated_journal`, says who made a change, when, in which session, and each entry
 before and after. A change is in the journal *before* the memory file is replaced, so no applied change is ever missing.
 A writer that is killed between the two steps leaves its staged file behind, and the next writer marks the change as
-void (see `file_storage`). In tables, both steps are one transaction.
+void (see `storage`). In tables, both steps are one transaction.
 
 `heads` has the fingerprint of every memory file after the change. So the last line is enough to see whether another
 program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
