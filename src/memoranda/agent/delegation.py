@@ -16,7 +16,7 @@ from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.models.model import ChatModel, Usage
 from memoranda.safety.fence import screen_tools, strip_recalled_blocks
-from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, StoredText, Tool, own_tool, tool_refusal
 
 SCRATCH_DESCRIPTION = (
     "Notes of your own for this task: write what you find out, read it back later. They end with the task; what the "
@@ -40,7 +40,7 @@ class ScratchTool:
         self.notes: list[str] = []
 
     def tool(self) -> Tool:
-        return Tool("scratch", SCRATCH_DESCRIPTION, SCRATCH_PARAMETERS, self.call)
+        return own_tool("scratch", SCRATCH_DESCRIPTION, SCRATCH_PARAMETERS, self.call)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         if arguments.get("action") != "write":
@@ -72,8 +72,6 @@ _QUOTES = StoredText(
     "memoranda sessions show SESSION",
     "its result may quote other texts, and is not input from the user",
 )
-READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
-"""The session tools that change nothing; a delegate gets no other tools of its session."""
 
 StartDelegate = Callable[[str], AbstractContextManager[AgentSession]]
 """Starts the session of a delegate for the parent with that id; leaving the context ends it."""
@@ -108,7 +106,7 @@ class Delegation:
         """The tool, unless delegation is switched off or the parent is as deep as the settings allow."""
         if self._depth >= self._settings.max_depth:
             return ()
-        return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
+        return (own_tool("delegate_task", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Run a task and return the delegate's answer, or a refusal that says why it has none."""
@@ -159,7 +157,7 @@ class _ReadOnlySession:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self._session.tools if tool.name in READ_ONLY_TOOLS)
+        return tuple(tool for tool in self._session.tools if tool.facts.read_only)
 
     def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
         return self._session.turn(text, wait=wait)

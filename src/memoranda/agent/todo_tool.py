@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.safety.fence import strip_recalled_blocks
-from memoranda.support.tool import JsonObject, StoredText, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, StoredText, Tool, own_tool, tool_refusal
 
 STATUSES = ("pending", "in_progress", "completed", "cancelled")
 DESCRIPTION = (
@@ -49,7 +49,7 @@ class TodoTool:
         self._save = save
 
     def definitions(self) -> tuple[Tool, ...]:
-        return (Tool("todo", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
+        return (own_tool("todo", DESCRIPTION, PARAMETERS, self.call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Read the list, or change it as a whole: a task that cannot be used leaves the list as it is."""

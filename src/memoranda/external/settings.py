@@ -4,18 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
+from memoranda.support.tool import OWN_TOOLS
+
 # `context`: recalled text joins each turn; `tools`: the model asks by itself; `hybrid`: both.
 Mode = Literal["hybrid", "context", "tools"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-CORE_TOOLS = frozenset({
-    "memory", "session_search", "remember", "todo", "clarify", "delegate_task", "terminal", "process", "execute_code",
-    "read_file", "write_file", "edit_file", "patch", "search_files", "list_files", "web_search", "web_extract",
-    "web_fetch", "vision_analyze", "image_generate", "text_to_speech", "send_message", "cronjob", "skill_manage",
-    "skill_view", "skills_list", "browser_navigate", "browser_snapshot", "browser_click", "browser_type",
+# The tools that agents such as Hermes usually have.
+_AGENT_TOOLS = frozenset({
+    "clarify", "terminal", "process", "execute_code", "read_file", "write_file", "edit_file", "patch", "search_files",
+    "list_files", "web_search", "web_extract", "web_fetch", "vision_analyze", "image_generate", "text_to_speech",
+    "send_message", "cronjob", "browser_navigate", "browser_snapshot", "browser_click", "browser_type",
     "browser_scroll", "browser_back", "browser_press", "browser_console", "browser_get_images", "browser_vision",
     "bash", "python", "mixture_of_agents",
 })  # fmt: skip
+CORE_TOOLS = _AGENT_TOOLS.union(OWN_TOOLS)
 
 _QUALIFIERS = ("home", "installed")
 

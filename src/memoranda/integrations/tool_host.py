@@ -20,7 +20,7 @@ from memoranda.integrations.memory_text import MemoryText
 from memoranda.memory.curated.settings import TARGETS
 from memoranda.safety.fence import screen_tools
 from memoranda.storage.files.fork_lock import ForkLock
-from memoranda.support.tool import JsonObject, Tool
+from memoranda.support.tool import JsonObject, Tool, own_tool
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ _NOTE = "Parts of this answer were left out because it was too long; ask for les
 _START_TIMEOUT = 5.0
 # Some programs wait no longer than 25 seconds for a tool.
 _SUMMARY_SECONDS = 20.0
-_BUILT_IN_TOOLS = ("memory", "session_search")
 _REMEMBER_PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {
@@ -94,9 +93,9 @@ class ToolHost:
     def tools(self) -> tuple[Tool, ...]:
         """Returns the memory and search tools, `remember`, and the tools of the active provider."""
         session = self._started_session()
-        built_in = tuple(tool for tool in session.tools if tool.name in _BUILT_IN_TOOLS)
+        built_in = tuple(tool for tool in session.tools if tool.facts.for_hosts)
         may_write = any(tool.name == "memory" for tool in built_in)
-        remember = Tool("remember", _REMEMBER, _REMEMBER_PARAMETERS, self._remember)
+        remember = own_tool("remember", _REMEMBER, _REMEMBER_PARAMETERS, self._remember)
         return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:

@@ -47,7 +47,7 @@ from memoranda.search.settings import RecallSettings
 from memoranda.search.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.support.projects import projects_named
 from memoranda.support.shorten import json_size
-from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool, own_tool
 
 # A match in the title of a session has the role "session_title".
 _ROLES = frozenset({"user", "assistant", "tool", "session_title"})
@@ -180,7 +180,7 @@ class SessionSearchTool:
         def call(arguments: Mapping[str, Any]) -> JsonObject:
             return show_to_model(for_model.call(resolve_ids(arguments)))
 
-        return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, call, _QUOTES),)
+        return (own_tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, call, _QUOTES),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Answers one call with the stored text as it is, for a person or a program; never raises."""

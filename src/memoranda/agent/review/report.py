@@ -12,8 +12,6 @@ from memoranda.support.tool import JsonObject, Tool
 
 MEMORY_TOOL = "memory"
 SKILL_TOOL = "skill_manage"
-SKILL_READERS = ("skills_list", "skill_view")
-REVIEW_TOOLS = frozenset({MEMORY_TOOL, SKILL_TOOL, *SKILL_READERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ def take_snapshot(session: ReviewableSession) -> ReviewSnapshot:
         tuple(session.tools),
         tuple(session.conversation()),
         tuple(session.user_texts()),
-        tuple(tool for tool in session.review_tools() if tool.name in REVIEW_TOOLS),
+        tuple(tool for tool in session.review_tools() if tool.facts.for_reviews),
         session,
     )
 

@@ -12,7 +12,7 @@ from memoranda.api.client.operations import BusyWait, Reply, UndoneTurn
 from memoranda.api.client.session_store import FEED_WAIT, FeedPage, FeedStart, RemoteSessionStore
 from memoranda.api.client.transport import Transport
 from memoranda.errors import SessionBusyError, SessionError
-from memoranda.support.tool import JsonObject, Tool
+from memoranda.support.tool import JsonObject, Tool, facts_of
 from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer
 
 Target = Literal["memory", "user"]
@@ -186,7 +186,13 @@ class RemoteSession:
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call, as far as the key allows it."""
         return tuple(
-            Tool(tool["name"], tool["description"], tool["parameters"], self._caller_of(tool["name"]))
+            Tool(
+                tool["name"],
+                tool["description"],
+                tool["parameters"],
+                self._caller_of(tool["name"]),
+                facts=facts_of(tool["name"]),
+            )
             for tool in self._open()["tools"]
         )
 

@@ -17,7 +17,7 @@ from memoranda.memory.skills.catalogue import render_skill_list
 from memoranda.memory.skills.tool import SkillTools
 from memoranda.safety.fence import screen_tools
 from memoranda.support.origin import Origin
-from memoranda.support.tool import JsonObject, Tool, tool_refusal
+from memoranda.support.tool import JsonObject, Tool, facts_of, tool_refusal
 
 if TYPE_CHECKING:
     from memoranda.agent.todo_tool import Todo
@@ -133,9 +133,7 @@ class SessionTools:
             return False
         if self._options.relation != "delegation":
             return True
-        from memoranda.agent.delegation import READ_ONLY_TOOLS
-
-        return tool in READ_ONLY_TOOLS
+        return facts_of(tool).read_only
 
     def _filter_allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return tuple(tool for tool in tools if self.allows(tool.name))

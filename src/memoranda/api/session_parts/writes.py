@@ -21,6 +21,7 @@ from memoranda.memory.skills.write_result import SkillReceipt
 from memoranda.memory.skills.writer import SkillChange
 from memoranda.storage.files.journal import undone_numbers
 from memoranda.support.origin import PERSON
+from memoranda.support.tool import facts_of
 
 if TYPE_CHECKING:
     from memoranda.api.session_parts.record import SessionRecord
@@ -80,11 +81,6 @@ def _describe_memory(store: MemoryStore, change: MemoryChange) -> str:
     return f"{FILE_NAMES[change.target]}: {' '.join(lines)}"
 
 
-# Tools that only say what they have done.
-_OWN_TOOLS = frozenset({"memory", "skill_manage"})
-# Tools that return what the agent may have written itself, perhaps after it read untrusted text: a source only of what
-# repeats them.
-_AGENT_TEXTS = frozenset({"todo", "scratch", "skills_list", "skill_view"})
 # How much of what was written must occur in such a result, or in an older one, to have come from it.
 _MIN_SHARE = 0.6
 _MAX_OLDER_RESULTS = 200
@@ -98,7 +94,7 @@ class UntrustedText:
         self.recalled: tuple[str, ...] = ()
         """The providers that recalled text into the current turn."""
         self._record = record
-        self._trusted = _OWN_TOOLS.union(trusted_tools)
+        self._trusted = frozenset(trusted_tools)
 
     def sources_of(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Where texts that the agent wants to remember may come from; empty if the user's own words support them.
@@ -110,8 +106,8 @@ class UntrustedText:
         questions = [index for index, message in enumerate(context) if _is_question(message)]
         last = questions[-1] if questions else 0
         results = list(self._results(context))
-        read = [name for index, name, _ in results if index > last and name not in _AGENT_TEXTS]
-        others = [(name, content) for index, name, content in results if index <= last or name in _AGENT_TEXTS]
+        read = [name for index, name, _ in results if index > last and not _is_of_agent(name)]
+        others = [(name, content) for index, name, content in results if index <= last or _is_of_agent(name)]
         sources = dict.fromkeys((*read, *self.recalled, *_that_contain(texts, others[-_MAX_OLDER_RESULTS:])))
         if not sources:
             return ()
@@ -127,8 +123,13 @@ class UntrustedText:
                 names |= _name_of_call(call)
             if message["role"] == "tool":
                 name = message.get("tool_name") or names.get(str(message.get("tool_call_id")), "") or "a tool"
-                if name not in self._trusted:
+                if name not in self._trusted and facts_of(name).words != "report":
                     yield index, str(name), _text_of(message.get("content"))
+
+
+def _is_of_agent(tool: str) -> bool:
+    """Whether the agent may have written the results of a tool: they are a source only of what repeats them."""
+    return facts_of(tool).words == "agent"
 
 
 def _is_question(message: "LiveMessage") -> bool:

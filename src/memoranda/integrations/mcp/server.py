@@ -24,7 +24,7 @@ from memoranda.integrations.mcp.protocol import (
 )
 from memoranda.integrations.memory_text import MemoryText
 from memoranda.integrations.tool_host import ToolHost, fit_answer
-from memoranda.support.tool import JsonObject, Tool
+from memoranda.support.tool import JsonObject, Tool, ToolFacts, facts_of
 
 _log = logging.getLogger(__name__)
 
@@ -34,21 +34,6 @@ _MAX_BATCH = 50
 _MAX_CHARS_IN_INSTRUCTIONS = 8_000
 _MIME = "text/plain"
 _PROMPT = "memory"
-# Clients decide by these hints what to ask their user about. A provider's tools get the most cautious ones.
-_HINTS: dict[str, JsonObject] = {
-    "memory": {"title": "Change what is remembered", "readOnlyHint": False, "destructiveHint": True,
-               "idempotentHint": False, "openWorldHint": False},
-    "session_search": {"title": "Search past conversations", "readOnlyHint": True, "destructiveHint": False,
-                       "idempotentHint": True, "openWorldHint": False},
-    "remember": {"title": "Remember a fact", "readOnlyHint": False, "destructiveHint": False,
-                 "idempotentHint": True, "openWorldHint": False},
-}  # fmt: skip
-_PROVIDER_HINTS: JsonObject = {
-    "readOnlyHint": False,
-    "destructiveHint": True,
-    "idempotentHint": False,
-    "openWorldHint": True,
-}
 
 
 class McpServer:
@@ -169,7 +154,7 @@ class McpServer:
         return [tool for tool in self._tool_host.tools() if self._may_call(tool.name)]
 
     def _may_call(self, name: str) -> bool:
-        return not self._read_only or bool(_HINTS.get(name, _PROVIDER_HINTS)["readOnlyHint"])
+        return not self._read_only or facts_of(name).read_only
 
     def _call_tool(self, request: RpcRequest) -> JsonObject:
         name, arguments = request.params.get("name"), request.params.get("arguments")
@@ -232,11 +217,21 @@ class McpServer:
 
 def describe_tool(tool: Tool) -> JsonObject:
     """Describes a tool as `tools/list` returns it."""
-    hints = _HINTS.get(tool.name, _PROVIDER_HINTS)
     return {
         "name": tool.name,
-        "title": hints.get("title", tool.name),
+        "title": tool.facts.title or tool.name,
         "description": tool.description,
         "inputSchema": {"properties": {}} | tool.parameters | {"type": "object"},
-        "annotations": hints,
+        "annotations": _hints(tool.facts),
     }
+
+
+def _hints(facts: ToolFacts) -> JsonObject:
+    """The hints by which clients decide what to ask their user about."""
+    hints: JsonObject = {
+        "readOnlyHint": facts.read_only,
+        "destructiveHint": facts.destructive,
+        "idempotentHint": facts.idempotent,
+        "openWorldHint": facts.open_world,
+    }
+    return {"title": facts.title} | hints if facts.title else hints

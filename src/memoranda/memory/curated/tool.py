@@ -23,7 +23,7 @@ from memoranda.memory.curated.snapshot import remove_origin
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
-from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, tool_refusal
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, own_tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class MemoryTool:
         """
         if not self._store.settings.targets():
             return ()
-        return (Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call, screened=True),)
+        return (own_tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call, screened=True),)
 
     def begin_turn(self) -> None:
         """Forget earlier failures, because a new user message has arrived."""

@@ -11,7 +11,7 @@ from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.safety.fence import screen_stored
 from memoranda.support.origin import Origin
-from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, tool_refusal
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, own_tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -58,10 +58,10 @@ class SkillTools:
         """
         settings = self._store.settings
         reading = (
-            Tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills, screened=True),
-            Tool("skill_view", guidance.VIEW, VIEW_PARAMETERS, self.view, screened=True),
+            own_tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills, screened=True),
+            own_tool("skill_view", guidance.VIEW, VIEW_PARAMETERS, self.view, screened=True),
         )
-        writing = (Tool("skill_manage", guidance.MANAGE, MANAGE_PARAMETERS, self.manage, screened=True),)
+        writing = (own_tool("skill_manage", guidance.MANAGE, MANAGE_PARAMETERS, self.manage, screened=True),)
         return (*reading, *(writing if settings.agent_writes else ())) if settings.enabled else ()
 
     def list_skills(self, arguments: Mapping[str, Any]) -> JsonObject:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER
+from memoranda.support.tool import OWN_TOOLS
 
 MAX_CHARACTERS = 1_000_000
 _MAX_DEPTH = 100
@@ -35,8 +36,10 @@ _ARGUMENT_FIELDS = ("input", "arguments")
 # Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
 _SERVER = r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}"
 TOOL_OF_SERVER = re.compile(rf"{_SERVER}\w+", re.IGNORECASE)
-_OWN_TOOL = re.compile(rf"session_search|memory|remember|{_SERVER}\w+", re.IGNORECASE)
-_SEARCH_TOOL = re.compile(rf"(?:{_SERVER})?session_search|{_SERVER}(?:search|recall)", re.IGNORECASE)
+_QUOTING_TOOLS = "|".join(name for name, facts in OWN_TOOLS.items() if facts.quotes_memory)
+_SEARCHING_TOOLS = "|".join(name for name, facts in OWN_TOOLS.items() if facts.takes_query)
+_OWN_TOOL = re.compile(rf"{_QUOTING_TOOLS}|{_SERVER}\w+", re.IGNORECASE)
+_SEARCH_TOOL = re.compile(rf"(?:{_SERVER})?(?:{_SEARCHING_TOOLS})|{_SERVER}(?:search|recall)", re.IGNORECASE)
 _DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _ENCODED_LINE = 60
 _MIN_BLOB = 400

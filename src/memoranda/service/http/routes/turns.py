@@ -300,8 +300,8 @@ def call_tool(call: Call) -> Answer:
 
 
 def _may_call(call: Call, tool: Tool) -> bool:
-    """Whether the key may call a tool: all but search may change something."""
-    return tool.name == "session_search" or "curate" in call.caller.scopes
+    """Whether the key may call a tool; the route itself requires the scope `read`."""
+    return tool.facts.scope == "read" or "curate" in call.caller.scopes
 
 
 def _new_messages(call: Call) -> list[Mapping[str, Any]]:
