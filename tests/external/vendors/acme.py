@@ -8,7 +8,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import RecalledItem
@@ -30,11 +29,7 @@ class AcmeVendor(Vendor):
     )
 
     def open(self) -> None:
-        url, key, timeout = (self.settings[name] for name in ("url", "api_key", "timeout"))
-        self._client = RemoteClient(self.name, url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout)
-
-    def close(self) -> None:
-        self._client.close()
+        self._client = self.connect(self.settings["url"], self.settings["api_key"])
 
     def test_connection(self) -> str:
         return f"Acme {self._client.get('/version')['version']} answered."

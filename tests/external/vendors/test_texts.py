@@ -6,7 +6,7 @@ Long texts are divided into parts that lose nothing.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.external.vendors.texts import RecalledItem, format_items, split_text
+from memoranda.external.vendors.texts import RecalledItem, format_items, missing_parts, split_text, split_turn
 from tests.cases import cases
 
 
@@ -57,3 +57,17 @@ def test_a_text_is_divided_where_a_paragraph_ends() -> None:
 def test_half_a_character_and_nul_are_replaced() -> None:
     """The server answers them with an error 500, which would be repeated for ever."""
     assert list(split_text("a\x00b\ud800c", 100)) == ["ab?c"]
+
+
+def test_a_short_text_is_one_part() -> None:
+    """With its author, the key of the delivery and its number; an empty text is none."""
+    parts = split_turn([("ana", "Hello"), ("ai", " ")], "k1", 100)
+    assert parts == [("ana", "Hello", {"source": "memoranda", "key": "k1", "part": 0, "parts": 1})]
+
+
+def test_only_missing_parts_are_sent_again() -> None:
+    """The key and the number of a part say which one is stored."""
+    messages = [{"metadata": about} for _, _, about in split_turn([("ana", "x" * 200), ("ai", "Yes.")], "k1", 100)]
+    assert len(messages) == 4
+    assert missing_parts(messages, messages[:2]) == messages[2:]
+    assert missing_parts(messages, [{"metadata": {"key": "k2", "part": 0}}, {}]) == messages

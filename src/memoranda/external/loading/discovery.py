@@ -62,8 +62,8 @@ class DiscoveredProvider:
 
 
 def _vendor(name: str, provider: str, description: str, **options: Any) -> DiscoveredProvider:
-    """A bundled provider in `memoranda.external.vendors.<name>`; nothing of it is imported before it is chosen."""
-    reference = f"memoranda.external.vendors.{name}:{provider}"
+    """A bundled provider in `memoranda.external.vendors.<name>.vendor`; imported when it is chosen."""
+    reference = f"memoranda.external.vendors.{name}.vendor:{provider}"
     return DiscoveredProvider(name, "bundled", reference, description, **options)
 
 

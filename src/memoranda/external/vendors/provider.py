@@ -46,9 +46,9 @@ _DEFAULT_RECALL_SECONDS = 2.0
 _AHEAD_SECONDS = 60.0
 _MAX_QUERY_CHARS = 2_000
 _RECALL_CHARS = 4_000
-# Hooks of the contract, and the vendor's method that each of them needs.
+# Hooks of the contract, and the member of the vendor that each of them needs.
 _OPTIONAL_HOOKS = {
-    "system_prompt_block": "prompt_block",
+    "system_prompt_block": "guidance",
     "on_memory_write": "store_memory_write",
     "on_delegation": "store_delegation",
     "on_session_end": "end_session",
@@ -69,9 +69,9 @@ class VendorProvider(MemoryProvider):
         self._opening = ForkLock()
         self._vendor: Vendor | None = None
         self._recall = VendorRecall(self.vendor_class.label)
-        for hook, method in _OPTIONAL_HOOKS.items():
+        for hook, member in _OPTIONAL_HOOKS.items():
             # The contract's default, for which the manager queues nothing.
-            if getattr(self.vendor_class, method) is getattr(Vendor, method):
+            if getattr(self.vendor_class, member) is getattr(Vendor, member):
                 setattr(self, hook, MethodType(getattr(MemoryProvider, hook), self))
 
     @property

@@ -1,12 +1,15 @@
 """Texts that come from a vendor and go to it: recalled items as a model reads them, and texts that a vendor accepts."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from memoranda.support.shorten import shorten_end
 
+SOURCE = "memoranda"
+"""The metadata `source` of what Memoranda sends."""
 _MAX_ITEM_CHARS = 1_200
 
 _CONTINUED = "[continued] "
@@ -94,6 +97,22 @@ def split_text(text: str, max_chars: int) -> Iterator[str]:
         end = len(text) if len(text) <= room else _division(text, room)
         yield prefix + text[:end].rstrip()
         text, prefix = text[end:].lstrip(), _CONTINUED
+
+
+def split_turn(texts: Iterable[tuple[str, str]], key: str, max_chars: int) -> list[tuple[str, str, dict[str, Any]]]:
+    """The parts of a turn, from pairs of author and text: each with its author, and metadata that identify it.
+
+    The metadata have the key of the delivery, so an incomplete delivery can be completed; see `missing_parts`.
+    """
+    parts = [(author, part) for author, text in texts for part in split_text(text, max_chars)]
+    about = {"source": SOURCE, "key": key, "parts": len(parts)}
+    return [(author, text, {**about, "part": number}) for number, (author, text) in enumerate(parts)]
+
+
+def missing_parts(messages: list[dict[str, Any]], stored: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages that are not among the stored ones; both have the metadata of `split_turn`."""
+    found = {(about.get("key"), about.get("part")) for row in stored if (about := row.get("metadata") or {})}
+    return [message for message in messages if (message["metadata"]["key"], message["metadata"]["part"]) not in found]
 
 
 def _division(text: str, room: int) -> int:

@@ -13,11 +13,7 @@ for the system prompt depends on the mode only, and so never changes in a sessio
         )
 
         def open(self) -> None:
-            url, key, timeout = (self.settings[name] for name in ("url", "api_key", "timeout"))
-            self._client = RemoteClient(self.name, url, headers={"Authorization": f"Bearer {key}"}, timeout=timeout)
-
-        def close(self) -> None:
-            self._client.close()
+            self._client = self.connect(self.settings["url"], self.settings["api_key"])
 
         def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
             body = {"q": query, "user": self.scope.peer(), "limit": limit}
@@ -54,6 +50,7 @@ from typing import Any, ClassVar, Literal
 from memoranda.errors import PermanentProviderError, ProviderError
 from memoranda.external.loading.setup import ConfigField, read_settings
 from memoranda.external.provider import Message
+from memoranda.external.remote import RemoteClient
 from memoranda.external.settings import MODES
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
@@ -293,12 +290,6 @@ def missing_fields(fields: Iterable[ConfigField], values: Mapping[str, Any]) -> 
     return [field for field in fields if field.required and field.applies(values) and not values.get(field.key)]
 
 
-def build_guidance(mode: str, about: str, recall: str, tools: str) -> str:
-    """What a model reads about a vendor: `recall` unless it has only tools, `tools` unless it has none."""
-    parts = (about, recall if mode != "tools" else "", tools if mode != "context" else "")
-    return "\n".join(filter(None, parts))
-
-
 class Vendor(ABC):
     """One vendor, for one user. `open`, `search` and `store_turn` are required; everything else has a default.
 
@@ -312,6 +303,8 @@ class Vendor(ABC):
     label: ClassVar[str]
     """The vendor's name as people write it; it labels recalled items."""
     fields: ClassVar[tuple[ConfigField, ...]] = COMMON_FIELDS
+    guidance: ClassVar[tuple[str, str, str]] = ("", "", "")
+    """What a model reads: about the vendor, about its recall unless it has only tools, and about its tools if any."""
     live_recall: bool = True
     """False for a vendor that is slower than a turn waits: it is only searched after a turn, for the next one."""
     recall_ahead: Literal["after_miss", "always"] = "after_miss"
@@ -324,6 +317,7 @@ class Vendor(ABC):
         self.sent = sent
         self.session_id = session_id
         """The current session; `switch_session` has the next one before this changes."""
+        self._http: RemoteClient | None = None
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -339,8 +333,21 @@ class Vendor(ABC):
     def open(self) -> None:
         """Create the client from `self.settings` and `self.scope`. No network: the service may be down."""
 
+    def connect(self, url: str, key: str = "", headers: Mapping[str, str] | None = None) -> RemoteClient:
+        """A client of the vendor's service with the common settings, and `key` as its bearer token."""
+        self._http = RemoteClient(
+            self.name,
+            url,
+            headers=({"Authorization": f"Bearer {key}"} if key else {}) | dict(headers or {}),
+            timeout=self.timeout,
+            allow_http=self.settings.get("allow_http", False),
+        )
+        return self._http
+
     def close(self) -> None:
-        """Close what `open` created."""
+        """Close what `open` created; `connect` needs no more than this."""
+        if self._http is not None:
+            self._http.close()
 
     def test_connection(self) -> str:
         """Make one cheap call that needs the key, and return a sentence about what answered. Raises ProviderError."""
@@ -356,9 +363,16 @@ class Vendor(ABC):
         """How many items `search` is asked for."""
         return int(self.settings.get("recall_limit") or 6)
 
+    @property
+    def timeout(self) -> float:
+        """How many seconds a delivery or a tool waits for the service."""
+        return float(self.settings["timeout"])
+
     def prompt_block(self) -> str:
         """Static text for the system prompt; no network."""
-        return ""
+        about, recall, tools = self.guidance
+        parts = (about, recall if self.mode != "tools" else "", tools if self.mode != "context" else "")
+        return "\n".join(filter(None, parts))
 
     @abstractmethod
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:

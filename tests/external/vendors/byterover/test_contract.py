@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import TemporaryProviderError
-from memoranda.external.vendors.byterover import ByteRoverProvider
+from memoranda.external.vendors.byterover.vendor import ByteRoverProvider
 from memoranda.external.vendors.provider import VendorProvider
 from tests.external.vendors.byterover.double import BrvDouble
 from tests.external.vendors.vendor_contract import PERMANENT, TEMPORARY, VendorContract

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from memoranda.errors import TemporaryProviderError
-from memoranda.external.vendors.byterover import ByteRoverProvider
 from memoranda.external.vendors.byterover.brv_program import BrvProgram, NoModelError
 from memoranda.external.vendors.byterover.context_tree import ContextTree
+from memoranda.external.vendors.byterover.vendor import ByteRoverProvider
 from tests.external.vendors.byterover.double import BrvDouble
 from tests.timing import GIVE_UP, wait_until
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memoranda.external.vendors.honcho import HonchoProvider
+from memoranda.external.vendors.honcho.vendor import HonchoProvider
 from tests.external.vendors.honcho.double import KEY, HonchoDouble, Workspace
 
 ASSISTANT = "memoranda__for__default"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import PermanentProviderError
-from memoranda.external.vendors.honcho.client import MAX_MESSAGE_CHARS, HonchoNames, build_messages, missing_messages
+from memoranda.external.vendors.honcho.client import HonchoNames
 from memoranda.external.vendors.scope import VendorScope
 from tests.cases import cases
 
@@ -76,24 +76,3 @@ def test_what_is_observed_depends_on_the_mode() -> None:
     unified = _names(observationMode="unified")
     assert unified.observer == unified.user
     assert unified.session_peers()[unified.assistant] == {"observe_me": False, "observe_others": False}
-
-
-def test_a_short_text_is_one_message() -> None:
-    """With the peer, the key and the time."""
-    messages = build_messages([("ana", "Hello"), ("ai", " ")], "k1", "2026-11-16T08:00:00+00:00")
-    assert messages == [
-        {
-            "peer_id": "ana",
-            "content": "Hello",
-            "metadata": {"source": "memoranda", "key": "k1", "part": 0, "parts": 1},
-            "created_at": "2026-11-16T08:00:00+00:00",
-        }
-    ]
-
-
-def test_only_missing_parts_are_sent_again() -> None:
-    """The number of a part says which one is stored."""
-    messages = build_messages([("ana", "x" * (2 * MAX_MESSAGE_CHARS)), ("ai", "Yes.")], "k1", "")
-    assert len(messages) == 4
-    assert missing_messages(messages, messages[:2]) == messages[2:]
-    assert missing_messages(messages, []) == messages

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.vendors.honcho import HonchoProvider
+from memoranda.external.vendors.honcho.vendor import HonchoProvider
 from memoranda.external.vendors.provider import VendorProvider
 from tests.external.vendors.honcho.double import KEY, HonchoDouble
 from tests.external.vendors.vendor_contract import VendorContract

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import TemporaryProviderError
-from memoranda.external.vendors.honcho import HonchoProvider
+from memoranda.external.vendors.honcho.vendor import HonchoProvider
 from tests.external.vendors.honcho.double import HonchoDouble
 from tests.external.vendors.honcho.home import ASSISTANT, SESSION, Home, call_tool, send_turn
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.vendors.mem0 import Mem0Provider
+from memoranda.external.vendors.mem0.vendor import Mem0Provider
 from tests.external.vendors.mem0.double import Mem0Double, PlatformDouble, ServerDouble
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.external.vendors.vendor_contract import SECRET

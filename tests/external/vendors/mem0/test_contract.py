@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.vendors.mem0 import Mem0Provider
+from memoranda.external.vendors.mem0.vendor import Mem0Provider
 from tests.external.vendors.mem0.conftest import settings_for
 from tests.external.vendors.mem0.double import PlatformDouble, ServerDouble
 from tests.external.vendors.mem0.library_double import LibraryDouble

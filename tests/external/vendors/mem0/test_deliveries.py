@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.external.vendors.mem0 import Mem0Provider
 from memoranda.external.vendors.mem0 import client as platform_client
+from memoranda.external.vendors.mem0.vendor import Mem0Provider
 from tests.external.vendors.mem0.conftest import Start, settings_for
 from tests.external.vendors.mem0.double import Mem0Double, PlatformDouble, ServerDouble
 from tests.external.vendors.mem0.library_double import LibraryDouble

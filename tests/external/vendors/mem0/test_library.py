@@ -12,9 +12,9 @@ import pytest
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.vendors.mem0 import Mem0Provider
 from memoranda.external.vendors.mem0.library import SharedLibrary, library_is_installed
 from memoranda.external.vendors.mem0.settings import FIELDS, library_config
+from memoranda.external.vendors.mem0.vendor import Mem0Provider
 from tests.external.vendors.mem0.conftest import Start
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.timing import GIVE_UP
@@ -38,7 +38,7 @@ import memoranda
 from memoranda.external.loading.discovery import discover
 assert "mem0" in discover(Path("."))
 assert not [name for name in sys.modules if "vendors.mem0" in name]
-from memoranda.external.vendors.mem0 import Mem0Provider
+from memoranda.external.vendors.mem0.vendor import Mem0Provider
 Mem0Provider(Path("."), {"deployment": "oss"}).is_available()
 heavy = {"mem0", "qdrant_client", "openai", "http.client"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.vendors.openviking import OpenVikingProvider
+from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.vendors.openviking.double import VikingDouble
 
 Start = Callable[..., OpenVikingProvider]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.vendors.openviking import OpenVikingProvider
+from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.vendors.openviking.double import VikingDouble
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 

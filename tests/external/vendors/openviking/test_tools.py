@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.vendors.openviking import OpenVikingProvider
+from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.vendors.openviking.conftest import Start
 from tests.external.vendors.openviking.double import VikingDouble
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.external.vendors.openviking import OpenVikingProvider
+from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.http_service import Exchange
 from tests.external.vendors.openviking.conftest import Start
 from tests.external.vendors.openviking.double import VikingDouble, recorded, replay

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.vendors.retaindb import RetainDBProvider
+from memoranda.external.vendors.retaindb.vendor import RetainDBProvider
 from tests.external.vendors.retaindb.conftest import settings_for
 from tests.external.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.external.vendors.vendor_contract import VendorContract

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.external.vendors.retaindb import RetainDBProvider, client
+from memoranda.external.vendors.retaindb import client
+from memoranda.external.vendors.retaindb.vendor import RetainDBProvider
 from tests.external.vendors.retaindb.conftest import Start, settings_for
 from tests.external.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.external.vendors.vendor_service import read_recording

@@ -9,8 +9,8 @@ import pytest
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.vendors.scope import VendorScope
-from memoranda.external.vendors.supermemory import SupermemoryProvider
 from memoranda.external.vendors.supermemory.client import FIELDS, container_name
+from memoranda.external.vendors.supermemory.vendor import SupermemoryProvider
 from memoranda.external.vendors.vendor import resolve_settings
 from tests.external.vendors.supermemory.double import NamespaceDouble, SupermemoryDouble, V4Double
 from tests.external.vendors.vendor_contract import SECRET, VendorContract

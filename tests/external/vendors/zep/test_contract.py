@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.external.vendors.provider import VendorProvider
-from memoranda.external.vendors.zep import ZepProvider
+from memoranda.external.vendors.zep.vendor import ZepProvider
 from tests.external.vendors.vendor_contract import VendorContract
 from tests.external.vendors.zep.double import KEY, ZepDouble
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
-from memoranda.external.vendors.zep import ZepProvider
+from memoranda.external.vendors.zep.vendor import ZepProvider
 from tests.external.vendors.zep.double import KEY, ZepDouble
 
 

@@ -7,7 +7,7 @@ the end of a session, and before messages are compressed, the model that is conn
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from memoranda.external.vendors.vendor import (
     Turn,
     Vendor,
     VendorTool,
-    build_guidance,
     digest,
 )
 from memoranda.storage.files.fork_lock import ForkLock
@@ -57,9 +56,6 @@ _ITEM_CHARS = 1_200
 _SEARCH_LIMIT = 5
 _STATUS_FIELDS = ("cliVersion", "authStatus", "contextTreeStatus", "contextTreeDir", "abstractQueue")
 
-Curate = Callable[[str, str, float], tuple[list[str], list[str]]]
-Search = Callable[[str, int, float], list[RecalledItem]]
-
 _ABOUT = "# ByteRover\nByteRover keeps a tree of knowledge on this machine, with every turn of your conversations."
 _RECALL = "What fits the conversation is recalled before you answer."
 _TOOLS = "brv_query answers a question from the tree, brv_curate adds knowledge to it, and brv_status shows its state."
@@ -78,6 +74,7 @@ class ByteRoverVendor(Vendor):
     # A command takes longer than a turn waits.
     live_recall = False
     fields = _FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -92,7 +89,6 @@ class ByteRoverVendor(Vendor):
         self._tree.create()
         program = find_program(str(self.settings["program"] or "")) or "brv"
         self._brv = BrvProgram(program, self._tree.project)
-        self._tools = ByteRoverTools(self._brv, self.settings["timeout"], self.search, self._curate)
         self._extracting = ForkLock()
         self._logged_no_model = False
 
@@ -104,9 +100,8 @@ class ByteRoverVendor(Vendor):
             raise PermanentProviderError(
                 f"{missing} 'memoranda provider setup byterover' sets the path of another one."
             )
-        timeout = self.settings["timeout"]
-        status = self._brv.run("status", timeout=timeout)
-        providers = self._brv.run("providers", "list", timeout=timeout).get("providers")
+        status = self._brv.run("status", timeout=self.timeout)
+        providers = self._brv.run("providers", "list", timeout=self.timeout).get("providers")
         connected = [
             str(each.get("name")) for each in providers or () if isinstance(each, dict) and each.get("isCurrent")
         ]
@@ -117,9 +112,6 @@ class ByteRoverVendor(Vendor):
             "'brv providers connect' connects one"
         )
         return f"brv {status.get('cliVersion', 'without a version')} answers for {self._tree.project}; {model}."
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         query = query.replace("\0", " ").strip()
@@ -171,8 +163,27 @@ class ByteRoverVendor(Vendor):
             ).start()
         return ""
 
-    def tools(self) -> Sequence[VendorTool]:
-        return self._tools.tools()
+    def tools(self) -> list[VendorTool]:
+        query: dict[str, Any] = {"type": "string", "description": "A question in plain words."}
+        content: dict[str, Any] = {"type": "string", "description": "Knowledge worth keeping, with its context."}
+        return [
+            VendorTool(
+                "brv_query",
+                "Answer a question from ByteRover's knowledge tree.",
+                {"query": query},
+                self._query_tool,
+                ("query",),
+            ),
+            VendorTool(
+                "brv_curate",
+                "Add knowledge to ByteRover's tree: a fact, a decision, a pattern. Its model decides where it belongs.",
+                {"content": content},
+                self._curate_tool,
+                ("content",),
+                writes=True,
+            ),
+            VendorTool("brv_status", "Show the state of ByteRover: version, sign-in, tree.", {}, self._status_tool),
+        ]
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
@@ -226,7 +237,7 @@ class ByteRoverVendor(Vendor):
     def _was_curated(self, key: str) -> bool:
         """Whether an attempt whose answer was lost was completed, by the history of `brv`."""
         entries = self._brv.run(
-            "curate", "view", "--limit", str(_HISTORY), "--status", "completed", timeout=self.settings["timeout"]
+            "curate", "view", "--limit", str(_HISTORY), "--status", "completed", timeout=self.timeout
         ).get("entries")
         inputs = [entry.get("input") for entry in entries or () if isinstance(entry, dict)]
         return any(key in str(each.get("context")) for each in inputs if isinstance(each, dict))
@@ -237,6 +248,27 @@ class ByteRoverVendor(Vendor):
         except (ProviderError, StorageError) as error:
             # StorageError: the provider was shut down meanwhile.
             _log.warning("ByteRover extracted nothing before the compression: %s", error)
+
+    def _query_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        question = args["query"].strip()[:_MAX_QUERY_CHARS]
+        try:
+            data = self._brv.run("query", "--timeout", str(int(self.timeout)), text=question, timeout=self.timeout + 2)
+        except NoModelError as error:
+            items = self.search(question, _SEARCH_LIMIT, self.timeout)
+            results = [{"path": item.id, "text": shorten_end(item.text, _ITEM_CHARS)} for item in items]
+            return {"results": results, "note": f"These are search results. {error}"}
+        return {"result": shorten_end(str(data.get("content") or ""), _MAX_ANSWER_CHARS)}
+
+    def _curate_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        content = shorten_end(args["content"].strip(), _MAX_CONTENT_CHARS)
+        created, updated = self._curate(content, session_id, self.timeout)
+        if not created and not updated:
+            return {"error": "ByteRover's model stored nothing of it. Say it more precisely, with its context."}
+        return {"status": "stored", "created": created, "updated": updated}
+
+    def _status_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        data = self._brv.run("status", timeout=self.timeout)
+        return {name: data[name] for name in _STATUS_FIELDS if name in data}
 
 
 class ByteRoverProvider(VendorProvider):
@@ -273,58 +305,3 @@ def _transcript(messages: Sequence[Message]) -> str:
 def _with_key(text: str, key: str) -> str:
     """A text with its key, by which the history of `brv` shows that it was curated."""
     return f"{text}\n(memoranda {key})"
-
-
-class ByteRoverTools:
-    """The tools of one user's tree."""
-
-    def __init__(self, brv: BrvProgram, timeout: float, search: Search, curate: Curate) -> None:
-        self._brv = brv
-        self._timeout = timeout
-        self._search = search
-        self._curate = curate
-
-    def tools(self) -> list[VendorTool]:
-        query: dict[str, Any] = {"type": "string", "description": "A question in plain words."}
-        content: dict[str, Any] = {"type": "string", "description": "Knowledge worth keeping, with its context."}
-        return [
-            VendorTool(
-                "brv_query",
-                "Answer a question from ByteRover's knowledge tree.",
-                {"query": query},
-                self.query,
-                ("query",),
-            ),
-            VendorTool(
-                "brv_curate",
-                "Add knowledge to ByteRover's tree: a fact, a decision, a pattern. Its model decides where it belongs.",
-                {"content": content},
-                self.curate,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool("brv_status", "Show the state of ByteRover: version, sign-in, tree.", {}, self.status),
-        ]
-
-    def query(self, args: JsonObject, session_id: str) -> JsonObject:
-        question = args["query"].strip()[:_MAX_QUERY_CHARS]
-        try:
-            data = self._brv.run(
-                "query", "--timeout", str(int(self._timeout)), text=question, timeout=self._timeout + 2
-            )
-        except NoModelError as error:
-            items = self._search(question, _SEARCH_LIMIT, self._timeout)
-            results = [{"path": item.id, "text": shorten_end(item.text, _ITEM_CHARS)} for item in items]
-            return {"results": results, "note": f"These are search results. {error}"}
-        return {"result": shorten_end(str(data.get("content") or ""), _MAX_ANSWER_CHARS)}
-
-    def curate(self, args: JsonObject, session_id: str) -> JsonObject:
-        content = shorten_end(args["content"].strip(), _MAX_CONTENT_CHARS)
-        created, updated = self._curate(content, session_id, self._timeout)
-        if not created and not updated:
-            return {"error": "ByteRover's model stored nothing of it. Say it more precisely, with its context."}
-        return {"status": "stored", "created": created, "updated": updated}
-
-    def status(self, args: JsonObject, session_id: str) -> JsonObject:
-        data = self._brv.run("status", timeout=self._timeout)
-        return {name: data[name] for name in _STATUS_FIELDS if name in data}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.hindsight.client import (
     FIELDS,
     FailedOperation,
@@ -25,7 +24,7 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem
-from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, VendorTool, build_guidance
+from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, VendorTool
 from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -52,8 +51,6 @@ _REFLECT_QUERY = "The question."
 _TEXT: JsonObject = {"type": "string"}
 _NOTHING_FOUND = "No memories match."
 
-Retain = Callable[[str, str, tuple[str, ...], str, str], None]
-
 _DOCUMENT_PREFIX = "memoranda:"
 _KIND = "retry"
 _MAX_RETRIES = 3
@@ -72,25 +69,16 @@ class HindsightVendor(Vendor):
     name = "hindsight"
     label = "Hindsight"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     def open(self) -> None:
         settings = self.settings
-        key = settings["api_key"]
-        self._http = RemoteClient(
-            self.name,
-            settings["api_url"],
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=settings["timeout"],
-            allow_http=settings["allow_http"],
-        )
-        self._client = HindsightClient(self._http, bank_name(self.scope, settings))
+        http = self.connect(settings["api_url"], settings["api_key"])
+        self._client = HindsightClient(http, bank_name(self.scope, settings))
         self._retrier = FailedItemRetrier(self._client, self.sent)
         self._recall_options = recall_options(settings)
         self._missions_sent = not (settings["bank_mission"] or settings["bank_retain_mission"])
         self.recall_ahead = "always" if settings["recall_prefetch_method"] == "reflect" else "after_miss"
-
-    def close(self) -> None:
-        self._http.close()
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -101,9 +89,6 @@ class HindsightVendor(Vendor):
     @property
     def mode(self) -> str:
         return str(self.settings["memory_mode"]) if self.settings["auto_recall"] else "tools"
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
@@ -156,11 +141,17 @@ class HindsightVendor(Vendor):
         return item.document_id
 
     def tools(self) -> Sequence[VendorTool]:
-        timeout = self.settings["timeout"]
-        return _hindsight_tools(
-            self._retain_for_tool,
-            lambda query: self.search(query, _TOOL_LIMIT, timeout),
-            lambda query: self._reflect(query, timeout),
+        retained = {
+            "content": {**_TEXT, "description": _CONTENT},
+            "context": {**_TEXT, "description": _CONTEXT},
+            "tags": {"type": "array", "items": _TEXT, "description": _TAGS},
+        }
+        recalled = {"query": {**_TEXT, "description": _RECALL_QUERY}}
+        reflected = {"query": {**_TEXT, "description": _REFLECT_QUERY}}
+        return (
+            VendorTool("hindsight_retain", _RETAIN_TOOL, retained, self._retain_tool, ("content",), writes=True),
+            VendorTool("hindsight_recall", _RECALL_TOOL, recalled, self._recall_tool, ("query",)),
+            VendorTool("hindsight_reflect", _REFLECT_TOOL, reflected, self._reflect_tool, ("query",)),
         )
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
@@ -171,11 +162,22 @@ class HindsightVendor(Vendor):
     def _reflect(self, query: str, timeout: float) -> str:
         return self._client.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
 
-    def _retain_for_tool(self, content: str, context: str, tags: tuple[str, ...], key: str, session_id: str) -> None:
-        delivery = Delivery(key, 1, time.time(), session_id)
-        item = self._item(delivery, content, f"{_DOCUMENT_PREFIX}{delivery.uuid}", context, tags)
-        self._retain(item, delivery, repeat=True)
-        self.sent.add("tool", key, item.document_id, session_id)
+    def _retain_tool(self, args: JsonObject, session_id: str) -> Any:
+        delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
+        document_id, tags = f"{_DOCUMENT_PREFIX}{delivery.uuid}", tuple(args.get("tags", ()))
+        self._retain(
+            self._item(delivery, args["content"], document_id, args.get("context", ""), tags), delivery, repeat=True
+        )
+        self.sent.add("tool", delivery.key, document_id, session_id)
+        return {"result": "Accepted. Hindsight extracts the facts in the background; they can be recalled in a moment."}
+
+    def _recall_tool(self, args: JsonObject, session_id: str) -> Any:
+        items = self.search(args["query"], _TOOL_LIMIT, self.timeout)
+        lines = (f"{number}. {_line(item)}" for number, item in enumerate(items, 1))
+        return {"result": "\n".join(lines) or _NOTHING_FOUND}
+
+    def _reflect_tool(self, args: JsonObject, session_id: str) -> Any:
+        return {"result": self._reflect(args["query"], self.timeout) or _NOTHING_FOUND}
 
     def _item(
         self, delivery: Delivery, content: str, document_id: str, context: str, tags: tuple[str, ...] = ()
@@ -301,38 +303,6 @@ def _delete_sessions(
     for document_id in sorted(own):
         bank.delete_document(document_id)
     return items, [_TRACES] if own else []
-
-
-def _hindsight_tools(
-    retain: Retain, recall: Callable[[str], list[RecalledItem]], reflect: Callable[[str], str]
-) -> Sequence[VendorTool]:
-    """The three tools. `retain` gets content, context, tags, a key and the session."""
-
-    def run_retain(args: JsonObject, session_id: str) -> Any:
-        key = uuid.uuid4().hex
-        retain(args["content"], args.get("context", ""), tuple(args.get("tags", ())), key, session_id)
-        return {"result": "Accepted. Hindsight extracts the facts in the background; they can be recalled in a moment."}
-
-    def run_recall(args: JsonObject, session_id: str) -> Any:
-        items = recall(args["query"])
-        lines = (f"{number}. {_line(item)}" for number, item in enumerate(items, 1))
-        return {"result": "\n".join(lines) or _NOTHING_FOUND}
-
-    def run_reflect(args: JsonObject, session_id: str) -> Any:
-        return {"result": reflect(args["query"]).strip() or _NOTHING_FOUND}
-
-    retained = {
-        "content": {**_TEXT, "description": _CONTENT},
-        "context": {**_TEXT, "description": _CONTEXT},
-        "tags": {"type": "array", "items": _TEXT, "description": _TAGS},
-    }
-    recalled = {"query": {**_TEXT, "description": _RECALL_QUERY}}
-    reflected = {"query": {**_TEXT, "description": _REFLECT_QUERY}}
-    return (
-        VendorTool("hindsight_retain", _RETAIN_TOOL, retained, run_retain, ("content",), writes=True),
-        VendorTool("hindsight_recall", _RECALL_TOOL, recalled, run_recall, ("query",)),
-        VendorTool("hindsight_reflect", _REFLECT_TOOL, reflected, run_reflect, ("query",)),
-    )
 
 
 def _line(item: RecalledItem) -> str:

@@ -19,7 +19,7 @@ part: one assistant for all users would carry what one said into the answers for
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,6 @@ from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient, as_object, as_objects
 from memoranda.external.settings import MODES
 from memoranda.external.vendors.scope import VendorScope, decode_name, encode_name
-from memoranda.external.vendors.texts import split_text
 from memoranda.external.vendors.vendor import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT
 from memoranda.support.shorten import shorten_end
 
@@ -122,8 +121,6 @@ _SESSION = "__session__"
 _ALL_SESSIONS = "__sessions"
 _ASSISTANT = "memoranda"
 _MAX_CHARS = 200
-
-SOURCE = "memoranda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,28 +377,3 @@ def _is_missing(error: PermanentProviderError) -> bool:
 
 def _query(text: str) -> str:
     return shorten_end(text.replace("\x00", " "), _MAX_SEARCH_QUERY_CHARS)
-
-
-def build_messages(
-    texts: Iterable[tuple[str, str]], key: str, created_at: str, max_chars: int = MAX_MESSAGE_CHARS
-) -> list[dict[str, Any]]:
-    """The messages of a turn from pairs of peer and text; empty texts are left out.
-
-    Each part carries `key`, its number and the number of parts, so an incomplete delivery can be completed.
-    """
-    parts = [(peer, part) for peer, text in texts for part in split_text(text, max_chars)]
-    return [
-        {
-            "peer_id": peer,
-            "content": part,
-            "metadata": {"source": SOURCE, "key": key, "part": number, "parts": len(parts)},
-            "created_at": created_at,
-        }
-        for number, (peer, part) in enumerate(parts)
-    ]
-
-
-def missing_messages(messages: list[dict[str, Any]], stored: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages of a turn that the server does not have yet."""
-    numbers = {(row.get("metadata") or {}).get("part") for row in stored}
-    return [message for message in messages if message["metadata"]["part"] not in numbers]

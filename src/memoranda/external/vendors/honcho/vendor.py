@@ -8,25 +8,21 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.honcho.client import (
     CLOUD,
     FIELDS,
     MAX_CONCLUSION_CHARS,
     MAX_MESSAGES_PER_CALL,
-    SOURCE,
     HonchoClient,
     HonchoNames,
-    build_messages,
-    missing_messages,
 )
 from memoranda.external.vendors.honcho.recall import HonchoRecall
 from memoranda.external.vendors.honcho.tools import CHARS_PER_TOKEN, HonchoTools
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.texts import RecalledItem, clean_text
-from memoranda.external.vendors.vendor import MemoryWrite, SessionSwitch, Turn, Vendor, VendorTool, build_guidance
+from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts, split_turn
+from memoranda.external.vendors.vendor import MemoryWrite, SessionSwitch, Turn, Vendor, VendorTool
 from memoranda.support.shorten import shorten_end
 
 _ABOUT = "Honcho models the user across conversations."
@@ -50,6 +46,7 @@ class HonchoVendor(Vendor):
     name = "honcho"
     label = "Honcho"
     fields: ClassVar[tuple[ConfigField, ...]] = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
     recall_ahead = "always"
 
     @classmethod
@@ -65,24 +62,14 @@ class HonchoVendor(Vendor):
 
     def open(self) -> None:
         settings = self.settings
-        key = settings["api_key"]
-        self._http = RemoteClient(
-            self.name,
-            settings["baseUrl"].rstrip("/").removesuffix("/v3"),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=settings["timeout"],
-            allow_http=settings["allow_http"],
-        )
+        http = self.connect(settings["baseUrl"].rstrip("/").removesuffix("/v3"), settings["api_key"])
         self._names = HonchoNames.resolve(self.scope, settings)
-        self._client = HonchoClient(self._http, self._names.workspace)
+        self._client = HonchoClient(http, self._names.workspace)
         self._recall = HonchoRecall(self._client, self._names, settings)
         self._tools = HonchoTools(
             self._client, self._names, self.sent, settings["timeout"], may_write=self.scope.accepts_writes
         )
         self._prepared: set[str] = set()
-
-    def close(self) -> None:
-        self._http.close()
 
     def test_connection(self) -> str:
         self._client.create_workspace()
@@ -92,9 +79,6 @@ class HonchoVendor(Vendor):
     @property
     def mode(self) -> str:
         return str(self.settings["recallMode"])
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         return self._recall.search(query, limit, timeout, self.session_id)
@@ -110,10 +94,12 @@ class HonchoVendor(Vendor):
             return None
         names, session = self._names, self._names.session(turn.session_id)
         texts = ((names.user, turn.user), (names.assistant, turn.assistant))
-        created_at = turn.iso_time
-        messages = build_messages(texts, turn.key, created_at, self.settings["messageMaxChars"])
+        messages = [
+            {"peer_id": peer, "content": text, "metadata": about, "created_at": turn.iso_time}
+            for peer, text, about in split_turn(texts, turn.key, self.settings["messageMaxChars"])
+        ]
         if turn.may_be_stored and messages:
-            messages = missing_messages(messages, self._client.find_messages(session, {"key": turn.key}))
+            messages = missing_parts(messages, self._client.find_messages(session, {"key": turn.key}))
         if messages:
             self._prepare_session(session, turn.session_id)
         for first in range(0, len(messages), MAX_MESSAGES_PER_CALL):

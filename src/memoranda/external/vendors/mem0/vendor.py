@@ -10,11 +10,10 @@ The tools have the names and the arguments that the design and Hermes's plugin g
 import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from memoranda.errors import PermanentProviderError
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.mem0.client import (
     ENTRY,
     KEY,
@@ -45,7 +44,6 @@ from memoranda.external.vendors.vendor import (
     Turn,
     Vendor,
     VendorTool,
-    build_guidance,
 )
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.shorten import shorten_middle
@@ -53,9 +51,6 @@ from memoranda.support.shorten import shorten_middle
 _MEMORY_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROFILE_LIMIT = 100
 _ID = {"type": "string", "description": "The id of a memory, as mem0_search shows it."}
-
-Remember = Callable[[str, str], None]
-Search = Callable[[str, int, bool | None], list[Mem0Memory]]
 
 # Two of them are less than 8,192 tokens, the limit of OpenAI's embedders, in most languages.
 _MAX_MESSAGE_CHARS = 8_000
@@ -70,6 +65,7 @@ class Mem0Vendor(Vendor):
     name = "mem0"
     label = "Mem0"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -90,9 +86,6 @@ class Mem0Vendor(Vendor):
 
     def test_connection(self) -> str:
         return self._client.test()
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         try:
@@ -120,13 +113,58 @@ class Mem0Vendor(Vendor):
         return self._deliver(delegation, "delegation", messages, infer=self.settings["infer"])
 
     def tools(self) -> tuple[VendorTool, ...]:
-        timeout = self.settings["timeout"]
-        return Mem0Tools(
-            self._client,
-            self._user_id,
-            self._remember,
-            lambda query, limit, rerank: self._find(query, limit, rerank, timeout),
-        ).tools()
+        return (
+            VendorTool("mem0_profile", "Show everything that Mem0 remembers about the user.", {}, self._profile_tool),
+            VendorTool(
+                "mem0_search",
+                "Search Mem0 for what was said before, by meaning.",
+                {
+                    "query": {"type": "string", "description": "What to look for."},
+                    "top_k": {
+                        "type": "integer",
+                        "description": "Maximum number of results.",
+                        "minimum": 1,
+                        "maximum": 50,
+                        "default": 10,
+                    },
+                    "rerank": {"type": "boolean", "description": "Order the results more carefully, which is slower."},
+                },
+                self._search_tool,
+                required=("query",),
+            ),
+            VendorTool(
+                "mem0_conclude",
+                "Store a conclusion about the user in Mem0, word for word.",
+                {"conclusion": {"type": "string", "description": "One fact that stays true."}},
+                lambda args, session_id: self._remember(args["conclusion"], session_id),
+                required=("conclusion",),
+                writes=True,
+            ),
+            VendorTool(
+                "mem0_add",
+                "Store a text in Mem0, word for word.",
+                {"content": {"type": "string", "description": "The text."}},
+                lambda args, session_id: self._remember(args["content"], session_id),
+                required=("content",),
+                writes=True,
+            ),
+            VendorTool(
+                "mem0_update",
+                "Replace the text of a memory in Mem0.",
+                {"memory_id": _ID, "text": {"type": "string", "description": "The new text."}},
+                self._update_tool,
+                required=("memory_id", "text"),
+                writes=True,
+            ),
+            VendorTool(
+                "mem0_delete",
+                "Delete a memory in Mem0.",
+                {"memory_id": _ID},
+                self._delete_tool,
+                required=("memory_id",),
+                writes=True,
+            ),
+        )
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
@@ -142,18 +180,17 @@ class Mem0Vendor(Vendor):
         return items, [self._client.remains] if ids and self._client.remains else []
 
     def _open_client(self) -> Mem0Client:
-        settings, timeout = self.settings, self.settings["timeout"]
+        settings = self.settings
         if settings["deployment"] == "oss":
             config = library_config(settings, self.scope.home)
             make_private_directory(self.scope.home / "mem0")
             return LibraryClient(SharedLibrary.acquire(config), settings["agent_id"])
         if settings["deployment"] == "server":
             headers = {"X-API-Key": settings["server_key"]} if settings["server_key"] else {}
-            allow = settings["allow_http"]
-            client = RemoteClient(self.name, settings["host"], headers=headers, timeout=timeout, allow_http=allow)
+            client = self.connect(settings["host"], headers=headers)
             return ServerClient(client, settings["agent_id"], settings["add_seconds"])
         headers = {"Authorization": f"Token {settings['api_key']}"}
-        client = RemoteClient(self.name, settings["platform_url"], headers=headers, timeout=timeout)
+        client = self.connect(settings["platform_url"], headers=headers)
         return PlatformClient(client, settings["agent_id"])
 
     def _deliver(
@@ -182,15 +219,46 @@ class Mem0Vendor(Vendor):
         for memory in self._client.find_by_metadata(self._user_id, ENTRY, write.old_entry_id, write.old_text):
             self._client.delete(memory.id)
 
-    def _remember(self, text: str, session_id: str) -> None:
+    def _remember(self, text: str, session_id: str) -> dict[str, str]:
         delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
         ids = self._deliver(delivery, "tool", [{"role": "user", "content": text}], infer=False)
         self.sent.add("tool", delivery.key, ids, session_id)
+        return {"result": "Stored in Mem0."}
 
     def _find(self, query: str, limit: int, rerank: bool | None, timeout: float) -> list[Mem0Memory]:
         chosen = bool(self.settings["rerank"]) if rerank is None else rerank
         score = self.settings["min_score"]
         return self._client.search(query, self._user_id, limit, min_score=score, rerank=chosen, timeout=timeout)
+
+    def _profile_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        memories = sorted(self._client.memories(self._user_id, _PROFILE_LIMIT), key=lambda memory: memory.time or "")
+        if not memories:
+            return {"result": "Mem0 remembers nothing about the user yet."}
+        return {"memories": [_shown(memory) for memory in memories], "count": len(memories)}
+
+    def _search_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        found = self._find(args["query"], args["top_k"], args.get("rerank"), self.timeout)
+        if not found:
+            return {"result": "No relevant memories found."}
+        return {"results": [{**_shown(memory), "score": memory.score} for memory in found], "count": len(found)}
+
+    def _update_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        if self._own_memory(args["memory_id"]) is None:
+            return _unknown(args["memory_id"])
+        self._client.update(args["memory_id"], args["text"])
+        return {"result": "Updated in Mem0."}
+
+    def _delete_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        if self._own_memory(args["memory_id"]) is None or not self._client.delete(args["memory_id"]):
+            return _unknown(args["memory_id"])
+        return {"result": "Deleted from Mem0."}
+
+    def _own_memory(self, memory_id: str) -> Mem0Memory | None:
+        """A memory of this user: an id alone is no permission to change what belongs to another user."""
+        if not _MEMORY_ID.fullmatch(memory_id):
+            return None
+        memory = self._client.get(memory_id)
+        return memory if memory is not None and memory.user_id == self._user_id else None
 
 
 class Mem0Provider(VendorProvider):
@@ -234,104 +302,6 @@ def _without_stored(addition: Addition, memories: Iterable[Mem0Memory], *, every
     else:
         messages = [message for message in addition.messages if message["content"] not in stored]
     return Addition(messages, addition.user_id, addition.metadata, addition.time, addition.infer)
-
-
-class Mem0Tools:
-    """The tools of one user. `remember` stores a text for a session; `search` finds memories of the user."""
-
-    def __init__(self, store: Mem0Client, user_id: str, remember: Remember, search: Search) -> None:
-        self._client = store
-        self._user_id = user_id
-        self._remember = remember
-        self._search = search
-
-    def tools(self) -> tuple[VendorTool, ...]:
-        return (
-            VendorTool("mem0_profile", "Show everything that Mem0 remembers about the user.", {}, self._profile),
-            VendorTool(
-                "mem0_search",
-                "Search Mem0 for what was said before, by meaning.",
-                {
-                    "query": {"type": "string", "description": "What to look for."},
-                    "top_k": {
-                        "type": "integer",
-                        "description": "Maximum number of results.",
-                        "minimum": 1,
-                        "maximum": 50,
-                        "default": 10,
-                    },
-                    "rerank": {"type": "boolean", "description": "Order the results more carefully, which is slower."},
-                },
-                self._find,
-                required=("query",),
-            ),
-            VendorTool(
-                "mem0_conclude",
-                "Store a conclusion about the user in Mem0, word for word.",
-                {"conclusion": {"type": "string", "description": "One fact that stays true."}},
-                lambda args, session_id: self._add(args["conclusion"], session_id),
-                required=("conclusion",),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_add",
-                "Store a text in Mem0, word for word.",
-                {"content": {"type": "string", "description": "The text."}},
-                lambda args, session_id: self._add(args["content"], session_id),
-                required=("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_update",
-                "Replace the text of a memory in Mem0.",
-                {"memory_id": _ID, "text": {"type": "string", "description": "The new text."}},
-                self._update,
-                required=("memory_id", "text"),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_delete",
-                "Delete a memory in Mem0.",
-                {"memory_id": _ID},
-                self._delete,
-                required=("memory_id",),
-                writes=True,
-            ),
-        )
-
-    def _profile(self, args: dict[str, Any], session_id: str) -> Any:
-        memories = sorted(self._client.memories(self._user_id, _PROFILE_LIMIT), key=lambda memory: memory.time or "")
-        if not memories:
-            return {"result": "Mem0 remembers nothing about the user yet."}
-        return {"memories": [_shown(memory) for memory in memories], "count": len(memories)}
-
-    def _find(self, args: dict[str, Any], session_id: str) -> Any:
-        found = self._search(args["query"], args["top_k"], args.get("rerank"))
-        if not found:
-            return {"result": "No relevant memories found."}
-        return {"results": [{**_shown(memory), "score": memory.score} for memory in found], "count": len(found)}
-
-    def _add(self, text: str, session_id: str) -> Any:
-        self._remember(text, session_id)
-        return {"result": "Stored in Mem0."}
-
-    def _update(self, args: dict[str, Any], session_id: str) -> Any:
-        if self._own_memory(args["memory_id"]) is None:
-            return _unknown(args["memory_id"])
-        self._client.update(args["memory_id"], args["text"])
-        return {"result": "Updated in Mem0."}
-
-    def _delete(self, args: dict[str, Any], session_id: str) -> Any:
-        if self._own_memory(args["memory_id"]) is None or not self._client.delete(args["memory_id"]):
-            return _unknown(args["memory_id"])
-        return {"result": "Deleted from Mem0."}
-
-    def _own_memory(self, memory_id: str) -> Mem0Memory | None:
-        """A memory of this user: an id alone is no permission to change what belongs to another user."""
-        if not _MEMORY_ID.fullmatch(memory_id):
-            return None
-        memory = self._client.get(memory_id)
-        return memory if memory is not None and memory.user_id == self._user_id else None
 
 
 def _shown(memory: Mem0Memory) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from memoranda.external.vendors.vendor import (
     Turn,
     Vendor,
     VendorTool,
-    build_guidance,
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
@@ -69,6 +68,7 @@ class OpenVikingVendor(Vendor):
     name = "openviking"
     label = "OpenViking"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     def open(self) -> None:
         self._peer = _peer_of(self.scope, self.settings)
@@ -113,9 +113,6 @@ class OpenVikingVendor(Vendor):
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
         uris = OpenVikingUris(str(settings.get("user") or "default"), _peer_of(scope, settings))
         return {"memories_at_vendor": uris.memories}
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         deadline = time.monotonic() + timeout

@@ -1,5 +1,1 @@
 """RetainDB: memories with types and scopes, and files, in its cloud, on a server of yours, or in its local program."""
-
-from memoranda.external.vendors.retaindb.vendor import RetainDBProvider
-
-__all__ = ["RetainDBProvider"]

@@ -5,8 +5,9 @@ organization, so the path of a file says whose it is, and is checked before the 
 """
 
 import mimetypes
+import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -15,8 +16,12 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.hermes.home import HermesHome
 from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.retaindb.client import RetainDBClient, RetainedMemory
+from memoranda.external.vendors.sent_record import SentRecord
+from memoranda.external.vendors.texts import clean_text
 from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
 
+FILE = "file"
+"""The kind of an uploaded file in the record of what was sent."""
 _MAX_UPLOAD_BYTES = 20_000_000
 _MAX_TEXT_CHARS = 32_000
 _INGEST_SECONDS = 60.0
@@ -28,9 +33,6 @@ _FILE_ID = {"file_id": {"type": "string", "description": "The id of a file, as r
 _MEMORY_TYPES = ("factual", "preference", "goal", "instruction", "event", "opinion")
 _SCOPES = ("USER", "PROJECT", "ORG")
 _MAX_FILES = 200
-
-Remember = Callable[[str, str, float, str], str | None]
-RecordFile = Callable[[str, str], None]
 
 
 class RetainDBFiles:
@@ -155,19 +157,13 @@ def _multipart(boundary: str, fields: Mapping[str, str], name: str, kind: str, c
 
 
 class RetainDBTools:
-    """The tools of one user.
+    """The tools of one user."""
 
-    `remember` stores a text of a type, with an importance, for a session; `record_file` notes the id of an upload.
-    """
-
-    def __init__(
-        self, client: RetainDBClient, files: RetainDBFiles, project: str, remember: Remember, record_file: RecordFile
-    ) -> None:
+    def __init__(self, client: RetainDBClient, files: RetainDBFiles, project: str, sent: SentRecord) -> None:
         self._client = client
         self._files = files
         self._project = project
-        self._remember = remember
-        self._record_file = record_file
+        self._sent = sent
 
     def tools(self) -> tuple[VendorTool, ...]:
         return (*self._memory_tools(), *self._file_tools())
@@ -265,9 +261,11 @@ class RetainDBTools:
         return _found(self._client.search(args["query"], args["top_k"]))
 
     def _store(self, args: dict[str, Any], session_id: str) -> Any:
-        memory_id = self._remember(args["content"], args["memory_type"], args["importance"], session_id)
+        text, key = clean_text(args["content"]), str(uuid.uuid4())
+        memory_id = self._client.write(text, args["memory_type"], session_id, key, time.time(), args["importance"])
         if memory_id is None:
             return {"error": "RetainDB considers this text to be noise, and has not stored it. Write a whole sentence."}
+        self._sent.add("tool", key, memory_id, session_id)
         return {"result": "Stored in RetainDB.", "memory_id": memory_id}
 
     def _forget(self, args: dict[str, Any], session_id: str) -> Any:
@@ -278,7 +276,7 @@ class RetainDBTools:
 
     def _upload(self, args: dict[str, Any], session_id: str) -> Any:
         file = self._files.upload(args["local_path"], args.get("remote_path", ""), args["scope"])
-        self._record_file(str(file["id"]), session_id)
+        self._sent.add(FILE, str(file["id"]), str(file["id"]), session_id)
         if args["ingest"]:
             file["ingested"] = _ingested(self._files.ingest(str(file["id"]), self._project))
         return {"file": file}

@@ -1,12 +1,9 @@
 """RetainDB as a vendor: turns become typed memories, searched by words and meaning; files can be stored beside them."""
 
-import time
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.retaindb.client import (
     FIELDS,
@@ -16,7 +13,7 @@ from memoranda.external.vendors.retaindb.client import (
     project_of,
     utc_time,
 )
-from memoranda.external.vendors.retaindb.tools import RetainDBFiles, RetainDBTools
+from memoranda.external.vendors.retaindb.tools import FILE, RetainDBFiles, RetainDBTools
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import RecalledItem, clean_text
@@ -27,13 +24,11 @@ from memoranda.external.vendors.vendor import (
     Turn,
     Vendor,
     VendorTool,
-    build_guidance,
 )
 
 _ABOUT = "# RetainDB\nRetainDB stores what was said in past conversations."
 _RECALL = "Memories that fit a message are added to it."
 _TOOLS = "retaindb_search searches all of them; retaindb_remember stores what should stay."
-_FILE = "file"
 _REMAINS = "RetainDB marks deleted memories as expired; its operator decides when they are erased."
 
 
@@ -43,6 +38,7 @@ class RetainDBVendor(Vendor):
     name = "retaindb"
     label = "RetainDB"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     @classmethod
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
@@ -60,24 +56,12 @@ class RetainDBVendor(Vendor):
         settings, user_id = self.settings, self.scope.peer()
         key = settings["api_key"] or "local"
         self._project = project_of(self.scope, settings)
-        self._http = RemoteClient(
-            self.name,
-            settings["base_url"],
-            headers={"Authorization": f"Bearer {key}", "X-API-Key": key, "x-sdk-runtime": "memoranda"},
-            timeout=settings["timeout"],
-            allow_http=settings["allow_http"],
-        )
-        self._client = RetainDBClient(self._http, self._project, user_id, settings["agent_id"])
-        self._files = RetainDBFiles(self._http, self.scope.home, user_id, user_id, settings["agent_id"])
-
-    def close(self) -> None:
-        self._http.close()
+        http = self.connect(settings["base_url"], key, {"X-API-Key": key, "x-sdk-runtime": "memoranda"})
+        self._client = RetainDBClient(http, self._project, user_id, settings["agent_id"])
+        self._files = RetainDBFiles(http, self.scope.home, user_id, user_id, settings["agent_id"])
 
     def test_connection(self) -> str:
         return self._client.test()
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         found = self._client.search(query, limit, timeout)
@@ -99,19 +83,13 @@ class RetainDBVendor(Vendor):
         return self._ingest(delegation, f"Delegated task: {delegation.task}", delegation.result)
 
     def tools(self) -> tuple[VendorTool, ...]:
-        return RetainDBTools(
-            self._client,
-            self._files,
-            self._project,
-            self._remember,
-            lambda file_id, session_id: self.sent.add(_FILE, file_id, file_id, session_id),
-        ).tools()
+        return RetainDBTools(self._client, self._files, self._project, self.sent).tools()
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
         deleted: set[str] = set()
         for item in items:
-            if item.kind == _FILE:
+            if item.kind == FILE:
                 self._files.delete_if_there(item.remote_id)
                 continue
             for memory_id in item.remote_id.split():
@@ -161,13 +139,6 @@ class RetainDBVendor(Vendor):
         for memory in self._client.search(text, 20):
             if memory.text.strip() == clean_text(text) and not memory.pending:
                 self._client.delete(memory.id)
-
-    def _remember(self, text: str, kind: str, importance: float, session_id: str) -> str | None:
-        key = str(uuid.uuid4())
-        memory_id = self._client.write(clean_text(text), kind, session_id, key, time.time(), importance)
-        if memory_id is not None:
-            self.sent.add("tool", key, memory_id, session_id)
-        return memory_id
 
 
 class RetainDBProvider(VendorProvider):

@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.message_text import plain_text
-from memoranda.external.remote import RemoteClient, unless_refused
+from memoranda.external.remote import unless_refused
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
@@ -34,7 +34,6 @@ from memoranda.external.vendors.vendor import (
     Turn,
     Vendor,
     VendorTool,
-    build_guidance,
     digest,
 )
 from memoranda.storage.files.fork_lock import ForkLock
@@ -80,24 +79,16 @@ class SupermemoryVendor(Vendor):
     name = "supermemory"
     label = "Supermemory"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
 
     def open(self) -> None:
         settings = self.settings
-        self._http = RemoteClient(
-            self.name,
-            settings["base_url"],
-            headers={"Authorization": f"Bearer {settings['api_key']}", "x-sm-source": "memoranda"},
-            timeout=settings["api_timeout"],
-            allow_http=settings["allow_http"],
-        )
+        self._service = self.connect(settings["base_url"], settings["api_key"], {"x-sm-source": "memoranda"})
         self._container = container_name(self.scope, settings)
         self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
         self._client: SupermemoryClient | None = None
         self._choosing = ForkLock()
         self._searches = 0
-
-    def close(self) -> None:
-        self._http.close()
 
     @classmethod
     def remote_names(cls, scope: VendorScope, settings: Mapping[str, Any]) -> Mapping[str, str]:
@@ -111,8 +102,12 @@ class SupermemoryVendor(Vendor):
     def recall_limit(self) -> int:
         return int(self.settings["max_recall_results"])
 
+    @property
+    def timeout(self) -> float:
+        return float(self.settings["api_timeout"])
+
     def prompt_block(self) -> str:
-        block = build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
+        block = super().prompt_block()
         instructions = str(self.settings["custom_container_instructions"]) if self._containers else ""
         return f"{block}\n{instructions}" if instructions and self.mode != "context" else block
 
@@ -169,7 +164,33 @@ class SupermemoryVendor(Vendor):
         self.sent.add("session", end.session_id, remote, end.session_id)
 
     def tools(self) -> Sequence[VendorTool]:
-        return SupermemoryTools(self, tuple(self._containers)).tools()
+        content, query = _described(_CONTENT), _described(_QUERY)
+        metadata = {"type": "object", "description": _METADATA}
+        which = {"id": _described(_FORGET_ID), "query": _described(_FORGET_QUERY)}
+        return (
+            self._tool(
+                "supermemory_store",
+                _STORE_TOOL,
+                {"content": content, "metadata": metadata},
+                self._store_tool,
+                required=("content",),
+                writes=True,
+            ),
+            self._tool(
+                "supermemory_search",
+                _SEARCH_TOOL,
+                {"query": query, "limit": _LIMIT},
+                self._search_tool,
+                required=("query",),
+            ),
+            self._tool("supermemory_forget", _FORGET_TOOL, which, self._forget_tool, writes=True),
+            self._tool(
+                "supermemory_profile",
+                _PROFILE_TOOL,
+                {"query": _described(_PROFILE_QUERY)},
+                self._profile_tool,
+            ),
+        )
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         client = self._choose_client()
@@ -185,38 +206,17 @@ class SupermemoryVendor(Vendor):
             client.delete_documents(container, ids)
         return items, []
 
-    # What the tools call
-
-    def store(self, content: str, metadata: Mapping[str, Any], key: str, session_id: str, container: str) -> str:
-        delivery = Delivery(key, 1, time.time(), session_id)
-        document = self._document(delivery, f"tool-{delivery.uuid}", content, "explicit_memory", metadata)
-        remote = self._choose_client().add(self._named(container), document, may_be_stored=False)
-        self.sent.add(f"tool {container}".strip(), key, remote, session_id)
-        return remote
-
-    def find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
-        mode = mode or self.settings["search_mode"]
-        return self._choose_client().search(self._named(container), query, mode, limit, self.settings["api_timeout"])
-
-    def known_facts(self, container: str) -> list[RecalledItem]:
-        return self._choose_client().profile(self._named(container), self.settings["api_timeout"])
-
-    def forget_memory(self, memory_id: str, container: str) -> bool:
-        return self._choose_client().forget_memory(self._named(container), memory_id)
-
-    # Private parts
-
     def _choose_client(self, timeout: float | None = None) -> SupermemoryClient:
         """The interface that the settings name, or the newer one if the service has it; asked once."""
         with self._choosing:
             if self._client is None:
                 version = self.settings["api_version"]
                 newer = version == "v5" or (version == "auto" and self._has_namespaces(timeout))
-                self._client = NamespaceClient(self._http) if newer else V4Client(self._http)
+                self._client = NamespaceClient(self._service) if newer else V4Client(self._service)
             return self._client
 
     def _has_namespaces(self, timeout: float | None) -> bool:
-        answer = unless_refused(lambda: self._http.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
+        answer = unless_refused(lambda: self._service.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
         return answer is not False
 
     def _profile(self, client: SupermemoryClient, deadline: float) -> list[RecalledItem]:
@@ -254,49 +254,6 @@ class SupermemoryVendor(Vendor):
         """The document of an entry of curated memory; ids are unique across containers."""
         return f"entry-{digest(self._container, target, text.strip())}"
 
-
-class SupermemoryProvider(VendorProvider):
-    """Supermemory as an external memory."""
-
-    vendor_class = SupermemoryVendor
-
-
-class SupermemoryTools:
-    """The four tools. With other containers, each has the argument `container_tag`."""
-
-    def __init__(self, vendor: "SupermemoryVendor", containers: Sequence[str]) -> None:
-        self._vendor = vendor
-        self._containers = containers
-
-    def tools(self) -> Sequence[VendorTool]:
-        content, query = _described(_CONTENT), _described(_QUERY)
-        metadata = {"type": "object", "description": _METADATA}
-        which = {"id": _described(_FORGET_ID), "query": _described(_FORGET_QUERY)}
-        return (
-            self._tool(
-                "supermemory_store",
-                _STORE_TOOL,
-                {"content": content, "metadata": metadata},
-                self._store,
-                required=("content",),
-                writes=True,
-            ),
-            self._tool(
-                "supermemory_search",
-                _SEARCH_TOOL,
-                {"query": query, "limit": _LIMIT},
-                self._search,
-                required=("query",),
-            ),
-            self._tool("supermemory_forget", _FORGET_TOOL, which, self._forget, writes=True),
-            self._tool(
-                "supermemory_profile",
-                _PROFILE_TOOL,
-                {"query": _described(_PROFILE_QUERY)},
-                self._profile,
-            ),
-        )
-
     def _tool(
         self,
         name: str,
@@ -311,36 +268,53 @@ class SupermemoryTools:
         more = {"container_tag": choice} if self._containers else {}
         return VendorTool(name, description, {**properties, **more}, run, required, writes=writes)
 
-    def _store(self, args: JsonObject, session_id: str) -> Any:
+    def _store_tool(self, args: JsonObject, session_id: str) -> Any:
         metadata = {name: value for name, value in args.get("metadata", {}).items() if _is_plain(value)}
         container = args.get("container_tag", "")
-        stored = self._vendor.store(args["content"], metadata, uuid.uuid4().hex, session_id, container)
+        delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
+        document = self._document(delivery, f"tool-{delivery.uuid}", args["content"], "explicit_memory", metadata)
+        stored = self._choose_client().add(self._named(container), document, may_be_stored=False)
+        self.sent.add(f"tool {container}".strip(), delivery.key, stored, session_id)
         return {"result": "Stored. Supermemory extracts memories in the background.", "id": stored}
 
-    def _search(self, args: JsonObject, session_id: str) -> Any:
-        return {"results": _listed(self._vendor.find(args["query"], args["limit"], args.get("container_tag", "")))}
+    def _search_tool(self, args: JsonObject, session_id: str) -> Any:
+        return {"results": _listed(self._find(args["query"], args["limit"], args.get("container_tag", "")))}
 
-    def _forget(self, args: JsonObject, session_id: str) -> Any:
+    def _forget_tool(self, args: JsonObject, session_id: str) -> Any:
         container = args.get("container_tag", "")
         if memory_id := args.get("id", ""):
-            if self._vendor.forget_memory(memory_id, container):
+            if self._forget_memory(memory_id, container):
                 return {"result": "Forgotten.", "id": memory_id}
             return {"error": f"There is no memory with the id {memory_id}."}
         if not args.get("query"):
             raise ToolArgumentError("supermemory_forget needs id or query.")
-        found = self._vendor.find(args["query"], 1, container, "memories")
+        found = self._find(args["query"], 1, container, "memories")
         if not found or (found[0].score or 0.0) < _MIN_SIMILARITY:
             return {"error": "No memory matches well enough. Search for it, and pass its id."}
-        if not self._vendor.forget_memory(found[0].id, container):
+        if not self._forget_memory(found[0].id, container):
             return {"error": f"The memory {found[0].id} could not be forgotten."}
         return {"result": "Forgotten.", "id": found[0].id, "content": found[0].text}
 
-    def _profile(self, args: JsonObject, session_id: str) -> Any:
+    def _profile_tool(self, args: JsonObject, session_id: str) -> Any:
         container = args.get("container_tag", "")
-        facts = [{"content": item.text, "kind": item.kind} for item in self._vendor.known_facts(container)]
+        known = self._choose_client().profile(self._named(container), self.timeout)
+        facts = [{"content": item.text, "kind": item.kind} for item in known]
         if not args.get("query"):
             return {"profile": facts}
-        return {"profile": facts, "results": _listed(self._vendor.find(args["query"], _LIMIT["default"], container))}
+        return {"profile": facts, "results": _listed(self._find(args["query"], _LIMIT["default"], container))}
+
+    def _find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
+        mode = mode or self.settings["search_mode"]
+        return self._choose_client().search(self._named(container), query, mode, limit, self.timeout)
+
+    def _forget_memory(self, memory_id: str, container: str) -> bool:
+        return self._choose_client().forget_memory(self._named(container), memory_id)
+
+
+class SupermemoryProvider(VendorProvider):
+    """Supermemory as an external memory."""
+
+    vendor_class = SupermemoryVendor
 
 
 def _described(description: str) -> JsonObject:

@@ -12,7 +12,7 @@ again.
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient, as_object, as_objects, unless_refused
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
-from memoranda.external.vendors.texts import RecalledItem, split_text
+from memoranda.external.vendors.texts import SOURCE, RecalledItem, split_turn
 from memoranda.external.vendors.vendor import COMMON_FIELDS
 from memoranda.support.shorten import shorten_end
 
@@ -54,7 +54,6 @@ FIELDS = (
     *COMMON_FIELDS,
 )
 
-SOURCE = "memoranda"
 IDS = ("user", "thread", "threads_found")
 """The kinds of rows in the record that are ids, not deliveries."""
 
@@ -334,20 +333,12 @@ def build_messages(
     user: str, assistant: str, key: str, session_id: str, reference_time: str, user_name: str = ""
 ) -> list[ZepMessage]:
     """The messages of a turn, long texts in parts; each names the conversation, the delivery and its number."""
-    parts = [("user", part) for part in split_text(user, _MAX_MESSAGE_CHARS)]
-    parts += [("assistant", part) for part in split_text(assistant, _MAX_MESSAGE_CHARS)]
-    about = {"source": SOURCE, "session": session_id, "key": key, "parts": len(parts)}
+    texts = (("user", user), ("assistant", assistant))
     return [
-        {"role": role, "content": text, "reference_time": reference_time, "metadata": {**about, "part": number}}
+        {"role": role, "content": text, "reference_time": reference_time, "metadata": {**about, "session": session_id}}
         | ({"name": user_name} if user_name and role == "user" else {})
-        for number, (role, text) in enumerate(parts)
+        for role, text, about in split_turn(texts, key, _MAX_MESSAGE_CHARS)
     ]
-
-
-def missing_messages(messages: list[ZepMessage], stored: Iterable[Mapping[str, Any]]) -> list[ZepMessage]:
-    """The messages of a turn that are not among the stored ones."""
-    found = {(about.get("key"), about.get("part")) for row in stored if (about := row.get("metadata") or {})}
-    return [message for message in messages if (message["metadata"]["key"], message["metadata"]["part"]) not in found]
 
 
 def batches(messages: list[ZepMessage], thread: str) -> Iterator[tuple[list[ZepMessage], str]]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memoranda.external.vendors.sent_record import SentRecord
-from memoranda.external.vendors.texts import clean_text
+from memoranda.external.vendors.texts import SOURCE, clean_text
 from memoranda.external.vendors.vendor import ToolArgumentError, VendorTool
-from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, SOURCE, Row, ZepClient, ZepDirectory, is_current
+from memoranda.external.vendors.zep.client import MAX_EPISODE_CHARS, Row, ZepClient, ZepDirectory, is_current
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 

@@ -5,17 +5,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import PermanentProviderError
-from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
-from memoranda.external.vendors.texts import RecalledItem, clean_text
-from memoranda.external.vendors.vendor import MemoryWrite, Turn, Vendor, VendorTool, build_guidance
+from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts
+from memoranda.external.vendors.vendor import MemoryWrite, Turn, Vendor, VendorTool
 from memoranda.external.vendors.zep.client import (
     FIELDS,
     IDS,
     MAX_EPISODE_CHARS,
-    SOURCE,
     ZepClient,
     ZepDirectory,
     batches,
@@ -23,7 +21,6 @@ from memoranda.external.vendors.zep.client import (
     context_items,
     fact_items,
     idempotency_key,
-    missing_messages,
 )
 from memoranda.external.vendors.zep.tools import ZepTools
 from memoranda.support.shorten import shorten_end
@@ -46,6 +43,7 @@ class ZepVendor(Vendor):
     name = "zep"
     label = "Zep"
     fields = FIELDS
+    guidance = (_ABOUT, _RECALL, _TOOLS)
     recall_ahead = "always"
 
     @classmethod
@@ -54,25 +52,14 @@ class ZepVendor(Vendor):
 
     def open(self) -> None:
         settings = self.settings
-        self._http = RemoteClient(
-            self.name,
-            settings["url"],
-            headers={"Authorization": f"Api-Key {settings['api_key']}"},
-            timeout=settings["timeout"],
-        )
-        self._client = ZepClient(self._http)
+        http = self.connect(settings["url"], headers={"Authorization": f"Api-Key {settings['api_key']}"})
+        self._client = ZepClient(http)
         self._directory = ZepDirectory(self._client, self.sent, _user_id(self.scope, settings))
         self._tools = ZepTools(self._client, self._directory, self.sent)
-
-    def close(self) -> None:
-        self._http.close()
 
     def test_connection(self) -> str:
         name = self._client.get_project().get("name") or "without a name"
         return f"Zep answers for the project {name}."
-
-    def prompt_block(self) -> str:
-        return build_guidance(self.mode, _ABOUT, _RECALL, _TOOLS)
 
     def search(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         deadline = time.monotonic() + timeout
@@ -93,7 +80,7 @@ class ZepVendor(Vendor):
         )
 
         def add_to(thread: str) -> str:
-            left = missing_messages(messages, self._client.newest_messages(thread)) if turn.may_be_stored else messages
+            left = missing_parts(messages, self._client.newest_messages(thread)) if turn.may_be_stored else messages
             for batch, key in batches(left, thread):
                 self._client.add_messages(thread, batch, key)
             return thread
