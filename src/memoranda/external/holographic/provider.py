@@ -161,7 +161,7 @@ class HolographicProvider(MemoryProvider):
         return erase_facts(self._current_store(), matches)
 
     def get_config_schema(self) -> list[dict[str, Any]]:
-        return [dict(field) for field in settings_module.SCHEMA]
+        return [field.as_schema() for field in settings_module.FIELDS]
 
     def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Any) -> None:
         settings_module.save(values, Path(hermes_home))

@@ -113,6 +113,8 @@ class ConfigField:
                 raise ValueError
             return word in _YES
         if isinstance(self.default, int) and not isinstance(self.default, bool):
+            if isinstance(text, bool) or (isinstance(text, float) and not text.is_integer()):
+                raise ValueError
             return int(text)
         if isinstance(self.default, float):
             number = float(text)
