@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.external.checks import check_outbox, check_server_outbox
-from memoranda.external.outbox.jobs import JobIdentity, NewJob, is_intact, open_payload, resealed_jobs, seal_payload
+from memoranda.external.outbox.jobs import JobIdentity, NewJob, is_intact, open_payload, seal_payload
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.external.outbox.schema import outbox_database
@@ -84,9 +84,9 @@ def test_a_change_of_the_columns_that_say_whose_job_it_is_is_noticed(field: str)
     assert not is_intact(JOB._replace(**{field: other}), payload)
 
 
-def test_a_job_of_an_earlier_version_is_intact_without_a_checksum() -> None:
-    """Its payload has arguments and facts, and no other names."""
-    assert is_intact(JOB, json.dumps({"args": ARGS, "facts": {}}))
+def test_a_job_without_a_checksum_is_damaged() -> None:
+    """Also if the damage is in the name of the checksum."""
+    assert not is_intact(JOB, json.dumps({"args": ARGS, "facts": {}}))
     assert not is_intact(JOB, json.dumps({"chec+sum": "00000000", "args": ARGS, "facts": {}}))
 
 
@@ -167,19 +167,6 @@ def test_a_part_of_the_checksum_is_not_taken_for_the_text_to_forget(tmp_path: Pa
     checksum = json.loads(payload)["checksum"]
     assert QueuedPassages(tmp_path, "").forget(TextMatcher([checksum])) == 0
     assert _payloads(tmp_path) == [payload]
-
-
-def test_a_replaced_name_leaves_right_checksums(tmp_path: Path) -> None:
-    """The doctor replaces credentials in ids, also in waiting jobs; one that was damaged stays recognisable."""
-    _fill(tmp_path)
-    _change(tmp_path, "UPDATE jobs SET payload = replace(payload, 'vault', 'fault') WHERE id = 1")
-    with closing(sqlite3.connect(tmp_path / "outbox.db")) as connection, connection, resealed_jobs(connection):
-        connection.execute("UPDATE jobs SET session_id = 'a', payload = replace(payload, 'deploy', 'public')")
-    (problem,) = _problems(tmp_path)
-    assert problem.endswith("not sent: 1")
-    with closing(Outbox(tmp_path)) as outbox:
-        job = outbox.claim("p")
-        assert job is not None and job.args["user_content"] == "The public key is in the vault."
 
 
 def test_a_spooled_job_that_changed_is_reported(tmp_path: Path) -> None:

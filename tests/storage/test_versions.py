@@ -4,7 +4,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.memory.record.schema import SCHEMA
 from memoranda.memory.record.store import open_store
 from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
+from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.schema import Column, Migration, Schema, Table
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.schema_upgrade import upgrade_schema
@@ -21,7 +24,7 @@ from tests.conftest import tree
 from tests.forked import in_child
 
 THINGS = Table("things", "Things.", (Column("id", "numbered"), Column("name", "text", "NOT NULL")))
-FIRST = Schema(1, (THINGS,), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",))
+FIRST = Schema(1, (THINGS,), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",), name="things")
 WIDER = Table("things", "Things.", (*THINGS.columns, Column("size", "integer", "NOT NULL DEFAULT 7")))
 
 
@@ -66,73 +69,48 @@ def test_a_store_with_an_invalid_version_is_damaged(tmp_path: Path, version: str
     assert tree(path.parent) == before
 
 
-def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
-    """Those that are missing, with their defaults, and everything that was there stays."""
-    path = tmp_path / "state.db"
-    with open_store(path) as store:
-        store.sessions.create_session("s", "cli", model="m")
-        store.messages.append_message("s", "user", "old", reasoning="r")
-    dropped = [("messages", "reasoning_content"), ("messages", "codex_message_items"), ("messages", "copy_of"),
-               ("sessions", "archived"), ("sessions", "rewind_count"), ("sessions", "pricing_version")]  # fmt: skip
-    _set_version(path, 0, "DROP INDEX idx_messages_copies",
-                 *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in dropped))  # fmt: skip
-    for _ in range(2):
-        with open_store(path) as store:
-            (message,) = store.messages.get_messages("s")
-            session = store.sessions.get_session("s")
-            assert session is not None
-            assert (message["content"], message["reasoning"], message["reasoning_content"]) == ("old", "r", None)
-            assert (session["model"], session["archived"], session["rewind_count"]) == ("m", 0, 0)
-            assert [row["id"] for row in store.listing.list_sessions_rich()] == ["s"]
-    with open_store(path) as store:
-        assert store.messages.append_message("s", "user", "new", reasoning_content="c")
+@pytest.fixture(params=["file", pytest.param("server", marks=pytest.mark.slow)])
+def server_url(request: pytest.FixtureRequest) -> str:
+    """Where tables are: in a file, then on a server."""
+    return str(request.getfixturevalue("postgres_url")) if request.param == "server" else ""
 
 
-_INDEXES = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+@contextmanager
+def _opened(path: Path, schema: Schema, server_url: str) -> Iterator[Engine]:
+    with closing(LazyDatabase(path, schema, 42, server_url=server_url)) as database:
+        yield database.open()
 
 
-def test_missing_indexes_are_created_again(tmp_path: Path) -> None:
-    """An older store gets the indexes that it lacks."""
-    path = tmp_path / "state.db"
-    open_store(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        names = [row[0] for row in connection.execute(_INDEXES)]
-        for name in names:
-            connection.execute(f"DROP INDEX {name}")
-        connection.execute("UPDATE schema_version SET version = 0")
-        connection.commit()
-    open_store(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        again = [row[0] for row in connection.execute(_INDEXES)]
-    assert sorted(again) == sorted(names)
-    assert len(names) >= 8
-
-
-def test_a_migration_is_done_once(tmp_path: Path) -> None:
-    """On stores that are older than it, after the columns are there; on one that is born with it while it is empty."""
+def test_older_tables_are_brought_up_to_date(tmp_path: Path, server_url: str) -> None:
+    """They get columns, indexes and migrations once, and then this version refuses what a newer one has changed."""
     calls: list[str] = []
 
     def double(connection: Connection) -> None:
         calls.append("double")
         connection.execute("UPDATE things SET size = size * 2")
 
-    second = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("double", double),))
-    database = _database(tmp_path / "old.db")
-    upgrade_schema(database, FIRST)
-    with database.writing() as connection:
+    index = "CREATE INDEX IF NOT EXISTS idx_size ON things(size)"
+    second = replace(
+        FIRST, version=2, tables=(WIDER,), indexes=(*FIRST.indexes, index), migrations=(Migration("double", double),)
+    )
+    path = tmp_path / "things.db"
+    with _opened(path, FIRST, server_url) as engine, engine.writing() as connection:
         connection.execute("INSERT INTO things (name) VALUES ('a')")
-    for _ in range(3):
-        upgrade_schema(database, second)
-    with database.reading() as connection:
-        assert connection.execute("SELECT name, size FROM things").fetchall() == [("a", 14)]
-        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
-    database.close()
+    for schema in (second, second, replace(second, version=3)):
+        with _opened(path, schema, server_url) as engine, engine.reading() as connection:
+            assert [tuple(row) for row in connection.execute("SELECT name, size FROM things")] == [("a", 14)]
     assert calls == ["double"]
-    born = _database(tmp_path / "new.db")
-    upgrade_schema(born, second)
-    upgrade_schema(born, replace(second, version=3))
-    born.close()
-    assert calls == ["double", "double"]
+    with pytest.raises(NewerStoreError, match=r"version 3.*up to 2"), _opened(path, second, server_url):
+        pass
+
+
+def test_new_tables_have_every_migration(tmp_path: Path, server_url: str) -> None:
+    """They are applied while the tables are empty, and not again by a later version."""
+    calls: list[str] = []
+    schema = replace(FIRST, migrations=(Migration("note", lambda connection: calls.append("note")),))
+    for version in (1, 2):
+        with _opened(tmp_path / "things.db", replace(schema, version=version), server_url):
+            assert calls == ["note"]
 
 
 def test_a_migration_that_fails_does_not_change_the_store(tmp_path: Path) -> None:
@@ -248,25 +226,12 @@ def _application_id(directory: Path) -> int:
         return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
 
-def test_a_store_from_before_projects_gets_them(tmp_path: Path) -> None:
-    """Its sessions have none, new ones may, and everything that was there is found as before."""
-    path = tmp_path / "state.db"
-    with open_store(path) as store:
-        store.sessions.create_session("old", "cli")
-        store.messages.append_message("old", "user", "before")
-    _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
-    with open_store(path) as store:
-        store.sessions.create_session("new", "cli", project="x#1")
-        assert {row["id"]: row["project"] for row in store.listing.list_sessions_rich()} == {"old": None, "new": "x#1"}
-        assert store.listing.known_projects() == {"x#1": 1}
-
-
 @pytest.mark.skipif(os.name == "nt", reason="permissions work differently there")
 def test_an_older_store_that_cannot_be_written_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables lack what we read, and nothing of it is changed."""
     path = tmp_path / "home" / "state.db"
     open_store(path).close()
-    _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
+    _set_version(path, 0, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
     before = path.read_bytes()
     opened = Database(path, application_id=int.from_bytes(b"Memo"))
     monkeypatch.setattr(opened, "read_only", True)

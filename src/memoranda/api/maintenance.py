@@ -1,7 +1,7 @@
 """Maintenance of the record in threads of a long-running process, which begin some seconds after it and stop with it.
 
-They prune old sessions when the settings of the home ask for it, remove expired items, and complete the record of an
-earlier version: checksums and shared prompts.
+They prune old sessions when the settings of the home ask for it, remove expired items, and store system prompts where
+Hermes reads them, if it uses the same file.
 """
 
 import logging
@@ -15,6 +15,7 @@ from pathlib import Path
 from memoranda.errors import MemorandaError
 from memoranda.memory.record.settings import RetentionSettings
 from memoranda.memory.record.store import open_store
+from memoranda.memory.record.system_prompts import SharedPrompts
 from memoranda.storage.orphaned_wal import record_exists
 
 # A process that ends sooner is not long-running, and what it was started for comes first.
@@ -90,9 +91,6 @@ def remove_expired_in_background(location: Path | str) -> Iterator[None]:
 
 def remove_expired_items(location: Path | str, stopped: threading.Event) -> None:
     """Remove the expired items of all users from a record that exists, until `stopped`; a failure is logged."""
-    # Loaded in the thread: most processes do not need it, and a hook must start fast.
-    from memoranda.memory.record.store import open_store
-
     while not stopped.is_set():
         if record_exists(location):
             try:
@@ -107,30 +105,23 @@ def remove_expired_items(location: Path | str, stopped: threading.Event) -> None
 
 
 @contextmanager
-def upgrade_record_in_background(location: Path | str) -> Iterator[None]:
-    """While the block runs, add what is missing; if the process ends before that, the next one continues."""
-    with in_background("memoranda-upgrade", partial(upgrade_record, location), START_DELAY_SECONDS):
+def fill_prompts_in_background(location: Path | str) -> Iterator[None]:
+    """While the block runs, store prompts where Hermes reads them; if the process ends before, the next continues."""
+    with in_background("memoranda-prompts", partial(fill_prompts, location), START_DELAY_SECONDS):
         yield
 
 
-def upgrade_record(location: Path | str, stopped: threading.Event) -> None:
-    """Add the checksums of older messages to a record that exists, and store equal prompts once; logs a failure."""
-    # Loaded in the thread: most processes do not need it, and a hook must start fast.
-    from memoranda.memory.record.store import open_store
-    from memoranda.memory.record.system_prompts import SharedPrompts
-
+def fill_prompts(location: Path | str, stopped: threading.Event) -> None:
+    """Store the prompts of a record that exists in the rows of its sessions, if Hermes uses it; logs a failure."""
     if not record_exists(location):
         return
     try:
         with open_store(location) as store:
             if store.engine.read_only:
                 return
-            checksums = store.checksums.fill_checksums_of_earlier_version(stopped.is_set)
-            prompts = SharedPrompts(store.engine, store.scope, None).share_prompts(stopped.is_set)
+            count = SharedPrompts(store.engine, store.scope, None).fill_rows_for_hermes(stopped.is_set)
     except (MemorandaError, OSError, sqlite3.Error) as error:
-        _log.warning("The record of an earlier version could not be completed: %s", error)
+        _log.warning("Prompts could not be stored where Hermes reads them: %s", error)
         return
-    if checksums:
-        _log.info("Added the checksums of %d messages that an earlier version recorded.", checksums)
-    if prompts:
-        _log.info("Changed where the prompts of %d sessions are stored.", prompts)
+    if count:
+        _log.info("Stored the prompts of %d sessions where Hermes reads them.", count)

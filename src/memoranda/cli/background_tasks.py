@@ -22,14 +22,14 @@ _LOGGERS = (process_resources.__name__, "memoranda.api.maintenance")
 def maintain_while_open(home: Home, settings: RetentionSettings) -> Iterator[None]:
     """Works in threads that start after some seconds; sessions are pruned only if the settings ask for it."""
     from memoranda.api.maintenance import (  # noqa: PLC0415
+        fill_prompts_in_background,
         prune_in_background,
         remove_expired_in_background,
-        upgrade_record_in_background,
     )
 
     location = record_location(home, load(home))
     with ExitStack() as tasks:
-        tasks.enter_context(upgrade_record_in_background(location))
+        tasks.enter_context(fill_prompts_in_background(location))
         tasks.enter_context(remove_expired_in_background(location))
         if settings.auto_prune:
             tasks.enter_context(prune_in_background(location, settings))

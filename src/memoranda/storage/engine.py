@@ -77,9 +77,6 @@ class Dialect(Protocol):
     def defer_references(self, connection: Connection) -> None:
         """Check references at the end of this transaction, so that rows may come before those they refer to."""
 
-    def moved_row(self, table: str) -> str:
-        """Further assignments of an UPDATE that makes rows much shorter, so that their pages become free."""
-
     def next_id(self, table: str, minimum: str) -> str:
         """An expression for the id of a new row: greater than every id of the table, and than `minimum` if not null."""
 
@@ -212,7 +209,7 @@ class Engine(Protocol):
     def release_space(self, stopped: Callable[[], bool] = ...) -> int:
         """Return the space of deleted rows in short steps, between which others write, until `stopped`.
 
-        Returns how many bytes are left, because of `stopped` or because only `vacuum` can return them.
+        Returns how many bytes are left.
         """
 
     def close(self) -> None: ...

@@ -35,14 +35,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A change of stored data, applied once; the store records its name in the same transaction.
-
-    A server has never had older tables than those of its first version, so it skips what only an older file needs.
-    """
+    """A change of stored data, applied once to a new store and to an older one; the store records its name with it."""
 
     name: str
     apply: Callable[[Connection], Any]
-    on_server: bool = False
 
 
 @dataclass(frozen=True, slots=True)

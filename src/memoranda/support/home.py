@@ -265,7 +265,7 @@ def marker_path(db_path: Path) -> Path:
 
 
 def had_store(db_path: Path) -> bool:
-    """Whether there was a store at a path: it left a marker, or the index that an earlier version made without one."""
+    """Whether there was a store at a path: it left a marker or an index."""
     return os.path.exists(marker_path(db_path)) or _has_index(db_path)
 
 

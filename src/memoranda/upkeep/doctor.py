@@ -34,7 +34,6 @@ from memoranda.memory.record import health as session_health
 from memoranda.memory.record.record import accept_store as accept_record
 from memoranda.memory.skills import health_checks as skill_health
 from memoranda.models.spending import schema as usage
-from memoranda.safety.redaction import Redactor
 from memoranda.search.index import health as index_health
 from memoranda.search.index.generations import generations
 from memoranda.storage.health import check_store, plain_store
@@ -57,7 +56,6 @@ from memoranda.support.home import (
     server_index_path,
     vector_files,
 )
-from memoranda.upkeep.forgetting.names import find_names, replace_names
 
 # How many users the doctor looks at without --deep: each takes some round trips.
 _MAX_USERS = 100
@@ -142,11 +140,11 @@ def _check_backups(directory: Path, progress: Progress) -> Iterator[HealthIssue]
 
 
 def _check_sessions(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
-    path, usable = home.state_db, True
+    path = home.state_db
     if not database_exists(path) or not file_size(path):
         yield from _list_remains(path)
     for issue in session_health.check(path, deep):
-        repair, usable = issue.repair, usable and issue.severity != "error"
+        repair = issue.repair
         if issue.severity == "error" and repair is not None:
             # A repair of an error replaces the store, or changes what its messages contain.
             def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
@@ -157,8 +155,6 @@ def _check_sessions(home: Home, loaded: config.Config, deep: Progress | None) ->
 
             repair = repair_store_and_index
         yield replace(issue, repair=repair)
-    if usable and loaded.redact_secrets:
-        yield from _check_names(home, deep)
 
 
 def _check_server(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
@@ -258,18 +254,6 @@ def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     # Without items there is no such file, and the next search of items creates it.
     for issue in item_issues:
         yield replace(issue, repair=lambda: _rebuild_item_index(path), harmless=True)
-
-
-def _check_names(home: Home, deep: Progress | None) -> Iterator[HealthIssue]:
-    """Look for credentials in ids, sources and projects, which earlier versions stored as callers passed them."""
-    redactor = Redactor(config.known_secrets(home))
-    names = find_names(home, redactor, in_messages=deep is not None)
-    if names:
-        yield HealthIssue(
-            "warning", home.state_db, f"has {len(names):,} ids, sources or projects that contain a credential, such as "
-            f"{next(iter(names.values()))}; programs that use them no longer find their sessions",
-            "replace the credentials, in all files of the home", lambda: replace_names(home, redactor),
-        )  # fmt: skip
 
 
 def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:

@@ -4,16 +4,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.memory.record.schema import VERSION, hour_of
+from memoranda.memory.record.schema import hour_of
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.examples import examples
-from tests.memory.record.conftest import ask
 
 SESSIONS = ["a", "b", "c"]
 # Moments in a few hours, some of them close together, on both sides of the beginning of all time.
@@ -57,36 +55,9 @@ def test_a_store_whose_timestamps_are_none_is_opened_and_counted(tmp_path: Path,
         started = "started_at" if timestamp == "NULL" else timestamp
         connection.execute(f"UPDATE sessions SET last_active = {timestamp}, started_at = {started} WHERE id = 'b'")
         connection.commit()
-    _without_hours(path)
     with open_store(path) as store:
         store.maintenance.recount_sessions(SESSIONS)
         listed = [row["id"] for row in store.listing.list_sessions_rich(order_by_last_active=True)]
         assert [each for each in listed if each != "b"] == ["c", "a"]
         assert store.messages.append_message("b", "user", "x", timestamp=7200.0)
         assert store.sessions.get_session("b") is not None
-
-
-def _without_hours(path: Path) -> None:
-    """Make a store what it was before sessions had hours."""
-    with closing(sqlite3.connect(path)) as connection:
-        for index in ("idx_sessions_hour", "idx_sessions_user_hour"):
-            connection.execute(f"DROP INDEX {index}")
-        connection.execute("ALTER TABLE sessions DROP COLUMN active_hour")
-        connection.execute("CREATE INDEX idx_sessions_active ON sessions(last_active)")
-        connection.execute("DELETE FROM state_meta WHERE key = 'migration:hours-of-activity'")
-        connection.execute("UPDATE schema_version SET version = 4")
-        connection.commit()
-
-
-def test_a_store_from_before_gets_its_hours(tmp_path: Path) -> None:
-    """And loses the index that every message had to change."""
-    path = tmp_path / "state.db"
-    with open_store(path) as store:
-        for number, session_id in enumerate(SESSIONS):
-            store.sessions.create_session(session_id, "cli", started_at=number * 5000.0)
-        before: list[dict[str, Any]] = store.listing.list_sessions_rich(order_by_last_active=True)
-    _without_hours(path)
-    with open_store(path) as store:
-        assert store.listing.list_sessions_rich(order_by_last_active=True) == before
-    assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
-    assert not ask(path, "SELECT name FROM sqlite_master WHERE name = 'idx_sessions_active'")

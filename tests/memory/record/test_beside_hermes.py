@@ -73,39 +73,15 @@ def test_plain_sql_reads_kept_messages(home: Path) -> None:
     assert rows[1] == ("Take both locks in one order.",)
 
 
-def test_kept_messages_of_an_earlier_version_get_their_content(home: Path) -> None:
-    """Once, when the store is upgraded; the index is not told about it, because nothing else changes."""
-    change(
-        home,
-        "UPDATE messages SET content = NULL WHERE content_format = 'same'",
-        "UPDATE schema_version SET version = 6",
-        "DELETE FROM changes",
-        "DELETE FROM state_meta WHERE key = 'migration:content-of-copies'",
-    )
-    with open_store(home / "state.db") as store:
-        assert texts(store, "next")[1] == "Take both locks in one order."
-    test_plain_sql_reads_kept_messages(home)
-    with closing(sqlite3.connect(home / "state.db")) as connection:
-        assert connection.execute("SELECT count(*) FROM changes").fetchone() == (0,)
-
-
 def test_the_context_of_a_session_is_counted_as_hermes_counts_it(home: Path) -> None:
-    """Hermes deletes an ended session whose count is 0; what was said is counted apart, also after an upgrade."""
-    change(
-        home,
-        "UPDATE sessions SET message_count = own_message_count, own_message_count = 0",
-        "DELETE FROM schema_version",
-        "INSERT INTO schema_version (version) VALUES (7)",
-        "DELETE FROM state_meta WHERE key IN ('memoranda_schema_version', 'migration:messages-in-the-context')",
-    )
-    for _ in range(2):
-        with open_store(home / "state.db") as store:
-            rows = {name: store.sessions.get_session(name) or {} for name in ("first", "next")}
-            counts = {name: (row["message_count"], row["own_message_count"]) for name, row in rows.items()}
-            assert counts == {"first": (2, 2), "next": (2, 0)}
-            assert [row["message_count"] for row in store.listing.list_sessions_rich()] == [2]
-            assert store.usage.statistics()["messages"] == 2
-            assert store.maintenance.miscounted_sessions() == []
+    """Hermes deletes an ended session whose count is 0; what was said is counted apart."""
+    with open_store(home / "state.db") as store:
+        rows = {name: store.sessions.get_session(name) or {} for name in ("first", "next")}
+        counts = {name: (row["message_count"], row["own_message_count"]) for name, row in rows.items()}
+        assert counts == {"first": (2, 2), "next": (2, 0)}
+        assert [row["message_count"] for row in store.listing.list_sessions_rich()] == [2]
+        assert store.usage.statistics()["messages"] == 2
+        assert store.maintenance.miscounted_sessions() == []
 
 
 def test_a_store_that_hermes_has_opened_is_not_from_a_newer_memoranda(home: Path) -> None:

@@ -16,7 +16,7 @@ from memoranda.memory.record import checksums
 from memoranda.memory.record.checksums import COVERED, is_damaged, mark_damaged
 from memoranda.memory.record.message_rows import DAMAGED
 from memoranda.memory.record.rotation import KeptMessage, Summary
-from memoranda.memory.record.schema import MESSAGES, MISSING_CHECKSUMS, VERSION
+from memoranda.memory.record.schema import MESSAGES
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.memory.record.conftest import ask
 
@@ -284,37 +284,6 @@ def test_another_programs_change_is_no_damage(path: Path) -> None:
     flip(path, "Another wording.")
     with open_store(path) as store:
         assert damaged_ids(store) == [2]
-
-
-def make_older(path: Path) -> None:
-    """Turn a store into one of the version before checksums."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TRIGGER drop_checksum_of_updated_message")
-        connection.execute("ALTER TABLE messages DROP COLUMN checksum")
-        connection.execute("DELETE FROM state_meta WHERE key LIKE 'migration:messages-without-checksum'")
-        connection.execute("UPDATE schema_version SET version = 9")
-        connection.execute("UPDATE state_meta SET value = '9' WHERE key = 'memoranda_schema_version'")
-        connection.commit()
-
-
-def test_an_older_store_opens_at_once_and_is_filled_in_steps(path: Path) -> None:
-    """Opening writes no message; filling can stop and continue, and costs nothing when it is done."""
-    with open_store(path) as store:
-        store.sessions.create_session("s", "cli")
-        store.messages.append_messages("s", [{"role": "user", "content": f"number {n}"} for n in range(1200)])
-    make_older(path)
-    with open_store(path) as store:
-        assert store.checksums.check_messages().without_checksum == 1200
-        store.messages.append_message("s", "user", "A new one has a checksum.")
-        assert store.checksums.check_messages().without_checksum == 1200
-        answers = iter([False, True])
-        assert store.checksums.fill_checksums_of_earlier_version(lambda: next(answers)) == 500
-    with open_store(path) as store:
-        assert store.checksums.fill_checksums_of_earlier_version() == 700
-        assert store.checksums.check_messages().without_checksum == 0
-        assert store.usage.get_meta(MISSING_CHECKSUMS) is None
-        assert store.checksums.fill_checksums_of_earlier_version() == 0
-    assert ask(path, "SELECT max(version) AS version FROM schema_version") == [{"version": VERSION}]
 
 
 def test_a_salvage_can_judge_rows(path: Path) -> None:

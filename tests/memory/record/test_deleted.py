@@ -1,4 +1,4 @@
-"""Deleted sessions on the disk: their names stay, in the same commit, through migration and rescue; no word does."""
+"""Deleted sessions on the disk: their names stay, in the same commit, through rescue; no word does."""
 
 import sqlite3
 from contextlib import closing
@@ -39,20 +39,6 @@ def test_nothing_but_its_name_is_left_of_a_deleted_session(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT * FROM deleted_sessions").fetchall() == [("a",)]
     assert all(text not in path.read_bytes() for text in (b"words of a", b"Title of a"))
-
-
-def test_what_was_deleted_before_names_were_kept_is_known(path: Path) -> None:
-    """A store from before learns it from the lines that it left for followers."""
-    with _filled(path) as store:
-        store.titles.set_session_title("b", "Another")
-        store.deletion.delete_session("a")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE deleted_sessions")
-        connection.execute("DELETE FROM state_meta WHERE key LIKE 'migration:%'")
-        connection.execute("UPDATE schema_version SET version = 3")
-        connection.commit()
-    with open_store(path) as store:
-        assert store.deletion.deleted_sessions(["a", "b", "missing"]) == {"a"}
 
 
 def test_a_rescued_store_still_knows_what_was_deleted(path: Path, tmp_path: Path) -> None:

@@ -94,14 +94,14 @@ def test_a_small_disk_stores_the_messages_that_fit(small_disk: Path) -> None:
 
 @pytest.mark.slow
 def test_a_log_that_filled_the_disk_is_emptied_when_there_is_space(small_disk: Path) -> None:
-    """A home that an earlier version left with a full log records again after a little space was freed."""
+    """A home whose log another program let grow records again after a little space was freed."""
     spare = small_disk / "spare"
     spare.write_bytes(bytes(400_000))
     path = small_disk / "home" / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
         assert isinstance(store.engine, SqliteEngine)
-        # As the earlier version did, let the log grow until the disk is full.
+        # As another program may, let the log grow until the disk is full.
         store.engine._checkpoints._until_check = 10_000
         count = _append_until_full(store)
         assert count * 3000 < 0.2 * 1_700_000

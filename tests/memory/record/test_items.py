@@ -1,4 +1,4 @@
-"""Items in a file: redaction, damage, a killed writer, an older store, and what `doctor` says."""
+"""Items in a file: redaction, damage, a killed writer, and what `doctor` says."""
 
 import sqlite3
 import subprocess
@@ -10,13 +10,11 @@ import pytest
 
 import memoranda
 from memoranda.errors import SessionError
-from memoranda.memory.record.schema import VERSION
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
-from tests.memory.record.conftest import ask
 from tests.timing import HANG
 
 _SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"
@@ -67,22 +65,6 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
     assert issue.repair is not None
     issue.repair()
     assert not [issue for issue in examine(Home.at(tmp_path)) if issue.severity == "error"]
-
-
-def test_a_store_of_the_version_before_gets_the_tables(path: Path) -> None:
-    """Its messages stay, and its items can be written and found."""
-    with open_store(path) as store:
-        store.sessions.create_session("s", "cli")
-        store.messages.append_message("s", "user", "hello")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE memory_items")
-        connection.execute("DROP TABLE item_changes")
-        connection.execute("UPDATE schema_version SET version = 10")
-        connection.execute("UPDATE state_meta SET value = '10' WHERE key = 'memoranda_schema_version'")
-    with open_store(path) as store:
-        assert [row["content"] for row in store.messages.get_messages("s")] == ["hello"]
-        assert store.scoped(Scope.of("ana")).items.put(("n",), "k", 1).version == 1
-    assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def test_a_person_can_accept_the_store_that_is_there(tmp_path: Path, name: str) 
         SessionDB(path)
 
 
-def test_a_home_of_an_earlier_version_gets_its_marker_when_it_is_opened(tmp_path: Path) -> None:
+def test_a_home_whose_marker_was_deleted_gets_one_when_it_is_opened(tmp_path: Path) -> None:
     """And until then its index says that there was a store, and that a damaged file is not another program's."""
     path = fill_home(tmp_path / "home", 2, 5)
     marker_path(path).unlink()
@@ -357,8 +357,8 @@ def test_rows_of_an_upgraded_store_are_saved_without_its_first_page(tmp_path: Pa
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
         connection.execute("ALTER TABLE messages DROP COLUMN token_count")
-        connection.execute("UPDATE state_meta SET value = '1' WHERE key = 'memoranda_schema_version'")
-        connection.execute("UPDATE schema_version SET version = 1")
+        connection.execute("UPDATE state_meta SET value = '0' WHERE key = 'memoranda_schema_version'")
+        connection.execute("UPDATE schema_version SET version = 0")
     append_messages(path)
     said = read_messages(path)
     HEADER_DAMAGES["first 4 kB zeroed"](path, _SEED)

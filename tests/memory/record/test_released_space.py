@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from memoranda.memory.record import deletion
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite import database as sqlite_database
 from memoranda.storage.sqlite.engine import SqliteEngine
@@ -34,18 +33,6 @@ def _fill(store: SessionStore, count: int = 60) -> None:
 def _pragma(path: Path, name: str) -> Any:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-@pytest.fixture
-def old_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store of an earlier version, which cannot shrink in steps."""
-    path = tmp_path / "old" / "state.db"
-    with monkeypatch.context() as patch:
-        patch.setattr("memoranda.storage.sqlite.database.SHRINK_IN_STEPS", "PRAGMA auto_vacuum=NONE")
-        with open_store(path) as store:
-            _fill(store)
-    assert _pragma(path, "auto_vacuum") == 0
-    return path
 
 
 def test_the_file_shrinks_by_what_was_pruned(path: Path) -> None:
@@ -84,31 +71,6 @@ def test_space_is_released_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch)
         assert [row["content"] for row in store.messages.get_messages("s2")][-len(asked) :] == ["meanwhile"] * len(
             asked
         )
-
-
-def test_a_store_of_an_earlier_version_is_rewritten_once(old_path: Path) -> None:
-    """From then on it shrinks in steps."""
-    with open_store(old_path) as store:
-        before = old_path.stat().st_size
-        store.deletion.prune_sessions(40)
-        assert store.deletion.release_space() == 0
-        assert old_path.stat().st_size < before * 0.65
-        assert _pragma(old_path, "auto_vacuum") == 2
-        assert TEXT[:38].encode() not in file_bytes(old_path)
-
-
-def test_a_store_that_takes_long_to_rewrite_says_how_much_is_free(
-    old_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is recorded while it is rewritten, so that is left to the command for it."""
-    monkeypatch.setattr(deletion, "_MAX_VACUUM_SECONDS", -1.0)
-    monkeypatch.setattr(sqlite_database, "_STEPS_BETWEEN_CHECKS", 1)
-    with open_store(old_path) as store:
-        store.deletion.prune_sessions(40)
-        left = store.deletion.release_space()
-        assert left == _pragma(old_path, "freelist_count") * _pragma(old_path, "page_size") > 0
-        store.deletion.vacuum()
-        assert store.deletion.release_space() == 0
 
 
 @pytest.mark.slow

@@ -15,14 +15,12 @@ import pytest
 from memoranda.memory.record.copies import LOST
 from memoranda.memory.record.health import salvage
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, NotRotated, Rotated, Summary
-from memoranda.memory.record.schema import VERSION
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.support.home import Home
 from memoranda.testing.store_contract.assertions import contents, say
 from memoranda.testing.store_contract.rotation import begin, rotate
 from memoranda.upkeep.doctor import examine
 from tests.forked import forking
-from tests.memory.record.conftest import ask
 from tests.strikes import Strikes
 
 KEPT = 4
@@ -179,28 +177,7 @@ def test_a_row_that_refers_is_small(store: SessionStore, path: Path) -> None:
     assert len(str(contents(store, "d")[-1])) == 100_000
 
 
-def test_an_older_store_is_upgraded(path: Path) -> None:
-    """Its full copies do not change and are read as before."""
-    with open_store(path) as store:
-        store.sessions.create_session("a", "cli")
-        say(store, "a", "1", "2")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP INDEX idx_messages_copies")
-        connection.execute("UPDATE schema_version SET version = 1")
-        connection.execute(
-            "INSERT INTO messages (session_id, role, content, timestamp, copy_of) VALUES ('a', 'user', '2', 5.0, 2)"
-        )
-        connection.commit()
-    with open_store(path) as store:
-        assert contents(store, "a") == ["1", "2", "2"]
-        assert store.messages.live_message_ids("a") == {1, 2, 3}
-        rotate(store, "a", "b", 1)
-        assert contents(store, "b") == ["In short.", "2"]
-    assert ask(path, "SELECT name FROM sqlite_master WHERE name = 'idx_messages_copies'")
-    assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
-
-
-# An original that another program deleted: its copies have the text, unless an earlier version wrote them.
+# An original that another program deleted: its copies have the text, unless that program removed it, too.
 _lost_originals = pytest.mark.parametrize(
     ("statement", "remaining"),
     [("SELECT 1", "1"), ("UPDATE messages SET content = NULL WHERE content = '1'", LOST)],

@@ -1,4 +1,4 @@
-"""Equal system prompts are stored once: older stores, other programs, damage and concurrent sessions."""
+"""Equal system prompts are stored once: other programs, damage and concurrent sessions."""
 
 import re
 import sqlite3
@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from memoranda.memory.record.health import check, salvage
-from memoranda.memory.record.schema import UNSHARED_PROMPTS
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.memory.record.system_prompts import SharedPrompts, prompt_id
 from memoranda.support.text_matcher import TextMatcher
@@ -25,22 +23,6 @@ def change(path: Path, *statements: str) -> None:
         for statement in statements:
             connection.execute(statement)
         connection.commit()
-
-
-def make_older(path: Path) -> None:
-    """Turn a store into one of the version before shared prompts."""
-    change(
-        path,
-        "UPDATE sessions SET system_prompt = (SELECT text FROM system_prompts WHERE id = system_prompt_id)",
-        "DROP TRIGGER remove_prompt_of_deleted_session",
-        "DROP TRIGGER remove_replaced_prompt",
-        "DROP INDEX idx_sessions_prompt",
-        "ALTER TABLE sessions DROP COLUMN system_prompt_id",
-        "DROP TABLE system_prompts",
-        "DELETE FROM state_meta WHERE key = 'migration:prompts-of-sessions'",
-        "UPDATE schema_version SET version = 11",
-        "UPDATE state_meta SET value = '11' WHERE key = 'memoranda_schema_version'",
-    )
 
 
 def prompt_of(store: SessionStore, session_id: str) -> str | None:
@@ -59,30 +41,6 @@ def test_plain_sql_reads_the_prompts(path: Path, store: SessionStore) -> None:
     assert ask(path, "SELECT count(*) AS n, max(system_prompt) AS text FROM sessions") == [{"n": 3, "text": None}]
 
 
-def test_an_older_store_shares_its_prompts_in_steps(path: Path) -> None:
-    """Opening moves nothing; sharing can stop and continue, costs nothing when it is done, and frees the space."""
-    with open_store(path) as store:
-        for number in range(50):
-            user = "anna" if number % 2 else None
-            store.sessions.create_session(f"s{number:02}", "cli", user_id=user, system_prompt=PROMPT)
-    make_older(path)
-    size = path.stat().st_size
-    with open_store(path) as store:
-        assert ask(path, "SELECT count(*) AS n FROM system_prompts") == [{"n": 0}]
-        assert prompt_of(store, "s07") == PROMPT
-        store.sessions.create_session("new", "cli", system_prompt="fresh")
-        answers = iter([False, True, True])
-        assert SharedPrompts(store.engine, store.scope, None).share_prompts(lambda: next(answers)) == 20
-        assert {prompt_of(store, f"s{number:02}") for number in range(50)} == {PROMPT}
-    with open_store(path) as store:
-        assert SharedPrompts(store.engine, store.scope, None).share_prompts() == 30
-        assert prompt_of(store.scoped(Scope.of("anna")), "s49") == PROMPT
-        assert SharedPrompts(store.engine, store.scope, None).share_prompts() == 0
-    assert ask(path, "SELECT count(*) AS n FROM system_prompts") == [{"n": 3}]
-    assert ask(path, "SELECT * FROM state_meta WHERE key = ?", (UNSHARED_PROMPTS,)) == []
-    assert path.stat().st_size < size - 40 * len(PROMPT)
-
-
 def test_hermes_finds_the_prompts_in_the_rows(path: Path) -> None:
     """Once Hermes has opened the file, sessions have their prompts in their own rows again, and new ones too."""
     with open_store(path) as store:
@@ -91,8 +49,8 @@ def test_hermes_finds_the_prompts_in_the_rows(path: Path) -> None:
     change(path, "CREATE TABLE compression_locks (session_id TEXT PRIMARY KEY, holder TEXT NOT NULL)")
     with open_store(path) as store:
         store.sessions.create_session("c", "cli", system_prompt=PROMPT)
-        assert SharedPrompts(store.engine, store.scope, None).share_prompts() == 2
-        assert SharedPrompts(store.engine, store.scope, None).share_prompts() == 0
+        prompts = SharedPrompts(store.engine, store.scope, None)
+        assert [prompts.fill_rows_for_hermes(), prompts.fill_rows_for_hermes()] == [2, 0]
         store.sessions.update_session("b", system_prompt="new")
         change(path, "UPDATE sessions SET system_prompt = 'by Hermes' WHERE id = 'c'")
         assert [prompt_of(store, name) for name in "abc"] == [PROMPT, "new", "by Hermes"]

@@ -279,7 +279,7 @@ def test_names_in_imported_rows_are_converted(redacting: SessionStore, path: Pat
 
 
 def test_a_new_user_id_must_contain_no_credential(redacting: SessionStore, path: Path) -> None:
-    """It decides who sees what, so it is refused instead of replaced; a user of an older home stays."""
+    """It decides who sees what, so it is refused instead of replaced; a user from before redaction stays."""
     with open_store(path) as earlier:
         earlier.sessions.create_session("old", "cli", user_id=_new_token("earlier user"))
     with pytest.raises(SessionError, match="credential"):

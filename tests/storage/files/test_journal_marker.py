@@ -57,7 +57,7 @@ _LINE = with_checksum('{"number":7,"action":"add","refers_to":null,"text":"GrÃ¼Ã
 
 
 def test_a_line_is_intact_with_its_checksum_and_without_any() -> None:
-    """Earlier versions wrote none, and a person who edits a line may remove it; later versions may add fields."""
+    """A person who edits a line removes it; later versions may add fields."""
     assert _damaged(_LINE) == []
     assert _damaged(b'{"number":7,"action":"add"}') == []
     assert _damaged(with_checksum(b'{"number":7,"action":"add","colour":"red"}')) == []
@@ -146,7 +146,7 @@ def test_a_purge_starts_a_new_history(path: Path, how: str) -> None:
     assert journal.find_loss() == ""
 
 
-def test_a_journal_of_an_earlier_version_gets_a_marker_with_the_next_line(path: Path) -> None:
+def test_a_journal_without_a_marker_gets_one_with_the_next_line(path: Path) -> None:
     """Without an alarm, and with all of its lines."""
     path.write_bytes(b'{"number":1,"action":"add"}\n{"number":2,"action":"add"}\n')
     journal = _Journal(path)

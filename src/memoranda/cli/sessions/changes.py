@@ -31,11 +31,6 @@ _NOT_OVERWRITTEN = (
     "\nAnother program is reading {file}, so the deleted text is still in its files. It is overwritten when the "
     "last program that has this home open closes it."
 )
-_MUCH_SPACE = 1_000_000
-_NOT_RELEASED = (
-    "\n{file} has {megabytes:.0f} MB of free space, which new messages will use. 'memoranda sessions vacuum' makes the "
-    "file smaller; nothing can be recorded meanwhile."
-)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 export_option = click.option("--export", "export_to", type=NewFile(), help="First save the sessions to this file.")
 _DAY = 86_400
@@ -160,13 +155,11 @@ def confirm_and_delete(
     notes += deleted.problems + describe_copies(root, ids, server_url)
     text = "\n".join([f"Deleted {_count(deleted.count, 'session')}.{_saved_in(export_to)}", *notes])
     text += "" if deleted.overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
-    if deleted.free_bytes >= _MUCH_SPACE:
-        text += _NOT_RELEASED.format(file=db.path.name, megabytes=deleted.free_bytes / 1e6)
     invocation.respond(
         text,
         {"success": True, "deleted": deleted.count, "session_ids": ids, "dropped_deliveries": dropped,
          "exported_to": str(export_to) if export_to else None, "index_rebuilt": deleted.index_rebuilt,
-         "text_overwritten": deleted.overwritten, "free_bytes": deleted.free_bytes},
+         "text_overwritten": deleted.overwritten},
     )  # fmt: skip
 
 

@@ -3,13 +3,12 @@
 The payload of a job is its arguments and facts as JSON, with a checksum by which damage on the disk is noticed.
 
 The checksum also covers the columns that decide who receives the job and in which order. It is the first name in the
-JSON, so that it can be computed over the text that follows, byte by byte. Jobs of earlier versions have none.
+JSON, so that it can be computed over the text that follows, byte by byte.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -23,7 +22,6 @@ DAMAGED = "it has changed on the disk since it was queued, so it is not sent"
 """The error of a job that cannot be read, or does not match its checksum."""
 
 _SEALED = re.compile(rf'\{{"checksum": "({CHECKSUM_PATTERN})", (?=")')
-_NAMES = {"args", "facts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ def open_payload(identity: JobIdentity, payload: str) -> tuple[dict[str, Any], d
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise DamagedJobError from error
     usable = isinstance(args, dict) and isinstance(facts, dict) and identity.kind in get_args(Kind)
-    if not usable or not isinstance(payload, str) or not _matches(identity, payload, content):
+    if not usable or not isinstance(payload, str) or not _matches(identity, payload):
         raise DamagedJobError
     return args, facts
 
@@ -144,7 +142,6 @@ def job_from_row(fields: Sequence[Any]) -> Job:
     identity = JobIdentity(*columns)
     args, facts = open_payload(identity, payload)
     provider, kind, session_id = identity.provider, cast(Kind, identity.kind), identity.session_id
-    # Rows of earlier versions have the key without the provider.
     key = identity.key.removeprefix(stored_key(provider, ""))
     return Job(number, provider, key, kind, session_id, args, facts, attempts, orphan, identity.created)
 
@@ -152,32 +149,15 @@ def job_from_row(fields: Sequence[Any]) -> Job:
 def replace_payload(identity: JobIdentity, payload: str, content: Mapping[str, Any]) -> str:
     """Put other arguments and facts in place of those of a payload; one that is damaged keeps its wrong checksum."""
     body = _to_json({name: value for name, value in content.items() if name != "checksum"})
+    if is_intact(identity, payload):
+        return _seal(identity, body)
     found = _SEALED.match(payload)
-    if found is not None and not is_intact(identity, payload):
-        return _with_checksum(found[1], body)
-    return _seal(identity, body)
+    return _with_checksum(found[1], body) if found is not None else body
 
 
-@contextmanager
-def resealed_jobs(connection: Connection) -> Iterator[None]:
-    """Seal the jobs of a database again after a block that changes their texts; damaged ones stay as they are."""
-    rows = list(readable_rows(connection, f"SELECT id, payload, {IDENTITY_COLUMNS} FROM jobs"))
-    intact = [number for number, payload, *columns in rows if is_intact(JobIdentity(*columns), payload)]
-    yield
-    for number in intact:
-        payload, *columns = connection.execute(
-            f"SELECT payload, {IDENTITY_COLUMNS} FROM jobs WHERE id = ?", (number,)
-        ).fetchone()
-        sealed = _seal(JobIdentity(*columns), _SEALED.sub("{", payload, count=1))
-        connection.execute("UPDATE jobs SET payload = ? WHERE id = ?", (sealed, number))
-
-
-def _matches(identity: JobIdentity, payload: str, content: Mapping[str, Any]) -> bool:
+def _matches(identity: JobIdentity, payload: str) -> bool:
     found = _SEALED.match(payload)
-    if found is None:
-        # An earlier version wrote it, which had no other names; a damaged checksum has another one.
-        return set(content) == _NAMES
-    return found[1] == _checksum(identity, "{" + payload[found.end() :])
+    return found is not None and found[1] == _checksum(identity, "{" + payload[found.end() :])
 
 
 def _seal(identity: JobIdentity, body: str) -> str:

@@ -6,10 +6,10 @@ messages, which say nothing about the message. Its input is these columns in the
 NUL, up to the last that is filled: a null counts as an empty text, and the time as a hexadecimal number, which takes
 less time to print. A column that a later version adds at the end changes no checksum of a message without it.
 
-A message without a checksum was recorded by an earlier version or by another program, or another program changed it
-with SQL (a trigger removes the checksum then). `StoredChecksums` compares all messages with theirs, and adds what is
-missing. The store's own edits go through `resealed`. A damaged message is still returned, with the field
-`memoranda_damaged`, and a warning is logged once.
+A message without a checksum was recorded by another program, such as Hermes, or another program changed it with SQL (a
+trigger removes the checksum then). `StoredChecksums` compares all messages with theirs, and adds what is missing.
+The store's own edits go through `resealed`. A damaged message is still returned, with the field `memoranda_damaged`,
+and a warning is logged once.
 """
 
 import logging
@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from memoranda.memory.record.message_rows import DAMAGED, WRITTEN, checksum_of_row, decode_json, dump_json, matches
-from memoranda.memory.record.schema import MISSING_CHECKSUMS
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
@@ -114,7 +113,6 @@ _PAGE_CHARACTERS = 4_000_000
 # A transaction of so many messages takes a few milliseconds; then other writers have a chance.
 _FILLED_TOGETHER = 100
 _PAUSE = 0.005
-_NO_LIMIT = 2**62
 _ROLE, _TIMESTAMP = map(COVERED.index, ("role", "timestamp"))
 
 
@@ -133,7 +131,7 @@ class ChecksumReport:
 
     messages: int = 0
     without_checksum: int = 0
-    """Messages of an earlier version or of another program, until `fill_checksums`."""
+    """Messages that another program wrote or changed, until `fill_checksums`."""
     known_damaged: int = 0
     """Messages whose damage was accepted or that a salvage could save only in part; they carry the mark for ever."""
     damaged: list[DamagedMessage] = field(default_factory=list)
@@ -182,33 +180,17 @@ class StoredChecksums(StorePart):
         that other writers never wait long.
         """
         self._require_everyone()
-        return self._fill(0, _NO_LIMIT, stopped)
-
-    def fill_checksums_of_earlier_version(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Add the checksums of messages that were stored before there were any; costs nothing when that is done."""
-        self._require_everyone()
-        with self._engine.reading() as connection:
-            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (MISSING_CHECKSUMS,)).fetchone()
-        if row is None:
-            return 0
-        after, last = map(int, str(row[0]).split())
-        return self._fill(after, last, stopped)
-
-    def _fill(self, after: int, last: int, stopped: Callable[[], bool]) -> int:
-        count = 0
+        count = last_id = 0
         while not stopped():
             with self._engine.reading() as connection:
-                page = [(number, stored) for number, _, stored in _read_page(connection, after)]
-            missing = [number for number, stored in page if stored is None and number <= last]
+                page = [(number, stored) for number, _, stored in _read_page(connection, last_id)]
+            if not page:
+                break
+            missing = [number for number, stored in page if stored is None]
             for start in range(0, len(missing), _FILLED_TOGETHER):
                 count += self._fill_some(missing[start : start + _FILLED_TOGETHER])
                 time.sleep(_PAUSE)
-            done = not page or page[-1][0] >= last
-            after = page[-1][0] if page else after
-            with self._engine.writing() as connection:
-                _note_progress(connection, after, done=done)
-            if done:
-                break
+            last_id = page[-1][0]
         return count
 
     def _fill_some(self, ids: list[int]) -> int:
@@ -222,16 +204,6 @@ class StoredChecksums(StorePart):
                         f"UPDATE messages SET {CHECKSUM} = ? WHERE id = ?", (checksum, number)
                     ).rowcount
             return count
-
-
-def _note_progress(connection: Connection, after: int, *, done: bool) -> None:
-    if done:
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (MISSING_CHECKSUMS,))
-    else:
-        connection.execute(
-            "UPDATE state_meta SET value = ? || substr(value, instr(value, ' ')) WHERE key = ?",
-            (str(after), MISSING_CHECKSUMS),
-        )
 
 
 def _read_page(connection: Connection, after: int) -> Iterator[tuple[int, list[object], int | None]]:

@@ -22,7 +22,6 @@ _STEP_MESSAGES = 200
 _STEP_SESSIONS = 20
 _PAUSE = 0.005
 # Nothing can be recorded while the file is rewritten, and a writer waits ten seconds.
-_MAX_VACUUM_SECONDS = 2.0
 
 
 class Deletion(StorePart):
@@ -135,13 +134,8 @@ class Deletion(StorePart):
         return self._engine.shrink_log()
 
     def release_space(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Return the space of deleted messages to the file system in short steps; returns how many bytes are left.
-
-        A file that an earlier version created is rewritten for that, if it takes less than two seconds.
-        """
+        """Return the space of deleted messages to the file system in short steps; returns what is left if `stopped`."""
         left = self._engine.release_space(stopped)
-        if left and not stopped() and self._engine.vacuum(max_seconds=_MAX_VACUUM_SECONDS):
-            left = 0
         # The file becomes smaller when the log is copied into it.
         self._engine.shrink_log()
         return left

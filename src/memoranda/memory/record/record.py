@@ -189,7 +189,7 @@ class MarkerGuard:
             return _unrecognised_error(self._path)
 
     def start(self, connection: sqlite3.Connection) -> None:
-        """Write the marker of a store that has none, because an earlier version created it."""
+        """Write the marker of a store that has none: a new one, or one whose marker was deleted."""
         if self._marker is None:
             self.update(connection)
 

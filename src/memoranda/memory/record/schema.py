@@ -9,9 +9,6 @@ from typing import Any
 from memoranda.storage.connection import Connection
 from memoranda.storage.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, ServerTables, Table
 
-UNSHARED_PROMPTS = "unshared_prompts"
-"""The key of the last session whose prompt was moved to the table; sessions of an earlier version follow it."""
-
 SYSTEM_PROMPTS = Table(
     "system_prompts",
     "One row per system prompt of a user, which all sessions with this prompt share.",
@@ -61,20 +58,6 @@ PROMPT_SERVER_TRIGGERS = (
 )
 
 
-def _note_unshared(connection: Connection) -> None:
-    """Note that sessions of an earlier version have their prompts in their own rows; `share_prompts` moves them.
-
-    Moving them here would write a large part of the file before it can be used.
-    """
-    if connection.execute("SELECT 1 FROM sessions LIMIT 1").fetchone() is not None:
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, '') ON CONFLICT (key) DO NOTHING", (UNSHARED_PROMPTS,)
-        )
-
-
-PROMPT_MIGRATION = Migration("prompts-of-sessions", _note_unshared, on_server=True)
-
-
 ITEMS = Table(
     "memory_items",
     "One row per version of an item. The row with `current` = 1 is the item; the others are its history.",
@@ -116,10 +99,7 @@ ITEM_INDEXES = (
 
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 12
-
-MISSING_CHECKSUMS = "missing_checksums"
-"""The key of a range of ids, `after last`, in which messages of an earlier version have no checksum yet."""
+VERSION = 1
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -260,75 +240,9 @@ DELETED_SESSIONS = Table(
 )
 
 
-def _name_deleted(connection: Connection) -> None:
-    """Finds sessions that were deleted before this table existed: they have a row in `changes` and no session."""
-    connection.execute(
-        "INSERT INTO deleted_sessions (id) SELECT DISTINCT session_id FROM changes"
-        " WHERE session_id NOT IN (SELECT id FROM sessions) ON CONFLICT (id) DO NOTHING"
-    )
-
-
 def hour_of(timestamp: Any) -> int | None:
     """The hour of a timestamp; None for any other value, which another program may have stored."""
     return int(timestamp // 3600) if isinstance(timestamp, (int, float)) and abs(timestamp) < _MAX_TIMESTAMP else None
-
-
-def _fill_hours(connection: Connection) -> None:
-    connection.execute("DROP INDEX IF EXISTS idx_sessions_active")
-    rows = connection.execute("SELECT id, last_active FROM sessions WHERE last_active IS NOT NULL").fetchall()
-    hours = [(hour_of(last_active), session_id) for session_id, last_active in rows]
-    connection.executemany("UPDATE sessions SET active_hour = ? WHERE id = ?", hours)
-
-
-def _fill_copies(connection: Connection) -> None:
-    """Store the content of messages that compression kept, which earlier versions read only from the original."""
-    names = ("content", "tool_call_id", "tool_calls", "tool_name", "finish_reason", "reasoning", "reasoning_content",
-             "reasoning_details", "codex_reasoning_items", "codex_message_items")  # fmt: skip
-    # For the index nothing changes, so the trigger would only make it read these sessions again.
-    connection.execute(f"DROP TRIGGER IF EXISTS {_TRIGGERS[0].name}")
-    connection.execute(
-        f"UPDATE messages SET ({', '.join(names)}) = (SELECT {', '.join(f'original.{name}' for name in names)}"
-        " FROM messages original WHERE original.id = messages.copy_of)"
-        " WHERE content_format = 'same' AND content IS NULL AND copy_of IN (SELECT id FROM messages)"
-    )
-    connection.execute(_TRIGGERS[0].create())
-
-
-def _complete_sessions(connection: Connection) -> None:
-    """Fill what the triggers fill, for sessions that another program inserted before there were triggers."""
-    connection.execute(
-        "UPDATE sessions SET conversation_id = id, last_active = COALESCE((SELECT max(timestamp) FROM messages"
-        " WHERE session_id = sessions.id), started_at) WHERE conversation_id IS NULL"
-    )
-    rows = connection.execute("SELECT id, last_active FROM sessions WHERE active_hour IS NULL").fetchall()
-    connection.executemany(
-        "UPDATE sessions SET active_hour = ? WHERE id = ?", [(hour_of(last_active), name) for name, last_active in rows]
-    )
-
-
-def _count_messages(connection: Connection) -> None:
-    """Count the messages in the context of each session; earlier versions counted only those that were said in it."""
-    of_session = "(SELECT count(*) FROM messages m WHERE m.session_id = sessions.id AND {})"
-    connection.execute(
-        f"UPDATE sessions SET message_count = {of_session.format('m.active = 1')},"
-        f" own_message_count = {of_session.format(_CAN_BE_FOUND.format('m'))}"
-    )
-    # Earlier versions created the trigger with another condition.
-    connection.execute(f"DROP TRIGGER IF EXISTS {_ROW_TRIGGERS[1].name}")
-    connection.execute(_ROW_TRIGGERS[1].create())
-
-
-def _note_missing_checksums(connection: Connection) -> None:
-    """Note up to which message the checksums of an earlier version's messages are missing; `fill_checksums` adds them.
-
-    Adding them here would read and write the whole file before it can be used.
-    """
-    (highest,) = connection.execute("SELECT max(id) FROM messages").fetchone()
-    if highest is not None:
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-            (MISSING_CHECKSUMS, f"0 {highest}"),
-        )
 
 
 def _name_store(connection: Connection) -> None:
@@ -469,16 +383,7 @@ _SERVER = ServerTables(
 SCHEMA = Schema(
     version=VERSION,
     tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, SYSTEM_PROMPTS),
-    migrations=(
-        Migration("names-of-deleted-sessions", _name_deleted),
-        Migration("hours-of-activity", _fill_hours),
-        Migration("name-of-the-store", _name_store, on_server=True),
-        Migration("content-of-copies", _fill_copies),
-        Migration("sessions-of-other-programs", _complete_sessions),
-        Migration("messages-in-the-context", _count_messages),
-        Migration("messages-without-checksum", _note_missing_checksums),
-        PROMPT_MIGRATION,
-    ),
+    migrations=(Migration("name-of-the-store", _name_store),),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",

@@ -2,8 +2,8 @@
 
 A prompt is often longer than what is said in a session, and most sessions of a user start with the same one. Its id is
 a digest of user and text, so users never share a prompt. In a file that Hermes uses, too, every session has the text in
-its own row, because Hermes reads it there; a text in the row of a session always counts. `SharedPrompts` moves the
-prompts of older sessions to the table of prompts, and checks that table for the doctor.
+its own row, because Hermes reads it there; a text in the row of a session always counts. `SharedPrompts` fills the rows
+of sessions from before Hermes opened the file, and checks the table of prompts for the doctor.
 """
 
 import time
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from memoranda.memory.record.schema import UNSHARED_PROMPTS
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -81,7 +80,7 @@ def update_columns(engine: Engine, connection: Connection, session_id: str, colu
 
 
 # Few sessions at a time are changed, so that other writers never wait long.
-_MOVED_TOGETHER = 20
+_FILLED_TOGETHER = 20
 _PAUSE = 0.005
 
 
@@ -96,44 +95,27 @@ class PromptReport:
 class SharedPrompts(StorePart):
     """The prompts of all users."""
 
-    def share_prompts(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Let sessions that an earlier version stored share their prompts; costs nothing when that is done.
+    def fill_rows_for_hermes(self, stopped: Callable[[], bool] = lambda: False) -> int:
+        """In a file that Hermes uses, store the prompts in the rows of their sessions; returns how many were changed.
 
-        Continues until `stopped`, and then where it was. In a file that Hermes uses since, the sessions get their
-        prompts back instead. Returns how many sessions were changed.
+        Continues until `stopped`, and costs nothing when that is done.
         """
         self._require_everyone()
         with self._engine.reading() as connection:
-            with_hermes = self._dialect.is_shared_with_hermes(connection)
-            after = _read_progress(connection)
-        if with_hermes:
-            return self._fill_rows(stopped)
-        changed = 0
-        while after is not None and not stopped():
-            time.sleep(_PAUSE if changed else 0)
-            with self._engine.writing() as connection:
-                moved = _share_some(connection, after, self._dialect.moved_row("sessions"))
-                after = moved[-1] if len(moved) == _MOVED_TOGETHER else None
-                _note_progress(connection, after)
-            changed += len(moved)
-        if changed:
-            # The pages that were freed are used for new messages; in most files they can also be returned.
-            self._engine.release_space(stopped)
-        return changed
-
-    def _fill_rows(self, stopped: Callable[[], bool]) -> int:
+            if not self._dialect.is_shared_with_hermes(connection):
+                return 0
         changed = 0
         while not stopped():
             time.sleep(_PAUSE if changed else 0)
             with self._engine.writing() as connection:
                 rows = connection.execute(
                     "SELECT sessions.id, text FROM sessions JOIN system_prompts ON system_prompts.id = system_prompt_id"
-                    f" LIMIT {_MOVED_TOGETHER}"
+                    f" LIMIT {_FILLED_TOGETHER}"
                 ).fetchall()
                 for session_id, text in rows:
                     update_columns(self._engine, connection, session_id, {"system_prompt": text})
             changed += len(rows)
-            if len(rows) < _MOVED_TOGETHER:
+            if len(rows) < _FILLED_TOGETHER:
                 break
         return changed
 
@@ -175,30 +157,3 @@ def drop_lost_prompts(connection: Connection) -> None:
         "DELETE FROM system_prompts WHERE NOT EXISTS"
         " (SELECT 1 FROM sessions WHERE sessions.system_prompt_id = system_prompts.id)"
     )
-
-
-def _share_some(connection: Connection, after: str, moved_row: str) -> list[str]:
-    """Move the prompts of the next sessions after an id; returns the ids of these sessions."""
-    rows = connection.execute(
-        "SELECT id, user_id, system_prompt FROM sessions WHERE id > ? AND system_prompt IS NOT NULL"
-        f" ORDER BY id LIMIT {_MOVED_TOGETHER}",
-        (after,),
-    ).fetchall()
-    for session_id, user, text in rows:
-        connection.execute(
-            f"UPDATE sessions SET system_prompt = NULL, system_prompt_id = ?{moved_row} WHERE id = ?",
-            (share_prompt(connection, user, text), session_id),
-        )
-    return [row[0] for row in rows]
-
-
-def _read_progress(connection: Connection) -> str | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (UNSHARED_PROMPTS,)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _note_progress(connection: Connection, after: str | None) -> None:
-    if after is None:
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (UNSHARED_PROMPTS,))
-    else:
-        connection.execute("UPDATE state_meta SET value = ? WHERE key = ?", (after, UNSHARED_PROMPTS))

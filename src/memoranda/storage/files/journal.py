@@ -2,7 +2,7 @@
 
 This module knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo`
 line undoes it. A line that cannot be read, or does not match its checksum, is skipped, and the other lines stay usable.
-The checksum is the last field, over everything before it; lines of earlier versions have none. Where the lines are
+The checksum is the last field, over everything before it; a line that a person edited has none. Where the lines are
 stored is the part of `JournalLines`. `check_journal` reports damage to the doctor.
 """
 
@@ -164,7 +164,7 @@ class Journal(Generic[Line]):
     def _is_intact(self, raw: bytes, record: Mapping[str, Any]) -> bool:
         if _SEALED.search(raw) is not None:
             return is_sealed(raw)
-        # An earlier version wrote it, or a person who removed the checksum. A damaged checksum has another name.
+        # A person who edited the line removed the checksum. A damaged checksum has another name.
         return "checksum" not in record and (not self._fields or self._fields.issuperset(record))
 
 

@@ -67,10 +67,6 @@ class PostgresDialect:
     def defer_references(self, connection: Connection) -> None:
         connection.execute("SET CONSTRAINTS ALL DEFERRED")
 
-    def moved_row(self, table: str) -> str:
-        # Every update writes a new row.
-        return ""
-
     def next_id(self, table: str, minimum: str) -> str:
         # A sequence never returns a number twice, so `minimum`, the ids of deleted rows, needs no attention.
         return f"nextval('{table}_id_seq')"

@@ -72,8 +72,7 @@ def _create(connection: PostgresConnection, schema: Schema) -> None:
     for table_name, user in schema.server.shared_user_tables:
         protect_table(connection, table_name, user, SHARED_POLICY)
     for migration in schema.migrations:
-        if migration.on_server:
-            _apply(connection, schema, migration)
+        _apply(connection, schema, migration)
     connection.execute(
         f"INSERT INTO {_VERSIONS} (component, version) VALUES (?, ?)"
         " ON CONFLICT (component) DO UPDATE SET version = excluded.version",

@@ -6,7 +6,7 @@ log, so that no writer waits for it. Only SQLite opens the file: closing any oth
 this process holds on it.
 
 The space of deleted rows returns to the file system in short steps: SQLite moves pages from the end of the file to free
-places. A file that an earlier version created must be rewritten once before it can shrink so.
+places.
 """
 
 import os
@@ -54,7 +54,6 @@ from memoranda.storage.sqlite.writer_turns import (
 from memoranda.support.durable_files import create_private_file
 
 SHRINK_IN_STEPS = "PRAGMA auto_vacuum=INCREMENTAL"
-_INCREMENTAL = 2
 _STEPS_BETWEEN_CHECKS = 10_000
 # A step of so many pages takes a few milliseconds; then other writers have a chance.
 _PAGES_PER_STEP = 100
@@ -264,10 +263,7 @@ class Database:
         return self._use_writer(lambda connection: rewrite_file(connection, max_seconds))
 
     def release_space(self, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Return free space to the file system, in steps between which others write; returns how many bytes are left.
-
-        Something is left if `stopped`, or if the file was created by an earlier version and must be rewritten once.
-        """
+        """Return free space to the file system, in steps between which others write; returns the bytes left."""
         return release_space(self._use_writer, stopped, self._wait) * self._use_writer(read_page_size)
 
     def _use_writer(self, ask: Callable[[Connection], _Answer]) -> _Answer:
@@ -474,7 +470,7 @@ def release_space(
     while free and not stopped():
         left = use(lambda connection: _release_pages(connection, time.monotonic() + wait))
         if left >= free:
-            # The file cannot shrink in steps, or others delete faster.
+            # Others delete faster.
             return left
         free = left
         time.sleep(_PAUSE_BETWEEN_STEPS)
@@ -490,8 +486,6 @@ def _count_free_pages(connection: sqlite3.Connection) -> int:
 
 
 def _release_pages(connection: sqlite3.Connection, deadline: float) -> int:
-    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
-        return _count_free_pages(connection)
     while True:
         try:
             # `execute` would release a single page: the statement must be stepped to its end.

@@ -60,10 +60,6 @@ class SqliteDialect:
     def defer_references(self, connection: Connection) -> None:
         connection.execute("PRAGMA defer_foreign_keys=1")
 
-    def moved_row(self, table: str) -> str:
-        # A row that becomes shorter keeps its page, where nothing else would be stored; a new number moves it.
-        return f", rowid = (SELECT max(rowid) FROM {table}) + 1"
-
     def next_id(self, table: str, minimum: str) -> str:
         # SQLite's own counter for ids that are never reused would write one more page for every row.
         return f"max((SELECT COALESCE(max(id), 0) FROM {table}), COALESCE({minimum}, 0)) + 1"

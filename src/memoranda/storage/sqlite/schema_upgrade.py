@@ -52,10 +52,10 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
             connection.execute(trigger.create())
         if found == 0:
             for migration in schema.migrations:
-                migration.apply(connection)
-                _record(connection, migration)
+                _apply(connection, migration)
     for migration in schema.migrations:
-        _apply(database, migration)
+        with database.writing() as connection:
+            _apply(connection, migration)
     with database.writing() as connection:
         if _stored_version(connection) < schema.version:
             _store_version(connection, schema.version)
@@ -106,9 +106,9 @@ def was_opened_by_hermes(connection: AnyConnection) -> bool:
 
 
 def _version_beside_hermes(connection: Connection) -> int:
-    """Our version in a file that Hermes has opened; 1 if we recorded none, because every upgrade can be repeated."""
+    """Our version in a file that Hermes has opened; 0 if a process was killed before it recorded one."""
     row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
-    return int(row[0]) if row and str(row[0]).isdecimal() else 1
+    return int(row[0]) if row and str(row[0]).isdecimal() else 0
 
 
 def _stored_version(connection: Connection) -> int:
@@ -128,18 +128,8 @@ def _stored_version(connection: Connection) -> int:
     return found
 
 
-def _record(connection: Connection, migration: Migration) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, 'done') ON CONFLICT (key) DO NOTHING", (_key(migration),)
-    )
-
-
-def _key(migration: Migration) -> str:
-    return f"migration:{migration.name}"
-
-
-def _apply(database: Database, migration: Migration) -> None:
-    with database.writing() as connection:
-        if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_key(migration),)).fetchone():
-            migration.apply(connection)
-            _record(connection, migration)
+def _apply(connection: Connection, migration: Migration) -> None:
+    key = f"migration:{migration.name}"
+    if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (key,)).fetchone():
+        migration.apply(connection)
+        connection.execute("INSERT INTO state_meta (key, value) VALUES (?, 'done')", (key,))

@@ -40,7 +40,6 @@ class DeletedSessions:
     dropped_deliveries: int = 0
     index_rebuilt: bool = True
     overwritten: bool = True
-    free_bytes: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -101,7 +100,7 @@ def erase(db: SessionDB, result: DeletedSessions) -> None:
         result.problems.append(
             f"{error} Search no longer finds the text, but the index file keeps its words until then."
         )
-    result.free_bytes = db.release_space()
+    db.release_space()
     result.overwritten = _is_overwritten(db)
 
 
