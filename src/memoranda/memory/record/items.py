@@ -10,18 +10,21 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from memoranda.errors import ItemConflictError, SessionError
 from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.types import DeleteItem, Item, ItemVersion, PutItem
+
+if TYPE_CHECKING:
+    # A part that only reads, for example in a hook, need not load the scanner.
+    from memoranda.safety.redaction import Redactor
 
 MAX_KEY_CHARS = 1_000
 MAX_LABELS = 20
@@ -249,7 +252,7 @@ _LIVE = "items.current = 1 AND (items.expires_at IS NULL OR items.expires_at > ?
 class ItemReads(StorePart, converts_names=False):
     """Reads of the items in one scope. An item that has expired is in none of them."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+    def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
         super().__init__(engine, scope, redactor)
         self._in_scope = scope.condition("items")
 
@@ -451,7 +454,7 @@ class Items(ItemReads, converts_names=False):
     """The items of one user. `on_change` is called after every write, when its transaction is durable."""
 
     def __init__(
-        self, engine: Engine, scope: Scope, redactor: Redactor | None, on_change: Callable[[], object] | None = None
+        self, engine: Engine, scope: Scope, redactor: "Redactor | None", on_change: Callable[[], object] | None = None
     ) -> None:
         super().__init__(engine, scope, redactor)
         self._on_change = on_change
