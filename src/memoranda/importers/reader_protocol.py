@@ -11,6 +11,7 @@ yields checkpoints; the importer stores the last one and passes it back as `Impo
 import reads only what is new.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,10 @@ class ImportItem:
     modified_at: float
     label: str
     checkpoint: Checkpoint | None = None
+
+    def reader_state(self) -> dict[str, Any]:
+        """Return what the reader stored at the checkpoint as a JSON object; empty without one."""
+        return json.loads(self.checkpoint.state) if self.checkpoint and self.checkpoint.state else {}
 
 
 @dataclass(frozen=True, slots=True)

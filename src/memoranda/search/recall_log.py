@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from memoranda.support.durable_files import make_private_directory, sync
 from memoranda.support.home import encode_user_id
+from memoranda.support.json_object import parse_object
 
 GIVEN, NOTHING, LATE, ERROR, STOPPED, RUNNING = "given", "nothing", "late", "error", "stopped", "running"
 
@@ -190,11 +191,7 @@ def read_calls(path: Path) -> list[dict[str, Any]]:
 
 def parse_line(line: bytes) -> dict[str, Any]:
     """The fields of a line; none of a line that cannot be read, such as one that was erased."""
-    try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    return parse_object(line.decode("utf-8", "replace")) or {}
 
 
 def erase_calls(path: Path, belongs: Callable[[dict[str, Any]], bool]) -> int:

@@ -27,6 +27,7 @@ from memoranda.errors import (
     StorageError,
     UnknownSessionError,
 )
+from memoranda.support.json_object import parse_object
 
 if TYPE_CHECKING:
     import httpx2
@@ -140,7 +141,7 @@ def unreachable(url: str, error: Exception) -> ServiceError:
 
 
 def _error_of(request: Request, response: Response) -> MemorandaError:
-    problem = _read_problem(response.content)
+    problem = parse_object(response.content) or {}
     detail = str(problem.get("detail") or f"The service answered with the status {response.status}.")
     reason, status = problem.get("reason"), response.status
     if status in (401, 403):
@@ -162,14 +163,6 @@ def _error_of(request: Request, response: Response) -> MemorandaError:
     # What the service says in addition, such as the findings of the scanner.
     error.problem = problem  # type: ignore[attr-defined]
     return error
-
-
-def _read_problem(content: bytes) -> dict[str, Any]:
-    try:
-        problem = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return problem if isinstance(problem, dict) else {}
 
 
 _TIMEOUT = 30.0

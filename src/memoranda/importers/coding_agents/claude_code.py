@@ -16,7 +16,6 @@ from typing import Any
 
 from memoranda.importers.chat_messages import as_text, parse_timestamp, to_json
 from memoranda.importers.reader_protocol import (
-    Checkpoint,
     ImportedConversation,
     ImportedMessage,
     ImportItem,
@@ -90,8 +89,8 @@ class _SessionFacts:
     title_rank: int = 0
 
     @classmethod
-    def restore(cls, checkpoint: Checkpoint | None) -> "_SessionFacts":
-        kept = json.loads(checkpoint.state) if checkpoint and checkpoint.state else {}
+    def restore(cls, item: ImportItem) -> "_SessionFacts":
+        kept = item.reader_state()
         return cls(kept.get("facts", {}), kept.get("calls", {}), kept.get("rank", 0))
 
     def state(self) -> str:
@@ -106,7 +105,7 @@ class _Transcript:
     def __init__(self, item: ImportItem) -> None:
         self._file = item.file
         self._is_agent = _label(item.file) == "sub-agent"
-        self._known = _SessionFacts.restore(item.checkpoint)
+        self._known = _SessionFacts.restore(item)
         self._recent: deque[Any] = deque(maxlen=_RECENT_MESSAGES)
         self._yielded: tuple[Any, ...] = ()
 

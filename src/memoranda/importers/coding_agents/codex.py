@@ -78,7 +78,7 @@ class Rollout:
     """One file, line by line; a checkpoint restores what the lines before it said."""
 
     def __init__(self, item: ImportItem, host_id: str, titles: dict[str, str]) -> None:
-        kept = json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
+        kept = item.reader_state()
         self._file = item.file
         self._id: str = kept.get("id", host_id)
         self._known: dict[str, Any] = kept.get("known", {})

@@ -47,6 +47,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import Line, find_files, item_at, read_bytes, read_json_lines, read_line_events
 from memoranda.importers.sources import in_directory
+from memoranda.support.json_object import parse_object
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _WORKSPACE = re.compile(r"^Workspace Path: *(\S.*?) *$", re.MULTILINE)
@@ -251,10 +252,10 @@ def _read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
     row = connection.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
     value = row[0] if row else ""
     try:
-        found = json.loads(bytes.fromhex(value) if isinstance(value, str) and value[:1] != "{" else value)
-    except (ValueError, TypeError, RecursionError):
+        text = bytes.fromhex(value) if isinstance(value, str) and value[:1] != "{" else value
+    except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parse_object(text) or {}
 
 
 def _current_messages(connection: sqlite3.Connection, root: str) -> list[str]:
@@ -304,13 +305,8 @@ def _read_message(connection: sqlite3.Connection, name: str) -> dict[str, Any] |
     if row is None or not row[0]:
         return None
     raw = row[0] if isinstance(row[0], bytes) else str(row[0]).encode("utf-8", "surrogatepass")
-    if raw[:1] != b"{":
-        return None
-    try:
-        value = json.loads(raw.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) and "role" in value else None
+    value = parse_object(raw) if raw[:1] == b"{" else None
+    return value if value and "role" in value else None
 
 
 def is_transcript(file: Path) -> bool:

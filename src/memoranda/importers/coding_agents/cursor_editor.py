@@ -37,6 +37,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import is_recently_changed, item_at, read_json_file, reread_time
+from memoranda.support.json_object import parse_object
 
 Bubble = dict[str, Any]
 _ROLES = {1: "user", 2: "assistant", "user": "user", "ai": "assistant"}
@@ -94,7 +95,7 @@ class EditorDatabases:
             raise OSError("not a database of Cursor: it has none of Cursor's tables")
         if "cursorDiskKV" in found_tables:
             for key, value in rows(connection, _GLOBAL):
-                data, name = _parse_object(value), key.removeprefix("composerData:")
+                data, name = parse_object(value), key.removeprefix("composerData:")
                 if data is not None and not _is_empty(data):
                     listed = _list_conversation(f"{COMPOSER}{name}", value, data)
                     yield replace(listed, size=listed.size + self._size(connection, name, listed.modified_at))
@@ -253,7 +254,7 @@ def _read_composer_data(connection: sqlite3.Connection, host_id: str) -> dict[st
             "SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{host_id}",)
         ).fetchone()
         if row is not None:
-            return _parse_object(row[0])
+            return parse_object(row[0])
     if "ItemTable" not in found_tables:
         return None
     listed = dicts_in(chat_messages.get_field(_read_value(connection, _IN_WORKSPACE), "allComposers"))
@@ -275,7 +276,7 @@ def _read_bubbles(
         name = get_text(header, "bubbleId") or ""
         key = f"bubbleId:{host_id}:{name}"
         row = connection.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
-        bubble = _parse_object(row[0]) if row else chat_messages.get_field(mapped, name)
+        bubble = parse_object(row[0]) if row else chat_messages.get_field(mapped, name)
         yield name, bubble if isinstance(bubble, dict) else None
 
 
@@ -309,15 +310,7 @@ def _is_empty(data: dict[str, Any]) -> bool:
 
 def _read_value(connection: sqlite3.Connection, key: str) -> Any:
     row = connection.execute("SELECT value FROM ItemTable WHERE key = ?", (key,)).fetchone()
-    return _parse_object(row[0]) if row else None
-
-
-def _parse_object(value: Any) -> dict[str, Any] | None:
-    try:
-        found = json.loads(value)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return parse_object(row[0]) if row else None
 
 
 def workspace_directory(workspace: Path) -> str | None:

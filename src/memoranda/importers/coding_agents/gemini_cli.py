@@ -49,6 +49,7 @@ from memoranda.importers.source_files import (
     read_line_events,
 )
 from memoranda.importers.sources import in_directory
+from memoranda.support.json_object import parse_object
 
 _MAX_BYTES = 1024 * 1024
 # Files whose keys are directories.
@@ -102,9 +103,7 @@ class GeminiCli:
         return in_directory(command, directory)
 
     def _read_json_lines(self, item: ImportItem) -> Iterator[ReadEvent]:
-        recording = _Recording(
-            item, json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
-        )
+        recording = _Recording(item, item.reader_state())
         return read_line_events(
             read_json_lines(item),
             lambda line: recording.record_events(line.value, line.number),
@@ -123,7 +122,7 @@ def _lookup(folder: Path, project: str) -> str | None:
     if root := _read_text(folder / ".project_root").strip():
         return root
     for name in _PROJECT_LISTS:
-        listed = _parse_object(_read_text(folder.parent.parent / name))
+        listed = parse_object(_read_text(folder.parent.parent / name)) or {}
         inner = listed.get("projects")
         for path, known_as in (inner if isinstance(inner, dict) else listed).items():
             if known_as == folder.name or _digest(path) in (folder.name, project):
@@ -142,14 +141,6 @@ def _read_text(file: Path) -> str:
     except OSError:
         # Only the directory of the session is lost.
         return ""
-
-
-def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def session_facts(record: Record) -> dict[str, Any]:

@@ -5,7 +5,6 @@ separate file: in `storage/`, and in the first versions in `project/<name>/stora
 ids, so a session in several formats is imported once.
 """
 
-import json
 import os
 import shlex
 import sqlite3
@@ -29,6 +28,7 @@ from memoranda.importers.reader_protocol import ImportedConversation, ImportItem
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import find_files, is_recently_changed, item_at, read_json_file, reread_time
 from memoranda.importers.sources import in_directory
+from memoranda.support.json_object import parse_object
 
 _UNTITLED = ("New session - ", "New Session - ", "Child session - ")
 _ADDED_BY_PROGRAM = ("synthetic", "system")
@@ -360,13 +360,13 @@ def _read_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> 
     ]
     for name in names:
         row = connection.execute("SELECT data FROM message WHERE id = ?", (name,)).fetchone()
-        info = _parse_object(row[0]) if row else None
+        info = parse_object(row[0]) if row else None
         if info is None:
             yield Problem(file, None, f"message {name} of session {host_id} is not a JSON object")
             continue
         parts: list[dict[str, Any]] = []
         for part_id, data in rows(connection, "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (name,)):
-            part = _parse_object(data)
+            part = parse_object(data)
             if part is None:
                 yield Problem(file, None, f"part {part_id} of message {name} is not a JSON object")
             else:
@@ -377,19 +377,11 @@ def _read_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> 
 def _read_newer_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[StoredMessage | Problem]:
     query = f"SELECT id, type, time_created, data FROM {_NEWER} WHERE session_id = ? ORDER BY seq"
     for name, kind, at, data in rows(connection, query, (host_id,)):
-        info = _parse_object(data)
+        info = parse_object(data)
         if info is None:
             yield Problem(file, None, f"message {name} of session {host_id} is not a JSON object")
         else:
             yield message_from_row(str(kind), str(name), at, info)
-
-
-def _parse_object(data: Any) -> dict[str, Any] | None:
-    try:
-        value = json.loads(data)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def find_sessions(path: Path) -> list[ImportItem]:

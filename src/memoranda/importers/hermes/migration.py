@@ -12,27 +12,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memoranda.errors import StorageError
+from memoranda.importers import migration
+from memoranda.importers.migration import ORIGIN, entry_refusal, read_skill, skill_file_refusal
 from memoranda.importers.summary import REPORT_DIRECTORY
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
 from memoranda.memory.curated.memory_file import parse, serialise
-from memoranda.memory.curated.operations import Add, MemoryRefusal, plan
+from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.memory.skills import content_checks
 from memoranda.memory.skills.catalogue import find_skills
-from memoranda.memory.skills.skill_text import SKILL_FILE, file_problem
-from memoranda.memory.skills.store import SkillStore, list_skill_files
+from memoranda.memory.skills.skill_text import SKILL_FILE
+from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private
-from memoranda.support.origin import Origin
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 
-# A person started the import, so it needs no further approval.
-ORIGIN = Origin("import", explicit=True)
 Kind = Literal["memory", "user", "skill"]
 Status = Literal[
     "new",  # it is, or would be, migrated
@@ -42,8 +40,6 @@ Status = Literal[
     "unreadable",  # the file itself, by its path
     "left",  # it does not fit, or may not be stored; it is written to a file
 ]
-_NO_ROOM = "there is no room for it"
-_MAX_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +146,11 @@ def add_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> list
     for target in TARGETS:
         plans = [plan for plan in planned if plan.kind == target]
         new = [plan.name for plan in plans if plan.status == "new"]
-        refusal = _add_to_target(target, new, store) if new else None
-        if refusal:
+        outcome = migration.add_entries(target, new, store) if new else None
+        if isinstance(outcome, MemoryRefusal):
             plans = [
-                MigrationOutcome(target, plan.name, "left", refusal) if plan.status == "new" else plan for plan in plans
+                MigrationOutcome(target, plan.name, "left", outcome.message) if plan.status == "new" else plan
+                for plan in plans
             ]
         outcomes += plans
     return outcomes
@@ -196,36 +193,12 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
             found[text] = MigrationOutcome(target, text, "there")
         elif text in removed or (not rescan and is_forgotten(store.storage.forgotten, text)):
             found[text] = MigrationOutcome(target, text, "gone", "it has been removed here since")
-        elif reason := _entry_refusal(target, text, current, scanner, store.settings.limit(target)):
+        elif reason := entry_refusal(target, text, current, scanner, store.settings.limit(target)):
             found[text] = MigrationOutcome(target, text, "left", reason)
         else:
             current.append(text)
             found[text] = MigrationOutcome(target, text, "new")
     return list(found.values())
-
-
-def _entry_refusal(target: Target, text: str, current: Sequence[str], scanner: EntryScanner, limit: int) -> str:
-    verdict = validate_request(
-        WriteRequest(target, "add", ORIGIN, lambda entries: plan(entries, [Add(text)]), done=""),
-        current,
-        scanner,
-        limit,
-    )
-    if not isinstance(verdict, MemoryRefusal):
-        return ""
-    if verdict.reason == "over_budget":
-        return _NO_ROOM
-    return f"the scanner found: {', '.join(verdict.findings)}" if verdict.findings else verdict.message
-
-
-def _add_to_target(target: Target, texts: Sequence[str], store: MemoryStore) -> str:
-    """Add entries as one change; return why that failed, or ""."""
-    for _ in range(_MAX_ATTEMPTS):
-        outcome = store.apply(target, [Add(text) for text in texts], ORIGIN)
-        # The refusal records the outside change, so the next attempt succeeds.
-        if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
-            break
-    return outcome.message if isinstance(outcome, MemoryRefusal) else ""
 
 
 def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
@@ -250,13 +223,14 @@ def create_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[Sk
 
 
 def _plan_skill(name: str, directory: Path, store: SkillStore) -> SkillMigration:
-    files, omitted_files = _read_skill(directory)
+    redactor = Redactor()
+    files, omitted_files = read_skill(directory, lambda text: redactor.text(text)[0])
     if not store.settings.enabled:
         return SkillMigration(
             MigrationOutcome("skill", name, "left", "skills are switched off here"), files, omitted_files
         )
     for file in list(files):
-        if reason := _skill_refusal(name, file, files[file], store):
+        if reason := skill_file_refusal(name, file, files[file], store):
             if file == SKILL_FILE:
                 return SkillMigration(MigrationOutcome("skill", name, "left", reason), files, omitted_files)
             omitted_files[file] = reason
@@ -269,29 +243,6 @@ def _plan_skill(name: str, directory: Path, store: SkillStore) -> SkillMigration
         reason = "another skill here has this name"
         return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, omitted_files)
     return SkillMigration(MigrationOutcome("skill", name, "new"), files, omitted_files)
-
-
-def _read_skill(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts of a skill as they would be stored, and the files that are not text."""
-    redactor = Redactor()
-    texts: dict[str, str] = {}
-    omitted_files: dict[str, str] = {}
-    for file in (SKILL_FILE, *list_skill_files(directory)):
-        state = read_text(directory / file)
-        if problem := file_problem(file):
-            omitted_files[file] = problem
-        elif isinstance(state, TextFile):
-            texts[file] = content_checks.canonical_content(redactor.text(state.text)[0])
-        else:
-            omitted_files[file] = getattr(state, "problem", "it no longer exists")
-    return texts, omitted_files
-
-
-def _skill_refusal(name: str, file: str, text: str, store: SkillStore) -> str:
-    limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
-    refusal = content_checks.check_content(name, file, text, "", limit)
-    refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen_text, frozenset())
-    return refusal.message if refusal else ""
 
 
 def _stored_text(store: SkillStore, name: str, file: str) -> str | None:

@@ -32,6 +32,7 @@ from memoranda.importers.source_databases import database_at, open_database, row
 from memoranda.importers.source_files import item_at
 from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.home import APPLICATION_ID
+from memoranda.support.json_object import parse_object
 
 # Structured content is stored after this prefix.
 _JSON_PREFIX = "\x00json:"
@@ -340,7 +341,7 @@ def _columns(row: Mapping[str, Any], user: str | None) -> dict[str, Any]:
     """Return the values for columns of the record; values of the wrong type are omitted."""
     found: dict[str, Any] = {name: row[name] for name in _TEXTS if isinstance(row.get(name), str) and row[name]}
     found |= {name: row[name] for name in _NUMBERS if isinstance(row.get(name), int | float)}
-    settings = _marks(row.get("model_config"))
+    settings = parse_object(row.get("model_config")) or {}
     # A session that only the messages table names has no source.
     found.setdefault("source", "hermes")
     return found | ({"model_config": settings} if settings else {}) | ({"user_id": user} if user else {})
@@ -350,20 +351,12 @@ def _relation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> s
     """Return the relation of a session to its parent: from marks in newer versions, else from how the parent ended."""
     if not isinstance(row.get("parent_session_id"), str):
         return None
-    marks = _marks(row.get("model_config"))
+    marks = parse_object(row.get("model_config")) or {}
     if "_delegate_from" in marks or row.get("source") in _HELPERS:
         return "delegation"
     if "_branched_from" in marks or parent_row is None:
         return "branch"
     return "compression" if parent_row.get("end_reason") == "compression" else "branch"
-
-
-def _marks(stored: Any) -> Mapping[str, Any]:
-    try:
-        found = json.loads(stored) if isinstance(stored, str) else {}
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 class _State:

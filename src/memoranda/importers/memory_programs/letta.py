@@ -65,6 +65,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_files import find_files, item_at, read_json_file, read_json_lines
 from memoranda.memory.curated.settings import Target
+from memoranda.support.json_object import parse_object
 
 PROGRAM = "letta"
 _TARGETS: dict[str, Target] = {"human": "user", "persona": "memory"}
@@ -185,11 +186,7 @@ def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _unpack(text: Any) -> dict[str, Any]:
     """Return the object that a text is in JSON; an empty one for other texts."""
-    try:
-        value = json.loads(text) if isinstance(text, str) and text.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    return parse_object(text) or {}
 
 
 def read_agents(file: dict[str, Any]) -> Iterator[ReadEvent]:

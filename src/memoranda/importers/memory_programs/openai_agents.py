@@ -3,7 +3,6 @@
 Each row is an item of the Responses API: a message, a call of a tool, its output, or reasoning.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from memoranda.importers.reader_protocol import (
     Skipped,
 )
 from memoranda.importers.source_databases import find_databases, open_database, rows, tables
+from memoranda.support.json_object import parse_object
 
 # The names that the SDK uses unless a program chooses others.
 _SESSIONS, _MESSAGES = "agent_sessions", "agent_messages"
@@ -66,11 +66,8 @@ class OpenAIAgents:
 
 
 def _event(item: ImportItem, name: str, data: Any, at: Any) -> ReadEvent:
-    try:
-        value = json.loads(data)
-    except (ValueError, TypeError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
+    value = parse_object(data)
+    if value is None:
         return Problem(item.file, None, f"item {name} is not a JSON object")
     return response_item(value, name, at) or Skipped(f"item without text: {value.get('type', 'message')}")
 

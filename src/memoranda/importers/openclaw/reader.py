@@ -23,6 +23,7 @@ from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, Rea
 from memoranda.importers.source_databases import database_at
 from memoranda.importers.source_files import find_files, item_at, read_json_lines, read_line_events
 from memoranda.safety.redaction import Redactor
+from memoranda.support.json_object import parse_object
 from memoranda.support.text_file import TextFile, read_text
 
 # Files that OpenClaw marks as deleted are not imported.
@@ -147,11 +148,8 @@ def _thread_state(thread: EventThread) -> str:
 def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:
     """Return the entry of a session in the list of sessions next to the transcripts."""
     state = read_text(store)
-    try:
-        stored = json.loads(state.text) if isinstance(state, TextFile) else {}
-    except (ValueError, RecursionError):
-        return {}
-    for key, entry in stored.items() if isinstance(stored, dict) else ():
+    stored = parse_object(state.text) if isinstance(state, TextFile) else None
+    for key, entry in (stored or {}).items():
         if isinstance(entry, Mapping) and entry.get("sessionId") == host_id:
             return {**entry, "session_key": key}
     return {}

@@ -24,6 +24,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import database_at, open_database
 from memoranda.importers.zstandard import MISSING_LIBRARY, unpack
+from memoranda.support.json_object import parse_object
 
 Event = dict[str, Any]
 FILE_NAME = "openclaw-agent.sqlite"
@@ -190,7 +191,7 @@ def _new_thread(connection: sqlite3.Connection, session_id: str) -> EventThread:
         connection, "sessions", "session_id", session_id
     )
     node = _row(connection, "session_nodes", "session_key", windows.get("session_key"))
-    entry = _json(node.get("entry_json"))
+    entry = parse_object(node.get("entry_json")) or {}
     titles = [node.get("label"), entry.get("label"), node.get("display_name"), windows.get("display_name")]
     thread.title = next((title for title in titles if isinstance(title, str) and title.strip()), None)
     thread.model = windows["model"] if isinstance(windows.get("model"), str) else None
@@ -209,11 +210,3 @@ def _row(connection: sqlite3.Connection, table: str, key: str, value: Any) -> di
     cursor = connection.execute(f"SELECT * FROM {table} WHERE {key} = ? LIMIT 1", (value,))
     row = cursor.fetchone()
     return dict(zip([name for name, *_ in cursor.description], row, strict=True)) if row else {}
-
-
-def _json(text: Any) -> dict[str, Any]:
-    try:
-        found = json.loads(text) if isinstance(text, str) else {}
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

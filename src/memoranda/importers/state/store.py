@@ -24,6 +24,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.salvage.rebuild import SIDE_FILES
+from memoranda.support.json_object import parse_object
 
 _log = logging.getLogger(__name__)
 
@@ -222,7 +223,7 @@ class ImportState:
 
     def _redact_state(self, state: str) -> str:
         """Redact credentials in a reader's state, which contains titles and directories."""
-        value = _parse_object(state)
+        value = parse_object(state)
         if value is None:
             return self._redactor.text(state)[0]
         # Value by value: in the JSON text, a quote of the JSON could look like the end of a credential.
@@ -322,15 +323,9 @@ def delete_items_with(
 
 def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:
     """Return the checkpoint; None when there is none, or when the reader's state is damaged."""
-    if offset is None or (state.startswith("{") and _parse_object(state) is None):
+    if offset is None or (state.startswith("{") and parse_object(state) is None):
         return None
     return Checkpoint(offset, line, state)
-
-
-def _parse_object(state: str) -> dict[str, Any] | None:
-    """Return the JSON object that is a reader's state; None when the state is something else."""
-    value = _parse_json(state)
-    return value if isinstance(value, dict) else None
 
 
 def _session_names(listed: str) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from memoranda.integrations.hooks.events import TOOLS, spool_directory
 from memoranda.integrations.hosts.host import PROGRAM, LaunchCommand
 from memoranda.integrations.hosts.settings_change import HostFileChange, read_settings
+from memoranda.support.json_object import parse_object
 
 FILE_NAME = "memoranda.json"
 _REPLACES = "replaces"
@@ -54,11 +55,7 @@ def is_installed(directory: Path) -> bool:
 
 
 def _read_plugin_settings(directory: Path) -> Mapping[str, Any]:
-    try:
-        settings = json.loads(read_settings(directory / FILE_NAME) or b"{}")
-    except (ValueError, RecursionError):
-        return {}
-    return settings if isinstance(settings, dict) else {}
+    return parse_object(read_settings(directory / FILE_NAME)) or {}
 
 
 def _tool_schemas() -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from memoranda.models.model import Message, Reply, ToolCall, Usage
+from memoranda.support.json_object import parse_object
 from memoranda.support.tool import JsonObject, Tool
 
 Api = Literal["openai", "anthropic"]
@@ -25,11 +26,7 @@ class ReceivedRequest:
     @cached_property
     def json(self) -> JsonObject:
         """The body; empty if it is not a JSON object."""
-        try:
-            body = json.loads(self.text)
-        except ValueError:
-            return {}
-        return body if isinstance(body, dict) else {}
+        return parse_object(self.text) or {}
 
     @property
     def resource(self) -> str:

@@ -7,7 +7,6 @@ The session at the server has one name per session of this home. It counts what 
 adds nothing, and a session that was resumed adds only its new messages.
 """
 
-import json
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -41,6 +40,7 @@ from memoranda.external.vendors.vendor import (
     VendorTool,
 )
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.json_object import parse_object
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
@@ -262,11 +262,7 @@ def _tool_parts(calls: Any, outputs: Mapping[Any, str]) -> Iterator[JsonObject]:
 
 
 def _arguments(text: Any) -> JsonObject:
-    try:
-        found = json.loads(text) if isinstance(text, str) else text
-    except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
+    return text if isinstance(text, dict) else parse_object(text) or {}
 
 
 def _create(client: OpenVikingClient, session_id: str, peer: str) -> int:

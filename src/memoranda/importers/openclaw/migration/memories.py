@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoranda.errors import StorageError
+from memoranda.importers.migration import NO_ROOM, entry_refusal
 from memoranda.importers.openclaw.credentials import MigrationRedactor
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.steps import (
@@ -25,12 +26,9 @@ from memoranda.importers.openclaw.migration.steps import (
 from memoranda.importers.openclaw.migration.templates import is_template_entry
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.memory_file import size
-from memoranda.memory.curated.operations import Add, EntryPlan, MemoryReceipt, MemoryRefusal, plan
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.support.canonical_text import canonical
-from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text, split_front_matter
 
@@ -56,12 +54,9 @@ _FILE_NAME = re.compile(
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\b.*")
 # An item with nested items stays one entry up to this length.
 _MAX_NESTED_CHARS = 400
-ORIGIN = Origin("import", explicit=True)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MAX_FILE_BYTES = 5_000_000
 _MAX_PREVIEWS = 5
-_MAX_ATTEMPTS = 3
-NO_ROOM = "there is no room for it"
 
 
 @dataclass(slots=True)
@@ -366,19 +361,6 @@ def plan_entries(
     return MigrationStep(kind, source, destination, status, reason, details, work if planned else None)
 
 
-def add_entries(work: AddEntries, store: MemoryStore) -> MemoryReceipt | MemoryRefusal | None:
-    """Add the entries as one change, which one undo reverts; None when there are none."""
-    if not work.entries:
-        return None
-    for _ in range(_MAX_ATTEMPTS):
-        outcome = store.apply(work.target, [Add(text) for text in work.entries], ORIGIN)
-        # The refusal records the outside change, so the next attempt succeeds.
-        if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
-            break
-    assert isinstance(outcome, MemoryReceipt | MemoryRefusal), "an explicit write is never staged"
-    return outcome
-
-
 @dataclass(slots=True)
 class _PlannedEntries:
     added: list[str]
@@ -399,23 +381,12 @@ def _plan_candidates(
             found.duplicates += 1
         elif history.was_added(target, candidate.text):
             found.removed_here += 1
-        elif size([*entries, candidate.text]) > limit:
-            found.omitted.append(OmittedEntry(candidate.text, NO_ROOM, candidate.file))
-        elif isinstance(verdict := _check_entry(target, candidate.text, entries, scanner, limit), MemoryRefusal):
-            findings = ", ".join(verdict.findings)
-            reason = f"the scanner found: {findings}" if findings else verdict.message.split(". ")[0]
+        elif reason := entry_refusal(target, candidate.text, entries, scanner, limit):
             found.omitted.append(OmittedEntry(candidate.text, reason, candidate.file))
         else:
             entries.append(candidate.text)
             found.added.append(candidate.text)
     return found
-
-
-def _check_entry(
-    target: Target, text: str, entries: Sequence[str], scanner: EntryScanner, limit: int
-) -> EntryPlan | MemoryRefusal:
-    draft = WriteRequest(target, "add", ORIGIN, lambda current: plan(current, [Add(text)]), done="")
-    return validate_request(draft, entries, scanner, limit)
 
 
 def _memory_files(installation: Installation, target: Target) -> Iterator[tuple[Path, str]]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from memoranda.errors import MemorandaError
+from memoranda.importers.migration import add_entries
 from memoranda.importers.openclaw.credentials import MigrationRedactor, find_credentials
 from memoranda.importers.openclaw.installation import Installation
-from memoranda.importers.openclaw.migration.memories import add_entries, gather, plan_entries
+from memoranda.importers.openclaw.migration.memories import gather, plan_entries
 from memoranda.importers.openclaw.migration.skills import plan_skills, write_skill
 from memoranda.importers.openclaw.migration.steps import (
     AddEntries,
@@ -202,7 +203,7 @@ def _add_entries(
         details["left"] = [
             {"text": entry.text, "reason": entry.reason, "file": str(entry.file)} for entry in work.omitted
         ]  # fmt: skip
-    outcome = add_entries(work, home.curated)
+    outcome = add_entries(work.target, work.entries, home.curated) if work.entries else None
     if isinstance(outcome, MemoryRefusal):
         return replace(step, status="error", reason=outcome.message, details=details, work=None)
     history.record_entries(work.target, work.entries, [entry.text for entry in work.omitted])

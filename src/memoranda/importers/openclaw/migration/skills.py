@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memoranda.importers.migration import ORIGIN, read_skill, skill_file_refusal
 from memoranda.importers.openclaw.credentials import MigrationRedactor
 from memoranda.importers.openclaw.installation import Installation
-from memoranda.importers.openclaw.migration.memories import ORIGIN
 from memoranda.importers.openclaw.migration.steps import MigrationHistory, MigrationStep, SkillConflict, WriteSkill
 from memoranda.importers.openclaw.migration.workspace import plan_archive
-from memoranda.memory.skills import content_checks
-from memoranda.memory.skills.skill_text import SKILL_FILE, file_problem, name_problem, parse_skill
-from memoranda.memory.skills.store import SkillStore, list_skill_files
+from memoranda.memory.skills.skill_text import SKILL_FILE, name_problem, parse_skill
+from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.text_file import TextFile, read_text, split_front_matter
 
@@ -63,7 +62,7 @@ def write_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefu
     for file, text in work.files.items():
         if store.catalogue().get(work.name) is None:
             outcome = store.create(work.name, text, ORIGIN)
-        elif _stored_text(store, work.name, file) != content_checks.canonical_content(text):
+        elif _stored_text(store, work.name, file) != text:
             outcome = store.write_file(work.name, file, text, ORIGIN)
         if isinstance(outcome, SkillRefusal):
             return outcome
@@ -88,9 +87,7 @@ def _plan(
     if differing and conflict == "skip":
         reason = "Another skill here has this name; --skill-conflict overwrite or rename migrates it."
         yield MigrationStep("skill", source, destination, "conflict", reason, details)
-    elif all(
-        _stored_text(store, name, file) == content_checks.canonical_content(text) for file, text in skill.files.items()
-    ):
+    elif all(_stored_text(store, name, file) == text for file, text in skill.files.items()):
         yield MigrationStep("skill", source, destination, "unchanged", "It is already here.", details)
     else:
         reason = "Replaces the skill that has this name here; 'memoranda skills undo' restores it." if differing else ""
@@ -104,12 +101,9 @@ def _refusal_reason(name: str, files: dict[str, str], store: SkillStore) -> str:
     if not store.settings.enabled:
         return "Skills are switched off here."
     for file in list(files):
-        text = content_checks.canonical_content(files[file])
-        limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
-        refusal = content_checks.check_content(name, file, text, "", limit)
-        refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen_text, frozenset())
+        refusal = skill_file_refusal(name, file, files[file], store)
         if refusal and file == SKILL_FILE:
-            return refusal.message.removesuffix(" Nothing was changed.")
+            return refusal
         if refusal:
             del files[file]
     return ""
@@ -120,18 +114,11 @@ def _read(directory: Path, redactor: MigrationRedactor) -> _SourceSkill | None:
     if not isinstance(main, TextFile) or (directory / SKILL_FILE).is_symlink():
         return None
     named = parse_skill(main.text).name
-    skill = _SourceSkill(named if named and not name_problem(named) else directory.name, directory)
-    text = main.text if named == skill.name else _with_name(main.text, skill.name)
-    skill.files[SKILL_FILE] = redactor.text(text)
-    for file in list_skill_files(directory):
-        state = read_text(directory / file)
-        if problem := file_problem(file):
-            skill.omitted_files[file] = problem
-        elif isinstance(state, TextFile):
-            skill.files[file] = redactor.text(state.text)
-        else:
-            skill.omitted_files[file] = getattr(state, "problem", "it no longer exists")
-    return skill
+    name = named if named and not name_problem(named) else directory.name
+    files, omitted_files = read_skill(directory, redactor.text)
+    if named != name:
+        files[SKILL_FILE] = _with_name(files[SKILL_FILE], name)
+    return _SourceSkill(name, directory, files, omitted_files)
 
 
 def _with_name(text: str, name: str) -> str:
@@ -164,7 +151,7 @@ def _stored_text(store: SkillStore, name: str, file: str) -> str | None:
 def _differing_files(store: SkillStore, name: str, files: Mapping[str, str]) -> list[str]:
     """Return the files that exist here with different content."""
     present = {file: _stored_text(store, name, file) for file in files}
-    return [file for file, text in files.items() if present[file] not in (None, content_checks.canonical_content(text))]
+    return [file for file, text in files.items() if present[file] not in (None, text)]
 
 
 def _free_name(store: SkillStore, skill: _SourceSkill) -> str:

@@ -15,6 +15,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.skills.store import SkillStore
 from memoranda.support.canonical_text import digest
 from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.json_object import parse_object
 from memoranda.support.text_file import TextFile, read_text
 
 Status = Literal["planned", "migrated", "archived", "skipped", "unchanged", "conflict", "error"]
@@ -136,11 +137,8 @@ class MigrationHistory:
     def __init__(self, root: Path) -> None:
         self.directory = root / DIRECTORY
         state = read_text(self.directory / _FILE)
-        try:
-            stored = json.loads(state.text) if isinstance(state, TextFile) else {}
-        except ValueError:
-            # Without it, entries that are here already are recognized by their text.
-            stored = {}
+        # Without it, entries that are here already are recognized by their text.
+        stored = (parse_object(state.text) if isinstance(state, TextFile) else None) or {}
         self._known = {
             kind: set(filter(_is_string, stored.get(kind, ()))) for kind in ("added", "left", "archived")
         }  # fmt: skip
