@@ -1,5 +1,6 @@
 """A name with a credential in it never reaches the file, and still names the same session; ordinary names stay."""
 
+import contextlib
 import inspect
 import json
 import random
@@ -14,10 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import SessionError, StorageError
+from memoranda.memory.record.feed import ItemFeed
+from memoranda.memory.record.items import Items
 from memoranda.memory.record.message_rows import REDACTED
+from memoranda.memory.record.passages import ItemPassages
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.memory.record.store_part import PARAMETERS, StorePart
+from memoranda.memory.record.store_part import StoredName, StorePart
 from memoranda.memory.record.transfer.imports import MessageState
+from memoranda.memory.record.transfer.items import ItemTransfer, SyncedItems
 from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
@@ -251,15 +256,77 @@ def test_no_method_stores_a_credential_in_a_name(
     assert b"ghp" + b"_" not in stored
 
 
-def test_every_name_of_a_parameter_is_used() -> None:
-    """A renamed parameter would otherwise no longer be converted."""
-    used = {
-        parameter
-        for part in StorePart.__subclasses__()
-        for _, method in inspect.getmembers(part, inspect.isfunction)
-        for parameter in inspect.signature(method).parameters
-    }
-    assert used >= PARAMETERS
+# How the parameters with names are called.
+_NAMES = frozenset({
+    "session_id", "new_id", "parent_session_id", "id_or_prefix", "prefix", "session_ids", "source", "exclude_sources",
+    "project", "projects", "confirmed", "holder", "key",
+})  # fmt: skip
+# These refuse keys with credentials, and do not convert them.
+_PARTS_FOR_ITEMS = (Items, ItemFeed, ItemPassages, ItemTransfer, SyncedItems)
+
+
+def _recording(converted: list[str]) -> Callable[[str], str]:
+    """Converts a name, and remembers that it did."""
+
+    def convert(name: str) -> str:
+        converted.append(name)
+        return REDACTOR.name(name)
+
+    return convert
+
+
+def _call_with_names(part: StorePart, name: str, names: dict[str, Any]) -> None:
+    """Call a method with these names, and with no useful value for its other parameters."""
+    method = getattr(part, name)
+    args, kwargs = [], {}
+    for parameter in inspect.signature(method).parameters.values():
+        default = [] if parameter.default is parameter.empty else parameter.default
+        value = names.get(parameter.name, default)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            kwargs[parameter.name] = value
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            args.append(value)
+    with contextlib.suppress(Exception):
+        result = method(*args, **kwargs)
+        if inspect.isgenerator(result):
+            list(result)
+
+
+def test_every_method_converts_its_names_first(redacting: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its other arguments are; what is called within a transaction takes converted names."""
+    monkeypatch.setattr(redaction, "_SCRYPT_COST", 2)
+    converted: list[str] = []
+    expected: dict[str, str] = {}
+    parts = [part for part in _parts(redacting) if not isinstance(part, _PARTS_FOR_ITEMS)]
+    for part in parts:
+        monkeypatch.setattr(part, "_name", _recording(converted))
+    for part in parts:
+        for name, method in inspect.getmembers(type(part), inspect.isfunction):
+            parameters = inspect.signature(method).parameters
+            if name.startswith("_") or _NAMES.isdisjoint(parameters):
+                continue
+            if "connection" in parameters:
+                assert parameters["session_id"].annotation is StoredName, name
+                continue
+            where = f"{type(part).__name__}.{name}"
+            texts = [key for key in _NAMES.intersection(parameters) if "str" in str(parameters[key].annotation)]
+            names = {key: _planted(where, parameters[key], _new_token(where)) for key in texts}
+            _call_with_names(part, name, names)
+            for key, value in names.items():
+                expected[value if isinstance(value, str) else value[0]] = f"{where}({key})"
+    assert len(expected) > 80
+    assert [where for token, where in expected.items() if token not in converted] == []
+
+
+def test_an_append_converts_the_id_of_its_session_once(
+    redacting: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every message of a conversation passes here."""
+    redacting.sessions.create_session("s", "cli")
+    converted: list[str] = []
+    monkeypatch.setattr(redacting.messages, "_name", _recording(converted))
+    redacting.messages.append_message("s", "user", "hello")
+    assert converted == ["s"]
 
 
 def test_names_in_imported_rows_are_converted(redacting: SessionStore, path: Path) -> None:

@@ -77,11 +77,13 @@ class Conversations(StorePart):
 
     def conversation_of(self, session_id: str) -> Conversation | None:
         """The conversation that a session belongs to; None if it is out of scope."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             return self._conversation(connection, "?", session_id)
 
     def session_facts(self, session_id: str) -> SessionFacts | None:
         """The facts about a session; None if it is out of scope or deleted."""
+        session_id = self._stored_name(session_id)
         return self._session_facts([session_id]).get(session_id)
 
     def _session_facts(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
@@ -129,6 +131,7 @@ class Conversations(StorePart):
 
     def find_external_id(self, session_id: str, external_id: str) -> int | None:
         """The id of the message in a session's context that has this id in another program; None if there is none."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute(
                 "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"

@@ -10,7 +10,7 @@ from memoranda.memory.record.message_rows import delete_messages, recount
 from memoranda.memory.record.rotation import drop_compression_state
 from memoranda.memory.record.schema import hour_of
 from memoranda.memory.record.session_list import SessionFilter
-from memoranda.memory.record.store_part import StorePart
+from memoranda.memory.record.store_part import StoredName, StorePart
 from memoranda.storage.connection import Connection
 
 _DAY = 86_400
@@ -36,11 +36,13 @@ class Deletion(StorePart):
 
     def list_deletion(self, session_ids: Iterable[str]) -> list[dict[str, Any]]:
         """What `delete_sessions` would delete: these sessions and all work they delegated, each once."""
+        session_ids = self._stored_names(session_ids)
         with self._engine.reading() as connection:
             return list(self._with_delegates(connection, session_ids).values())
 
     def delete_sessions(self, session_ids: Iterable[str]) -> int:
         """Delete sessions and the work they delegated in one transaction; return how many sessions were deleted."""
+        session_ids = self._stored_names(session_ids)
         with self._engine.writing() as connection:
             count = self._delete(connection, session_ids)
         if count:
@@ -49,7 +51,7 @@ class Deletion(StorePart):
 
     def deleted_sessions(self, session_ids: Iterable[str]) -> set[str]:
         """Which of these ids belonged to deleted sessions; the store keeps only their ids."""
-        ids = list(session_ids)
+        ids = self._stored_names(session_ids)
         found: set[str] = set()
         with self._engine.reading() as connection:
             for start in range(0, len(ids), _BATCH_SIZE):
@@ -66,6 +68,7 @@ class Deletion(StorePart):
         self, /, older_than_days: float = 90, source: str | None = None, **filters: Any
     ) -> list[dict[str, Any]]:
         """What `prune_sessions` would delete, with delegated work: id, title, source, started_at, message_count."""
+        source = self._stored_name(source)
         with self._engine.reading() as connection:
             return self._candidates(connection, older_than_days, source, SessionFilter.of(filters))
 
@@ -86,6 +89,8 @@ class Deletion(StorePart):
         fields of `SessionFilter`. A few conversations are deleted at a time, so that other writers never wait long, and
         `stopped` is asked in between.
         """
+        source = self._stored_name(source)
+        confirmed = None if confirmed is None else frozenset(self._stored_names(confirmed))
         chosen, count = SessionFilter.of(filters), 0
         with self._engine.reading() as connection:
             found = self._candidates(connection, older_than_days, source, chosen, confirmed)
@@ -107,6 +112,7 @@ class Deletion(StorePart):
 
         Sessions that are archived already do not count.
         """
+        source = self._stored_name(source)
         chosen = SessionFilter.of({"archived": False, **filters})
         with self._engine.writing() as connection:
             rows = self._candidates(connection, older_than_days, source, chosen)
@@ -144,7 +150,7 @@ class Deletion(StorePart):
         """Rewrite the file without the space of deleted messages; nothing can be recorded meanwhile."""
         self._engine.vacuum()
 
-    def _empty(self, connection: Connection) -> list[str]:
+    def _empty(self, connection: Connection) -> list[StoredName]:
         rows = connection.execute(
             f"SELECT id FROM sessions WHERE {self._in_scope} AND ended_at IS NOT NULL AND archived = 0"
             " AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.session_id = sessions.id)"
@@ -157,9 +163,9 @@ class Deletion(StorePart):
         self,
         connection: Connection,
         days: float,
-        source: str | None,
+        source: StoredName | None,
         chosen: SessionFilter,
-        confirmed: Collection[str] | None = None,
+        confirmed: Collection[StoredName] | None = None,
     ) -> list[dict[str, Any]]:
         condition, values = self._old_condition(days, source)
         narrowing = chosen.condition(self._dialect)
@@ -185,7 +191,7 @@ class Deletion(StorePart):
         }
         return sorted(found.values(), key=lambda row: (row["last_active"], row["id"]))
 
-    def _delete(self, connection: Connection, session_ids: Iterable[str]) -> int:
+    def _delete(self, connection: Connection, session_ids: Iterable[StoredName]) -> int:
         family = self._with_delegates(connection, session_ids)
         for session_id in sorted(family):
             self._engine.lock_session(connection, session_id)
@@ -195,12 +201,11 @@ class Deletion(StorePart):
                 delete_row(connection, session_id)
         return len(family)
 
-    def _with_delegates(self, connection: Connection, session_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def _with_delegates(self, connection: Connection, session_ids: Iterable[StoredName]) -> dict[str, dict[str, Any]]:
         """Sessions and the work they delegated, with its continuations and the work those delegated."""
         step = "SELECT sessions.id FROM sessions JOIN below ON sessions.parent_session_id = below.id"
         found: dict[str, dict[str, Any]] = {}
-        # A string is one id, not a list of letters.
-        for session_id in [session_ids] if isinstance(session_ids, str) else dict.fromkeys(session_ids):
+        for session_id in dict.fromkeys(session_ids):
             rows = connection.execute(
                 "WITH RECURSIVE below (id) AS ("
                 f" SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation' AND {self._in_scope}"
@@ -212,7 +217,7 @@ class Deletion(StorePart):
             found |= {row[0]: dict(zip(_NAMES, row, strict=True)) for row in rows}
         return found
 
-    def _old_condition(self, days: float, source: str | None) -> tuple[str, list[Any]]:
+    def _old_condition(self, days: float, source: StoredName | None) -> tuple[str, list[Any]]:
         cutoff = time.time() - days * _DAY
         # The hour has an index, so that only sessions that may be old are read.
         condition = f"{self._in_scope} AND active_hour <= ? AND ended_at IS NOT NULL AND last_active < ?"
@@ -228,12 +233,12 @@ class Deletion(StorePart):
         return condition, [*values, cutoff]
 
 
-def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[str]]:
+def _steps(rows: list[dict[str, Any]]) -> Iterator[frozenset[StoredName]]:
     """The ids of a few sessions at a time; those of one conversation stay together."""
     conversations: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         conversations.setdefault(row["conversation_id"], []).append(row)
-    step: list[str] = []
+    step: list[StoredName] = []
     messages = 0
     for members in conversations.values():
         step += [row["id"] for row in members]

@@ -185,6 +185,7 @@ class Feed(StorePart):
         self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
     ) -> list[FeedMessage]:
         """The messages of a session from an id on, in order; with `until`, those up to that position."""
+        session_id = self._stored_name(session_id)
         condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("m.id", until)
         return self._messages(
             f"m.session_id = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",

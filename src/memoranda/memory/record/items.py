@@ -249,7 +249,7 @@ _SELECT = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)} FROM memory_
 _LIVE = "items.current = 1 AND (items.expires_at IS NULL OR items.expires_at > ?)"
 
 
-class ItemReads(StorePart, converts_names=False):
+class ItemReads(StorePart):
     """Reads of the items in one scope. An item that has expired is in none of them."""
 
     def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
@@ -450,7 +450,7 @@ class PreparedWrite:
     secrets: int = 0
 
 
-class Items(ItemReads, converts_names=False):
+class Items(ItemReads):
     """The items of one user. `on_change` is called after every write, when its transaction is durable."""
 
     def __init__(

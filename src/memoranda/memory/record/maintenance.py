@@ -64,6 +64,7 @@ class Maintenance(StorePart):
             return [row[0] for row in rows]
 
     def recount_sessions(self, session_ids: Iterable[str]) -> None:
+        session_ids = self._stored_names(session_ids)
         self._require_everyone()
         with self._engine.writing() as connection:
             for session_id in session_ids:

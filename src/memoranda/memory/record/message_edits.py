@@ -65,6 +65,7 @@ class MessageEdits(StorePart):
         Only the latest session of a conversation can be rewound: ContinuedError names the continuation of any other.
         Branches that started after the message keep their copies.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -85,6 +86,7 @@ class MessageEdits(StorePart):
 
     def restore_rewound(self, session_id: str, since_id: int) -> int:
         """Undo the last rewind and return how many messages it restored; raises SessionError after newer messages."""
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -102,6 +104,7 @@ class MessageEdits(StorePart):
         With a `message_id`, only if that is the last one: otherwise SessionError, so that of two callers that pop, none
         takes back what the other has added. `restore_rewound` undoes it, as it undoes a rewind.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -124,6 +127,7 @@ class MessageEdits(StorePart):
 
         Set `copy_of` on copied messages and `is_summary` on a summary, so that a search finds nothing twice.
         """
+        session_id = self._stored_name(session_id)
         encoded = self._messages.encode_all(messages)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -138,6 +142,7 @@ class MessageEdits(StorePart):
 
     def clear_messages(self, session_id: str) -> int:
         """Delete every message of a session, keep the session, and return how many there were."""
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -264,6 +269,7 @@ class MessageReplacement(StorePart):
         conversation can be changed: ContinuedError names the continuation of any other. `extra_fields` are fields of
         the session to set in the same transaction, as `set_extra_fields` does; undoing does not change them.
         """
+        session_id = self._stored_name(session_id)
         encoded = self._messages.encode_all(messages)
         check_extra_fields(extra_fields or {})
         fields, redacted = self._redact(dict(extra_fields or {}))
@@ -294,6 +300,7 @@ class MessageReplacement(StorePart):
 
         Raises SessionError if nothing was replaced, or if the session was rewound or has newer messages since then.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -374,6 +381,7 @@ class StatefulAppend(StorePart):
         `extra_fields` are those of `set_extra_fields`. `items` may be those of several users of this store; the
         caller has the parts of the store that belong to these users.
         """
+        session_id = self._stored_name(session_id)
         encoded = self._messages.encode_all(messages)
         check_extra_fields(extra_fields or {})
         fields, redacted = self._redact(dict(extra_fields or {}))

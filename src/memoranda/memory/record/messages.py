@@ -28,6 +28,7 @@ from memoranda.memory.record.message_rows import (
 from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import (
+    StoredName,
     StorePart,
     count_redactions,
     counting_statements,
@@ -90,6 +91,7 @@ class Messages(StorePart):
         last_seen: int | None = None,
     ) -> list[int]:
         """Append several messages in one transaction: all of them or none. See `SessionDB.append_messages`."""
+        session_id = self._stored_name(session_id)
         encoded = self.encode_all(messages)
         at_once = self._single_append(session_id) if last_seen is None else None
 
@@ -109,7 +111,11 @@ class Messages(StorePart):
         return ids
 
     def append_encoded(
-        self, connection: Connection, session_id: str, encoded: list[EncodedMessage], last_seen: int | None = None
+        self,
+        connection: Connection,
+        session_id: StoredName,
+        encoded: list[EncodedMessage],
+        last_seen: int | None = None,
     ) -> list[int]:
         """Append in the transaction of another part of the store, which calls `notify_appended` after it."""
         if last_seen is not None:
@@ -123,7 +129,7 @@ class Messages(StorePart):
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
 
-    def _single_append(self, session_id: str) -> "SingleAppend | None":
+    def _single_append(self, session_id: StoredName) -> "SingleAppend | None":
         """What appends with one statement, if that is faster with this engine."""
         if not self._dialect.one_statement_appends:
             return None
@@ -142,6 +148,7 @@ class Messages(StorePart):
 
         `include_inactive` adds those that compression removed from the context, but not rewound messages.
         """
+        session_id = self._stored_name(session_id)
         which = "(m.active = 1 OR m.compacted = 1)" if include_inactive else "m.active = 1"
         return self._select(
             f"m.session_id = ? AND m.id > ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
@@ -150,12 +157,13 @@ class Messages(StorePart):
 
     def iter_messages(self, session_id: str) -> Iterator[Message]:
         """The messages of a session as `get_messages` returns them with `include_inactive`, read part by part."""
+        session_id = self._stored_name(session_id)
         last_id = 0
         while page := self._read_part(session_id, last_id):
             yield from page
             last_id = page[-1]["id"]
 
-    def _read_part(self, session_id: str, after_id: int) -> list[Message]:
+    def _read_part(self, session_id: StoredName, after_id: int) -> list[Message]:
         """The next messages of a session: some dozens, or fewer if they are long."""
         page, room = [], _PART_CHARACTERS
         with self._engine.reading() as connection:
@@ -187,13 +195,13 @@ class Messages(StorePart):
         `repair_alternation` joins neighbours of one role, for services that refuse them.
         """
         if include_ancestors:
-            messages = self._with_ancestors(session_id, include_inactive)
+            messages = self._with_ancestors(self._stored_name(session_id), include_inactive)
         else:
             messages = self.get_messages(session_id, include_inactive=include_inactive)
         chat = [as_chat(message) for message in messages]
         return alternate_roles(chat) if repair_alternation else chat
 
-    def _with_ancestors(self, session_id: str, include_inactive: bool) -> list[Message]:
+    def _with_ancestors(self, session_id: StoredName, include_inactive: bool) -> list[Message]:
         with self._engine.reading() as connection:
             members = self._ancestors(connection, session_id)
         found: dict[int, Message] = {}
@@ -205,7 +213,7 @@ class Messages(StorePart):
                     found[message["id"]] = message
         return list(found.values())
 
-    def _ancestors(self, connection: Connection, session_id: str) -> list[str]:
+    def _ancestors(self, connection: Connection, session_id: StoredName) -> list[StoredName]:
         """A session and those that it continues, the first one first."""
         members = [session_id]
         while True:
@@ -246,8 +254,9 @@ class Messages(StorePart):
 
     def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
         """The external ids that these sessions have, each with its session."""
+        session_ids = self._stored_names(session_ids)
         found: dict[str, str] = {}
-        given = {self._stored_name(name): name for name in external_ids}
+        given = dict(zip(self._stored_names(external_ids), external_ids, strict=True))
         external_ids = list(given)
         with self._engine.reading() as connection:
             for session_id in session_ids:
@@ -263,6 +272,7 @@ class Messages(StorePart):
 
     def live_message_ids(self, session_id: str) -> frozenset[int]:
         """The ids of the messages in the session's context, and of those that they copy word for word."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             # If the copy is shortened, the original is not in the context and can still be looked up.
             rows = connection.execute(
@@ -308,7 +318,7 @@ class Messages(StorePart):
         return {**clean, **identifying}, count
 
     def _insert_together(
-        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
     ) -> list[int]:
         """Insert messages with one statement, and return their ids."""
         rows = [message.row for message in messages]
@@ -321,7 +331,7 @@ class Messages(StorePart):
             raise unknown_session(session_id) from error
 
     def _insert_each(
-        self, connection: Connection, session_id: str, messages: Sequence[EncodedMessage]
+        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
     ) -> tuple[list[int], list[EncodedMessage]]:
         """Insert messages one by one; return the ids of all, and those messages that are new."""
         ids, added = [], []
@@ -332,7 +342,7 @@ class Messages(StorePart):
                 added.append(message)
         return ids, added
 
-    def insert(self, connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
+    def insert(self, connection: Connection, session_id: StoredName, row: Sequence[Any]) -> tuple[int, bool]:
         """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
@@ -366,7 +376,7 @@ class Messages(StorePart):
             )
             return [decode_checked(row) for row in rows]
 
-    def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
+    def _count(self, connection: Connection, session_id: StoredName, added: Sequence[EncodedMessage]) -> None:
         """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
         growth = _growth_of(added)
         session = (session_id, *self._scope.values)

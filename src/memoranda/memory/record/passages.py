@@ -298,7 +298,7 @@ class ItemPassage:
     named: bool
 
 
-class ItemPassages(StorePart, converts_names=False):
+class ItemPassages(StorePart):
     """The texts of the items in one scope, in all versions."""
 
     def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:

@@ -27,7 +27,7 @@ from memoranda.memory.record.message_rows import (
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import MAX_TITLE_CHARS, Sessions, Titles, copy_todos, drop_todos, insert_session
-from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
@@ -147,6 +147,8 @@ class Rotation(StorePart):
 
         `is_gone` says whether another holder has certainly ended; then its lease no longer counts.
         """
+        session_id = self._stored_name(session_id)
+        holder = self._stored_name(holder)
         now = time.time()
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -188,6 +190,8 @@ class Rotation(StorePart):
         message or a continuation by now. The new session inherits fields that are None, and other fields except those
         in `extra`, from the old one.
         """
+        session_id = self._stored_name(session_id)
+        new_id = self._stored_name(new_id)
         fields = {"system_prompt": system_prompt, "model": model, "model_config": model_config, "extra": extra or None}
         clean, redacted = self._redact({name: value for name, value in fields.items() if value is not None})
         if model_config is not None:
@@ -226,6 +230,8 @@ class Rotation(StorePart):
 
     def branch_session(self, session_id: str, new_id: str, title: str | None = None) -> Rotated:
         """Create a branch of a session with the same context and the same prompt."""
+        session_id = self._stored_name(session_id)
+        new_id = self._stored_name(new_id)
         clean, redacted = self._redact(title)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -249,6 +255,7 @@ class Rotation(StorePart):
 
     def compression_notes(self, session_id: str) -> str | None:
         """The notes about compressing this conversation; all its sessions share them."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             self._require(connection, session_id)
             row = connection.execute(
@@ -258,6 +265,7 @@ class Rotation(StorePart):
 
     def note_compression(self, session_id: str, notes: str) -> None:
         """Store notes about compressing this conversation, across restarts and continuations."""
+        session_id = self._stored_name(session_id)
         notes, redacted = self._redact(notes)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -266,7 +274,12 @@ class Rotation(StorePart):
             count_redactions(connection, redacted)
 
     def _begin_from(
-        self, connection: Connection, session_id: str, new_id: str, relation: str, fields: Mapping[str, Any]
+        self,
+        connection: Connection,
+        session_id: StoredName,
+        new_id: StoredName,
+        relation: str,
+        fields: Mapping[str, Any],
     ) -> None:
         """Insert a session that continues or branches from another one, with its settings or those in `fields`."""
         now = time.time()
@@ -290,7 +303,9 @@ class Rotation(StorePart):
         message, count = self._messages.redact_fields(item.replacement)
         return encode({**message, "copy_of": item.message_id, "timestamp": live[item.message_id]}), count
 
-    def _inherit_title(self, connection: Connection, session_id: str, new_id: str, addition: str = "") -> str | None:
+    def _inherit_title(
+        self, connection: Connection, session_id: StoredName, new_id: StoredName, addition: str = ""
+    ) -> str | None:
         title = _column(connection, session_id, "title")
         if title is None:
             return None

@@ -16,7 +16,7 @@ from memoranda.memory.record.message_rows import decode_content, require_storabl
 from memoranda.memory.record.schema import hour_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import SELECTED, Row, decode_session
-from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Dialect
 from memoranda.storage.sqlite.stored_texts import readable_rows
@@ -110,6 +110,7 @@ class Lineage(StorePart):
 
     def get_compression_lineage(self, session_id: str) -> list[str]:
         """Every session of a conversation, from its first to its latest."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             return conversation_chain(connection, session_id, self._scope)
 
@@ -120,13 +121,15 @@ class Lineage(StorePart):
 
     def get_ancestors(self, session_id: str) -> list[dict[str, Any]]:
         """A session, its parent and so on up, each with id, title and relation."""
+        session_id = self._stored_name(session_id)
         return self._walk("sessions.id = family.parent_session_id", session_id)
 
     def get_descendants(self, session_id: str) -> list[dict[str, Any]]:
         """A session and everything that descends from it."""
+        session_id = self._stored_name(session_id)
         return self._walk("sessions.parent_session_id = family.id", session_id)
 
-    def _walk(self, link: str, session_id: str) -> list[dict[str, Any]]:
+    def _walk(self, link: str, session_id: StoredName) -> list[dict[str, Any]]:
         with self._engine.reading() as connection:
             # UNION, not UNION ALL: a cycle in the links ends instead of running forever.
             rows = connection.execute(
@@ -189,8 +192,10 @@ class SessionList(StorePart):
         `filters` are the fields of `SessionFilter`; those about a session mean the one that stands for the
         conversation.
         """
+        exclude_sources = self._stored_names(exclude_sources)
+        projects = None if projects is None else self._stored_names(projects)
         archived = True if archived_only else None if include_archived else False
-        sources = [source] if isinstance(source, str) else source
+        sources = None if source is None else self._stored_names(source)
         conditions = [
             SessionFilter.of({"archived": archived, **filters}).condition(self._dialect),
             *self._within(since, until),
@@ -305,6 +310,7 @@ class SessionList(StorePart):
 
         It is one row per conversation of `list_sessions_rich`, in no order, for counting them by day.
         """
+        exclude_sources = self._stored_names(exclude_sources)
         conditions = [
             Condition("sessions.active_hour >= ?", (hour_of(since),)),
             Condition("sessions.last_active >= ? AND sessions.last_active <= ?", (since, until)),
@@ -325,6 +331,7 @@ class SessionList(StorePart):
 
     def first_words(self, session_id: str) -> str:
         """The start of the first message of the user in the conversation of a session; empty if there is none."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             members = conversation_chain(connection, session_id, self._scope)
             return preview(connection, members[0]) if members else ""
@@ -363,6 +370,7 @@ class SessionList(StorePart):
 
     def list_sessions_with_prefix(self, prefix: str, limit: int = 100, *, after: str | None = None) -> list[Row]:
         """The sessions whose id starts with a text, exactly as written, in the order of their ids; `after` is an id."""
+        prefix = self._stored_name(prefix)
         starts, values = self._dialect.starts_with("id", prefix) if prefix else Condition("1 = 1", ())
         later = " AND id > ?" if after is not None else ""
         with self._engine.reading() as connection:
@@ -374,6 +382,7 @@ class SessionList(StorePart):
 
     def session_count(self, /, source: str | None = None, **filters: Any) -> int:
         """How many sessions there are, of every kind; `filters` are the fields of `SessionFilter`."""
+        source = self._stored_name(source)
         narrowing = SessionFilter.of(filters).condition(self._dialect)
         condition, values = (self._in_scope, [*self._scope.values])
         if source is not None:
@@ -417,6 +426,7 @@ class SessionUsage(StorePart):
 
         The model, the billing fields and the facts about the cost replace the old ones unless they are None.
         """
+        session_id = self._stored_name(session_id)
         assignments, values = [], []
         for name, amount in amounts.items():
             if name in (*COUNTERS, *COSTS):
@@ -475,12 +485,14 @@ class SessionUsage(StorePart):
 
     def get_meta(self, key: str) -> str | None:
         """A value that was stored with `set_meta`, or None."""
+        key = self._stored_name(key)
         self._refuse_user()
         with self._engine.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def set_meta(self, key: str, value: str) -> None:
+        key = self._stored_name(key)
         self._refuse_user()
         clean, redacted = self._redact(value)
         with self._engine.writing() as connection:

@@ -21,7 +21,7 @@ from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable, seconds
 from memoranda.memory.record.schema import PROMPT_REFERENCE, SESSIONS, hour_of
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.record.store_part import StorePart, count_redactions, unknown_session
+from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions, unknown_session
 from memoranda.memory.record.system_prompts import select_list, store_prompt, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
@@ -66,6 +66,7 @@ class Titles(StorePart):
         If an earlier session of the same conversation has the title, it moves to this session. Raises SessionError if
         any other session has it.
         """
+        session_id = self._stored_name(session_id)
         clean, redacted = self._redact(title or "")
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -76,6 +77,7 @@ class Titles(StorePart):
             return True
 
     def get_session_title(self, session_id: str) -> str | None:
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute(
                 f"SELECT title FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
@@ -128,7 +130,7 @@ class Titles(StorePart):
         taken = [session.number for session in self._variants(connection, stem)]
         return _with_number(stem, max(taken) + 1) if taken else stem
 
-    def claim_title(self, connection: Connection, session_id: str, title: str) -> None:
+    def claim_title(self, connection: Connection, session_id: StoredName, title: str) -> None:
         """Set the title of a session within a transaction; an earlier session of the conversation loses it.
 
         Raises SessionError if a session of another conversation has the title.
@@ -188,6 +190,7 @@ class Todos(StorePart):
 
     def conversation_todos(self, session_id: str) -> str | None:
         """The list of tasks of this conversation as JSON, across restarts and continuations; None without one."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             self._require(connection, session_id)
             todos = read_todos(connection, session_id)
@@ -195,6 +198,7 @@ class Todos(StorePart):
 
     def save_conversation_todos(self, session_id: str, todos: str) -> None:
         """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
+        session_id = self._stored_name(session_id)
         saved, redacted = self._redact(_parse_list(todos))
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
@@ -341,12 +345,14 @@ class Sessions(StorePart):
         compression, a branch of a parent that ended by branching, and delegated work otherwise. The marks of Hermes in
         `model_config`, `_branched_from` and `_delegate_from`, are honoured.
         """
+        session_id = self._stored_name(session_id)
+        source = self._stored_name(source)
+        parent_session_id = self._stored_name(parent_session_id)
         check_new(session_id, source, user_id)
         _check_fields(relation, extra)
         user = self.own_user(user_id)
-        texts = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
-                 "model_config": model_config}  # fmt: skip
-        clean, redacted = self._redact(texts)
+        clean, redacted = self._redact({"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
+                                        "model_config": model_config})  # fmt: skip
         relation = relation or _marked_relation(model_config)
         fields = {
             "model": clean["model"],
@@ -354,7 +360,7 @@ class Sessions(StorePart):
             "model_config": None if model_config is None else dump_json(clean["model_config"]),
             "extra": dump_json(clean["extra"]) if extra else None,
             # Searches filter by project; it contains no prose and is stored as a name.
-            "project": project or None,
+            "project": self._stored_name(project or None),
         }
         for name in ("model", "system_prompt", "project"):
             require_storable(name, fields[name])
@@ -379,6 +385,7 @@ class Sessions(StorePart):
 
     def get_session(self, session_id: str) -> Row | None:
         """Every column of a session, decoded; None if it does not exist."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute(
                 f"SELECT {SELECTED} FROM sessions WHERE id = ? AND {self._in_scope}",
@@ -388,6 +395,7 @@ class Sessions(StorePart):
 
     def resolve_session_id(self, id_or_prefix: str) -> str | None:
         """The session with that id, or the only session with an id that starts with it."""
+        id_or_prefix = self._stored_name(id_or_prefix)
         escaped = id_or_prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         with self._engine.reading() as connection:
             if self._exists(connection, id_or_prefix):
@@ -400,6 +408,7 @@ class Sessions(StorePart):
 
     def ids_starting_with(self, prefix: str, limit: int) -> list[str]:
         """The ids that start with a prefix, those of the latest sessions first."""
+        prefix = self._stored_name(prefix)
         escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         with self._engine.reading() as connection:
             rows = connection.execute(
@@ -415,6 +424,7 @@ class Sessions(StorePart):
         The session may be new. Raises SessionBusyError when another turn holds the lock for more than `timeout`
         seconds. Nothing else needs this lock: it orders whole turns, and each write is safe without it.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
         try:
@@ -427,6 +437,7 @@ class Sessions(StorePart):
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session and keep the first reason. False if it had already ended."""
+        session_id = self._stored_name(session_id)
         reason, redacted = self._redact(end_reason)
         require_storable("end_reason", reason)
         values = (time.time(), reason)
@@ -434,12 +445,14 @@ class Sessions(StorePart):
 
     def reopen_session(self, session_id: str) -> bool:
         """Reopen an ended session. False if it was open or has a continuation."""
+        session_id = self._stored_name(session_id)
         return self._update(
             session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL AND successor_id IS NULL"
         )
 
     def update_session(self, /, session_id: str, **fields: Any) -> bool:
         """Set model, model_config, system_prompt, project or a billing field; False if there is nothing to set."""
+        session_id = self._stored_name(session_id)
         unknown_fields = [name for name in fields if name not in _SETTABLE]
         if unknown_fields:
             raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
@@ -459,6 +472,7 @@ class Sessions(StorePart):
 
     def set_extra_fields(self, /, session_id: str, **fields: Any) -> None:
         """Set fields of a session that have no column, such as those that `create_session` also accepts."""
+        session_id = self._stored_name(session_id)
         check_extra_fields(fields)
         clean, redacted = self._redact(fields)
         with self._engine.writing() as connection:
@@ -469,6 +483,7 @@ class Sessions(StorePart):
 
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
         """Archive a whole conversation, which removes it from lists, or restore it. False if it does not exist."""
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             return bool(
                 connection.execute(
@@ -480,7 +495,7 @@ class Sessions(StorePart):
 
     def _update(
         self,
-        session_id: str,
+        session_id: StoredName,
         assignments: str,
         values: tuple[Any, ...],
         condition: str,
@@ -515,7 +530,12 @@ class Sessions(StorePart):
         return row is not None
 
     def lineage_columns(
-        self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
+        self,
+        connection: Connection,
+        session_id: StoredName,
+        source: str,
+        parent_id: StoredName | None,
+        relation: str | None,
     ) -> Row:
         """The columns that link a new session to others; updates the row of a parent that it continues."""
         if parent_id is None:

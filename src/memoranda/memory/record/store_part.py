@@ -1,16 +1,14 @@
 """The base of all parts of the session store: the engine, the scope that it may see, and the redactor.
 
-It also converts the names that callers choose (ids, sources, projects) to their stored form, as they enter the store.
-An id with a credential in it must not reach the file, and the caller must still find its session by that id. So every
-public method of a part gets its names in the stored form, and no method can omit it: the parameters are recognised by
-how they are called, when the class of the part is created.
+A name that a caller chooses (an id, a source, a project) may contain a credential, which must not reach the file, and
+the caller must still find its session by that id. So every public method converts its names to their stored form first.
+What is called within a transaction takes a `StoredName`: the type checker refuses a name that was not converted.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, wraps
-from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NewType, overload
 
 from memoranda.errors import ContinuedError, SessionChangedError, SessionError, UnknownSessionError
 from memoranda.memory.record.scope import Scope
@@ -21,28 +19,14 @@ if TYPE_CHECKING:
     # A part that only reads, for example in a hook, need not load the scanner.
     from memoranda.safety.redaction import Redactor
 
-PARAMETERS = frozenset(
-    {
-        *("session_id", "new_id", "parent_session_id", "parent_id", "id_or_prefix", "prefix", "session_ids"),
-        *("source", "exclude_sources", "project", "projects", "confirmed", "holder", "key"),
-    }
-)
-"""How the parameters with names are called; a value may be one name, several or none."""
+StoredName = NewType("StoredName", str)
+"""A name as the store has it: without credentials."""
 
 ConvertName = Callable[[str], str]
 
 
 class StorePart:
-    """Some operations on the tables of one store, for one scope.
-
-    The public methods of its subclasses receive ids, sources and other names in their stored form, unless a subclass
-    refuses names with credentials by itself.
-    """
-
-    def __init_subclass__(cls, *, converts_names: bool = True) -> None:
-        super().__init_subclass__()
-        if converts_names:
-            _convert_parameters(cls)
+    """Some operations on the tables of one store, for one scope."""
 
     def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
         self._engine = engine.acting_for(scope.user, everyone=scope.all)
@@ -59,12 +43,12 @@ class StorePart:
         with self._engine.reading():
             yield
 
-    def _require(self, connection: Connection, session_id: str) -> None:
+    def _require(self, connection: Connection, session_id: StoredName) -> None:
         """Raise SessionError unless the session exists in this scope."""
         if not self._exists(connection, session_id):
             raise unknown_session(session_id)
 
-    def _read_successor(self, connection: Connection, session_id: str) -> str | None:
+    def _read_successor(self, connection: Connection, session_id: StoredName) -> str | None:
         """The session that continues this one after compression; raises SessionError as `_require` does."""
         row = connection.execute(
             f"SELECT successor_id FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
@@ -74,7 +58,7 @@ class StorePart:
         successor: str | None = row[0]
         return successor
 
-    def _exists(self, connection: Connection, session_id: str) -> bool:
+    def _exists(self, connection: Connection, session_id: StoredName) -> bool:
         found = connection.execute(
             f"SELECT 1 FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
         )
@@ -85,9 +69,17 @@ class StorePart:
         if not self._scope.all:
             raise SessionError("This call covers the sessions of all users; this store is open for one user.")
 
+    @overload
+    def _stored_name(self, name: str) -> StoredName: ...
+    @overload
+    def _stored_name(self, name: None) -> None: ...
     def _stored_name(self, name: Any) -> Any:
-        """The stored form of a name that is part of another argument; any other value as it is."""
+        """The stored form of a name; any other value as it is."""
         return name if self._name is None or not isinstance(name, str) else self._name(name)
+
+    def _stored_names(self, names: Iterable[str]) -> list[StoredName]:
+        """The stored forms of several names; a string is one name, not a list of letters."""
+        return [self._stored_name(name) for name in ([names] if isinstance(names, str) else names)]
 
     def _redact(self, value: Any) -> tuple[Any, int]:
         """Return the value as it may be stored, and how many secrets were removed from it."""
@@ -139,51 +131,6 @@ def counting_statements(in_scope: str) -> tuple[str, str]:
         f"{counted} WHERE active_hour = ? AND id = ? AND {in_scope}",
         f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {in_scope}",
     )
-
-
-def _convert(value: Any, name: ConvertName) -> Any:
-    """A name, or each of several names, in its stored form; any other value as it is."""
-    if isinstance(value, str):
-        return name(value)
-    if isinstance(value, (set, frozenset)):
-        return frozenset([_convert(each, name) for each in value])
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, dict)):
-        return [_convert(each, name) for each in value]
-    return value
-
-
-def _convert_parameters(part: type) -> None:
-    """Let the public methods that a part of the store defines receive every name in its stored form."""
-    for attribute, method in list(vars(part).items()):
-        if not attribute.startswith("_") and isinstance(method, FunctionType):
-            code = method.__code__
-            # Without `self`.
-            parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-            if not PARAMETERS.isdisjoint(parameters):
-                setattr(part, attribute, _converting(method, parameters))
-
-
-def _converting(method: Callable[..., Any], parameters: Sequence[str]) -> Callable[..., Any]:
-    names = PARAMETERS.intersection(parameters)
-    positions = frozenset([index for index, parameter in enumerate(parameters) if parameter in names])
-    only_first = positions == {0}
-
-    @wraps(method)
-    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        name = self._name
-        if name is not None:
-            # Most methods have one name, the first argument, and every append passes here.
-            if only_first and args and type(args[0]) is str:
-                args = (name(args[0]), *args[1:])
-            else:
-                args = tuple(
-                    [_convert(value, name) if index in positions else value for index, value in enumerate(args)]
-                )
-                for parameter in names.intersection(kwargs):
-                    kwargs[parameter] = _convert(kwargs[parameter], name)
-        return method(self, *args, **kwargs)
-
-    return call
 
 
 def refuse_newer(connection: Connection, session_id: str, last_seen: int, names: Iterable[str | None]) -> None:

@@ -67,6 +67,7 @@ class ImportedRows(StorePart):
         What happened here since stays: an amount never decreases, an archived session stays archived, and a session
         that was reopened or continued here keeps its end.
         """
+        session_id = self._stored_name(session_id)
         clean, redacted = self._redact({name: value for name, value in columns.items() if name != "source"})
         clean |= {"source": self._stored_name(columns["source"])} if "source" in columns else {}
         clean_extra, more = self._redact(dict(extra))
@@ -90,6 +91,7 @@ class ImportedRows(StorePart):
         self, session_id: str, messages: Sequence[Mapping[str, Any]], states: Sequence[MessageState]
     ) -> list[int]:
         """Append messages with their states in one transaction; those that the session has only get the state."""
+        session_id = self._stored_name(session_id)
         names = [self._stored_name(message["external_id"]) for message in messages]
         known = self._messages.get_external_ids([session_id], names)
         encoded = iter(

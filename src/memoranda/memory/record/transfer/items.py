@@ -69,7 +69,7 @@ def take_items(exported: Iterable[Any], items: list[Any]) -> Iterator[Any]:
             yield each
 
 
-class ItemTransfer(StorePart, converts_names=False):
+class ItemTransfer(StorePart):
     """Exports and imports the items of one scope."""
 
     def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
@@ -232,7 +232,7 @@ _NAMES = ("user_id", "namespace", "key", "value", "indexed", "version", "event",
 Row = dict[str, Any]
 
 
-class SyncedItems(StorePart, converts_names=False):
+class SyncedItems(StorePart):
     """Items of one scope."""
 
     def __init__(

@@ -43,7 +43,7 @@ from memoranda.memory.record.sessions import (
     insert_session,
     read_todos,
 )
-from memoranda.memory.record.store_part import StorePart, count_redactions
+from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.memory.record.system_prompts import select_list, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
@@ -134,6 +134,7 @@ class Transfer(StorePart):
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:
         """A session and its messages as JSON values; None if it does not exist."""
+        session_id = self._stored_name(session_id)
         session = self._export_head(session_id)
         if session is None:
             return None
@@ -141,6 +142,7 @@ class Transfer(StorePart):
 
     def export_line(self, session_id: str) -> Iterator[str]:
         """The same as one line of JSON, in parts that need little memory however long the session is."""
+        session_id = self._stored_name(session_id)
         session = self._export_head(session_id)
         if session is None:
             return
@@ -153,6 +155,7 @@ class Transfer(StorePart):
 
     def exported_ids(self, source: str | None = None) -> list[str]:
         """The ids of the sessions that `iter_export` exports, in its order."""
+        source = self._stored_name(source)
         condition, values = self._in_scope, [*self._scope.values]
         if source is not None:
             condition += " AND source = ?"
@@ -242,7 +245,7 @@ class Transfer(StorePart):
             )
 
     def _import_session(self, session: Mapping[str, Any], report: ImportReport) -> None:
-        session_id: str = self._stored_name(session["id"])
+        session_id: StoredName = self._stored_name(session["id"])
         user = self._sessions.own_user(session.get("user_id"))
         identifying = {key: self._stored_name(session[key]) for key in _IDENTIFYING if key in session}
         clean, redacted = self._redact(
@@ -320,7 +323,7 @@ class Transfer(StorePart):
         if session.get("title"):
             self._set_title(connection, session_id, session["title"], report)
 
-    def _set_title(self, connection: Connection, session_id: str, title: str, report: ImportReport) -> None:
+    def _set_title(self, connection: Connection, session_id: StoredName, title: str, report: ImportReport) -> None:
         try:
             self._titles.claim_title(connection, session_id, title)
         except SessionError:
@@ -332,7 +335,7 @@ class Transfer(StorePart):
     def _add_messages(
         self,
         connection: Connection,
-        session_id: str,
+        session_id: StoredName,
         rows: list[tuple[Any, Mapping[str, Any]]],
         started_at: float,
         report: ImportReport,

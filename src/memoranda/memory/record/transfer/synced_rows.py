@@ -65,6 +65,7 @@ class SyncedRows(StorePart):
 
     def read_session(self, session_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What identifies a session (id, source, start, parent, relation), and its other fields; None without it."""
+        session_id = self._stored_name(session_id)
         names = ("id", "source", "started_at", "parent_session_id", "relation")
         columns = tuple(name for name in FIELDS if name != TODOS)
         with self._engine.reading() as connection:
@@ -82,6 +83,7 @@ class SyncedRows(StorePart):
 
     def read_messages(self, session_id: str) -> list[tuple[int, Message, int | None, list[int | None]]]:
         """All messages of a session, rewound ones too: id, fields, the id of the original, and the flags."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             rows = readable_rows(
                 connection,
@@ -126,10 +128,12 @@ class SyncedRows(StorePart):
 
     def is_taken(self, session_id: str) -> bool:
         """Whether any user has a session with this id."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
     def external_ids(self, session_id: str) -> set[str]:
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             rows = connection.execute(
                 "SELECT external_id FROM messages WHERE session_id = ? AND external_id IS NOT NULL", (session_id,)
@@ -138,6 +142,7 @@ class SyncedRows(StorePart):
 
     def add_session(self, session_id: str, head: Mapping[str, Any]) -> None:
         """Add a session without messages and without relatives."""
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             values = {"id": session_id, "source": self._stored_name(head["source"]), "user_id": self._scope.user}
             insert_session(
@@ -147,7 +152,8 @@ class SyncedRows(StorePart):
 
     def starts_of(self, session_ids: Iterable[str]) -> dict[str, float]:
         """When those of these sessions started that exist in the scope."""
-        found = {}
+        session_ids = self._stored_names(session_ids)
+        found: dict[str, float] = {}
         with self._engine.reading() as connection:
             for session_id in session_ids:
                 row = connection.execute(
@@ -184,6 +190,7 @@ class SyncedRows(StorePart):
 
     def set_fields(self, session_id: str, fields: Mapping[str, Any]) -> None:
         """Set columns of a session and its list of tasks; the title is set with `set_title`."""
+        session_id = self._stored_name(session_id)
         clean, redacted = self._redact({name: value for name, value in fields.items() if name != "title"})
         todos = clean.pop(TODOS, None)
         for name in ("extra", "model_config"):
@@ -201,6 +208,7 @@ class SyncedRows(StorePart):
 
     def read_counts(self, session_id: str) -> dict[str, Any] | None:
         """What each machine has counted in a session when `add_counts` was last called; None if it never was."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute(
                 "SELECT value FROM state_meta WHERE key = ?", (_counts_key(session_id),)
@@ -212,6 +220,7 @@ class SyncedRows(StorePart):
 
         Otherwise a run that is killed would count it twice.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             connection.execute(
                 "INSERT INTO state_meta (key, value) VALUES (?, ?)"
@@ -224,12 +233,14 @@ class SyncedRows(StorePart):
 
     def drop_counts(self, session_id: str) -> None:
         """Remove what was counted in a session that was deleted."""
+        session_id = self._stored_name(session_id)
         if self.read_counts(session_id) is not None:
             with self._engine.writing() as connection:
                 connection.execute("DELETE FROM state_meta WHERE key = ?", (_counts_key(session_id),))
 
     def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
         """Another session with this title: its id and start."""
+        session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             row = connection.execute(
                 f"SELECT id, started_at FROM sessions WHERE title = ? AND id <> ? AND {self._in_scope}",
@@ -239,6 +250,7 @@ class SyncedRows(StorePart):
 
     def set_title(self, session_id: str, title: str | None) -> None:
         """Set a title that no other session has."""
+        session_id = self._stored_name(session_id)
         clean, redacted = self._redact(title)
         with self._engine.writing() as connection:
             self._require(connection, session_id)
@@ -256,6 +268,7 @@ class SyncedRows(StorePart):
 
         Each is an id or None, fields, the id of the original, and the flags.
         """
+        session_id = self._stored_name(session_id)
         cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
         ids: list[int] = []
         with self._engine.writing() as connection:
@@ -286,6 +299,7 @@ class SyncedRows(StorePart):
         Copies, summaries and marks of turns that name them are changed, too. A completed turn is not marked as
         completed any more: providers have it already.
         """
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
@@ -326,6 +340,7 @@ class SyncedRows(StorePart):
 
     def remove_messages(self, session_id: str, ids: Sequence[int]) -> None:
         """Delete messages of a session that another machine has deleted; copies elsewhere become originals."""
+        session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
