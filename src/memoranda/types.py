@@ -38,6 +38,16 @@ class ChatMessage(TypedDict, total=False):
     reasoning_details: list[Any]
 
 
+class SearchFilters(TypedDict, total=False):
+    """What narrows a search, as keyword arguments; `memoranda.search.filters` describes each."""
+
+    role_filter: str | Sequence[str] | None
+    since: str | float | None
+    until: str | float | None
+    source: str | Sequence[str] | None
+    project: str | None
+
+
 class FoundMessage(TypedDict):
     """One message as a search shows it; it has `truncated` and `chars` when its text was shortened."""
 

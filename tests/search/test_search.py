@@ -228,7 +228,7 @@ def test_filters_apply_in_every_stage(library: Library) -> None:
     library.add("cli", "zebra crossing", time=NOW - 9 * DAY)
     library.add("chat", "zebra crossing", source="telegram", time=NOW - DAY)
     for typed in ("zebra crossing", "where is the zebra crossing?", "zebra zeppelin", "zebra OR lion"):
-        assert library.names(typed, filters=Filters(Scope.everyone(), sources=frozenset({"cli"}))) == ["cli"]
+        assert library.names(typed, filters=Filters(Scope.everyone()).with_values("source", {"cli"})) == ["cli"]
         assert library.names(typed, filters=Filters(Scope.everyone(), since=NOW - 2 * DAY)) == ["chat"]
         assert library.names(typed, filters=Filters(Scope.everyone(), roles=frozenset({"assistant"}))) == []
         assert library.names(typed, filters=Filters(Scope.of("somebody"))) == []
@@ -351,9 +351,9 @@ def test_scheduled_jobs_rank_below_people_when_both_sources_are_named(library: L
     library.add("person", "the quail service", time=NOW - 60 * DAY)
     for number in range(60):
         library.add(f"job{number}", *["quail service check"] * 20, source="cron", time=NOW - DAY)
-    filters = replace(library.everyone, sources=frozenset({"cli", "cron"}))
+    filters = library.everyone.with_values("source", {"cli", "cron"})
     assert library.names("quail service", filters=filters)[0] == "person"
-    only = replace(library.everyone, sources=frozenset({"cron"}))
+    only = library.everyone.with_values("source", {"cron"})
     assert len(library.names("quail service", filters=only)) == 10
 
 

@@ -1,7 +1,6 @@
 """An opened home: `Memory` opens sessions, and agents that work in them; `memory.items` are JSON values of a user."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
@@ -17,7 +16,7 @@ from memoranda.memory.curated.tool import MemoryTool
 from memoranda.safety.fence import screen_tools
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
-from memoranda.support.tool import JsonObject, Tool
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool
 from memoranda.types import DeleteItem, FoundItem, Item, ItemVersion, PutItem
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from memoranda.home.session_db import SessionDB
     from memoranda.models.model import ChatModel, OnText
     from memoranda.search.summaries import Summarize
-    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
+    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
     from memoranda.upkeep.forgetting.report import ForgetReport
 
 
@@ -125,12 +124,6 @@ class MemoryItems:
     def restore(self, namespace: Sequence[str], key: str, version: int) -> Item:
         """Store the value of an earlier version as a new one, which undoes what came after it."""
         return self._sessions().items.restore(namespace, key, version)
-
-
-SEARCH_OPTIONS = (
-    *("limit", "sort", "role_filter", "since", "until", "source", "project", "cursor", "why"),
-    *("session_id", "around_message_id", "window"),
-)
 
 
 class Memory:
@@ -256,13 +249,9 @@ class Memory:
         *,
         limit: int | None = None,
         sort: Literal["newest", "oldest"] | None = None,
-        role_filter: str | Sequence[str] | None = None,
-        since: str | float | None = None,
-        until: str | float | None = None,
-        source: str | Sequence[str] | None = None,
-        project: str | None = None,
         cursor: str | None = None,
         why: bool = False,
+        **filters: "Unpack[SearchFilters]",
     ) -> "SearchAnswer": ...
     @overload
     def search(
@@ -273,26 +262,41 @@ class Memory:
         window: int | None = None,
         cursor: str | None = None,
     ) -> "ConversationAnswer": ...
-    def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+        session_id: str | None = None,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        **filters: "Unpack[SearchFilters]",
+    ) -> "SearchAnswer | ConversationAnswer":
         """Find past conversations, with the exact messages; without a query, the latest ones.
 
-        `limit` is 1 to 50 conversations (3 if left out), `sort` orders by time instead of by relevance. `since`,
-        `until`, `role_filter`, `source` and `project` narrow the search; `why` adds how each result got its place.
+        `limit` is 1 to 50 conversations (3 if left out), `sort` orders by time instead of by relevance. `filters`
+        narrow the search (`memoranda.types.SearchFilters`); `why` adds how each result got its place.
         With a `session_id` the answer is that conversation, from its start or around one message, with up to `window`
         messages (1 to 20) on either side. A `cursor` from an answer continues it.
         Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
         """
-        if options:
-            _check_search_options(options)
-        self.services.require_open()
-        # The tool would answer a store that cannot be used with a text; a program wants the error.
-        self.services.open_existing_record()
-        call = self.services.search_tool(self.user).call
-        if options.get("limit"):
-            from memoranda.search.request import search_pages
+        from memoranda.search.request import MAX_LISTED, MAX_WINDOW, NAMES, search_pages
 
-            call = partial(search_pages, call)
-        answer = call({"query": query, **options})
+        refuse_unknown_options("search", filters.keys() - set(NAMES), NAMES[1:])
+        require_range("limit", limit, MAX_LISTED)
+        require_range("window", window, MAX_WINDOW)
+        self.services.require_open()
+        self.services.open_existing_record()
+        tool = self.services.search_tool(self.user)
+        named = {"query": query, "sort": sort, "cursor": cursor, "why": why, "session_id": session_id, **filters}
+        try:
+            request = tool.read({**named, "around_message_id": around_message_id, "window": window})
+            answer = search_pages(tool.answer, request, limit) if limit else tool.answer(request)
+        except InvalidArgumentsError as error:
+            raise SessionError(str(error)) from None
         if not answer["success"]:
             raise SessionError(answer["error"])
         return cast("SearchAnswer | ConversationAnswer", answer)
@@ -402,11 +406,3 @@ def open_memory(
     located = config.locate_home(home, profile)
     located.refuse_if_foreign()
     return Memory(located, config.load(located), user, summarize=summarize)
-
-
-def _check_search_options(options: Mapping[str, Any]) -> None:
-    from memoranda.search.request import MAX_LISTED, MAX_WINDOW
-
-    refuse_unknown_options("search", options.keys() - set(SEARCH_OPTIONS), SEARCH_OPTIONS)
-    require_range("limit", options.get("limit"), MAX_LISTED)
-    require_range("window", options.get("window"), MAX_WINDOW)

@@ -9,11 +9,12 @@ import click
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.home.session_db import SessionDB
+from memoranda.search.filters import FILTERS, SearchFilter, parse_time
 from memoranda.search.guidance import NOWHERE
-from memoranda.search.request import parse_time
 from memoranda.support.projects import project_name, project_of, projects_named
 
 _MAX_PROJECTS_SHOWN = 10
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def parse_time_option(*, end: bool = False) -> Callable[[click.Context, click.Parameter, Any], float | None]:
@@ -28,16 +29,22 @@ def parse_time_option(*, end: bool = False) -> Callable[[click.Context, click.Pa
     return read
 
 
+def _as_option(described: SearchFilter) -> Callable[[_Command], _Command]:
+    """A filter of the search as an option; the command receives it by its name."""
+    spelling = described.option or f"--{described.name}"
+    if described.is_time:
+        callback = parse_time_option(end=described.name == "until")
+        return click.option(spelling, described.name, metavar="TIME", callback=callback, help=described.help)
+    kind = click.Choice(described.choices, case_sensitive=False) if described.choices else None
+    metavar = None if described.choices else "NAME"
+    text = f"{described.help} Can be repeated." if described.several else described.help
+    return click.option(spelling, described.name, metavar=metavar, type=kind, multiple=described.several, help=text)
+
+
 all_users_option = click.option("--all-users", is_flag=True, help="The sessions of every user of this home.")
-since_option = click.option(
-    "--since", metavar="TIME", callback=parse_time_option(), help="From this time on: 30d, 12h, 2026-11-01."
-)
-until_option = click.option("--until", metavar="TIME", callback=parse_time_option(end=True), help="Up to this time.")
-project_option = click.option(
-    "--project",
-    metavar="NAME",
-    help="Only this project: this (the repository or directory you are in), owner/name, or a directory.",
-)
+_SEARCH_OPTIONS: dict[str, Callable[[Any], Any]] = {each.name: _as_option(each) for each in FILTERS}
+since_option, until_option = _SEARCH_OPTIONS["since"], _SEARCH_OPTIONS["until"]
+project_option, source_option = _SEARCH_OPTIONS["project"], _SEARCH_OPTIONS["source"]
 
 _FILTERS = (
     click.option("--title", metavar="TEXT", help="Only titles that contain this."),
@@ -50,7 +57,13 @@ _FILTERS = (
     click.option("--min-cost", type=click.FloatRange(0), help="Only sessions that cost at least this many dollars."),
     click.option("--max-cost", type=click.FloatRange(0), help="Only sessions that cost at most this many dollars."),
 )
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def search_filter_options(command: _Command) -> _Command:
+    """Adds an option for every filter of the search; the command receives them by the names of the filters."""
+    for option in reversed(_SEARCH_OPTIONS.values()):
+        command = option(command)
+    return command
 
 
 def session_filter_options(command: _Command) -> _Command:

@@ -27,6 +27,7 @@ from memoranda.errors import SessionError, StorageError
 from memoranda.home import config
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.search.excerpts import entries_matching
+from memoranda.search.filters import FILTERS
 from memoranda.support.durable_files import write_private_parts
 
 
@@ -106,16 +107,17 @@ def _read_text(argument: str) -> str:
     return sys.stdin.read() if argument == "-" else argument
 
 
-_SEARCH_OPTIONS = ("limit", "sort", "since", "until", "why")
+_SEARCH_OPTIONS = ("limit", "sort", "why", *(each.name for each in FILTERS if each.name != "project"))
 
 
 def search(
     invocation: Invocation, memory: RemoteMemory, *, words: tuple[str, ...], project: str | None, **options: Any
 ) -> None:
     passed = {name: options.pop(name) for name in _SEARCH_OPTIONS}
-    passed |= {"source": options.pop("source") or None, "role_filter": options.pop("role") or None}
     refuse_options(invocation, options)
-    answer: Any = memory.search(" ".join(words), project=_project(project), **passed)
+    # An option that can be repeated and was not given is an empty tuple.
+    given: Any = {name: list(value) or None if isinstance(value, tuple) else value for name, value in passed.items()}
+    answer: Any = memory.search(" ".join(words), project=_project(project), **given)
     if invocation.as_json:
         invocation.respond("", answer)
         return

@@ -11,6 +11,7 @@ from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
 from memoranda.search.evidence import add_neighbours, fit_message, show_time
+from memoranda.search.filters import FILTERS
 from memoranda.search.index.postings import Filters
 from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
 from memoranda.search.search import SearchResult
@@ -23,17 +24,16 @@ _MAX_NAME_CHARS = 60
 _MAX_NAMES_CHARS = 300
 
 
-def impossible_filter(
-    db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None
-) -> JsonObject | None:
+def impossible_filter(db: SearchableStore, filters: Filters) -> JsonObject | None:
     """The explanation for filters that nothing can pass; None if something can."""
-    if projects is not None and not projects:
-        return _blame(guidance.NO_PROJECT, "project")
-    if request.since is not None and request.until is not None and request.since > request.until:
+    if filters.since is not None and filters.until is not None and filters.since > filters.until:
         return _blame(guidance.NO_TIME, "since", "until")
-    if request.sources:
+    for column, values in filters.columns:
+        if not values:
+            return _blame(guidance.NO_PROJECT if column == "project" else guidance.NO_MATCH.format(column), column)
+    if sources := filters.values_of("source"):
         known = db.usage.statistics()["by_source"]
-        if unknown := sorted(request.sources.difference(known)):
+        if unknown := sorted(sources.difference(known)):
             names = ", ".join(echo_list(known, _MAX_NAMES_CHARS))
             explanation = guidance.NO_SOURCE.format(echo_input(unknown[0], _MAX_NAME_CHARS))
             return _blame(f"{explanation} There are: {names}." if names else explanation, "source")
@@ -46,7 +46,7 @@ def explain_empty(
     """A `message` that says why nothing was found, and `left_out_by`, the filters that caused it, if any did."""
     if not result.terms:
         return {"message": guidance.NO_WORDS}
-    if (explanation := impossible_filter(db, request, filters.projects)) is not None:
+    if (explanation := impossible_filter(db, filters)) is not None:
         return explanation
     if set(result.missing).issuperset(result.terms):
         return {"message": guidance.NOTHING}
@@ -90,8 +90,7 @@ def _widen_each(filters: Filters) -> dict[str, Filters]:
         "since": replace(filters, since=None),
         "until": replace(filters, until=None),
         "role_filter": replace(filters, roles=None, titles=True),
-        "source": replace(filters, sources=None),
-        "project": replace(filters, projects=None),
+        **{each.name: filters.with_values(each.column, None) for each in FILTERS if each.column},
     }
     return {name: filters_without for name, filters_without in wider.items() if filters_without != filters}
 
@@ -116,20 +115,19 @@ def browse(
     request: SearchRequest,
     settings: RecallSettings,
     current: str | None,
-    projects: frozenset[str] | None,
+    filters: Filters,
 ) -> JsonObject:
     """The conversations that were active last, without the current one."""
     rows = db.listing.list_sessions_rich(
-        source=request.sources,
-        exclude_sources=() if request.sources else settings.hidden_sources,
+        exclude_sources=filters.excluded_sources,
         # One more than requested, to know whether there are more, and one in case the current one is included.
         limit=request.limit + 2,
         offset=request.cursor,
         order_by_last_active=True,
         min_message_count=1,
-        since=request.since,
-        until=request.until,
-        projects=projects,
+        since=filters.since,
+        until=filters.until,
+        columns=dict(filters.columns),
     )
     conversation = db.conversations.conversation_of(current) if current else None
     others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
@@ -149,9 +147,9 @@ def browse(
     if len(others) > used:
         answer["cursor"] = str(request.cursor + rows.index(others[used]))
     if not answer["results"]:
-        limited = request.sources or request.since or request.until or request.cursor or rows or projects
+        limited = request.filters or request.cursor or rows
         reason = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
-        answer |= impossible_filter(db, request, projects) or reason
+        answer |= impossible_filter(db, filters) or reason
     return answer
 
 

@@ -4,7 +4,6 @@ Items and messages have separate files, so that no item changes which conversati
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import SessionError
@@ -62,7 +61,7 @@ class ItemSearch:
         parsed = parse(query)
         if not limit or not parsed.parts or namespaces == frozenset():
             return []
-        found = self._read(parsed, replace(self._filters, projects=namespaces), wanted, offset + limit)
+        found = self._read(parsed, self._filters.with_values("project", namespaces), wanted, offset + limit)
         chosen = found[offset : offset + limit]
         rows = [row for row, _ in chosen]
         if refresh:

@@ -37,14 +37,15 @@ def search_messages(
     _check_arguments(query, sort, limit=limit, offset=offset, since=since, until=until)
     filters = Filters(
         store.scope,
-        sources=None if source_filter is None else _stored(source_filter, store),
         excluded_sources=_stored(exclude_sources or (), store),
         roles=_names(role_filter) if role_filter else None,
         since=since,
         until=until,
         titles=False,
-        projects=None if projects is None else _stored(projects, store),
     )
+    for column, values in (("source", source_filter), ("project", projects)):
+        if values is not None:
+            filters = filters.with_values(column, _stored(values, store))
     parsed = parse(query)
     found = search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort)
     with store.conversations.one_view():

@@ -27,6 +27,7 @@ from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, refuse, scroll
 from memoranda.search.evidence import Evidence, fit_message, show_time
 from memoranda.search.excerpts import excerpt
+from memoranda.search.filters import FILTERS, SearchFilter
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.query import Query
@@ -134,11 +135,7 @@ PARAMETERS: JsonObject = {
         "query": {"type": "string", "description": guidance.QUERY},
         "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": guidance.LIMIT},
         "sort": {"type": "string", "enum": ["newest", "oldest"], "description": guidance.SORT},
-        "role_filter": {"type": "string", "description": guidance.ROLES},
-        "since": {"type": "string", "description": guidance.SINCE},
-        "until": {"type": "string", "description": guidance.UNTIL},
-        "source": {"type": "string", "description": guidance.SOURCE},
-        "project": {"type": "string", "description": guidance.PROJECT},
+        **{each.name: {"type": "string", "description": each.for_model} for each in FILTERS},
         "session_id": {"type": "string", "description": guidance.SESSION_ID},
         "around_message_id": {"type": "integer", "description": guidance.AROUND},
         "window": {"type": "integer", "minimum": 1, "maximum": MAX_WINDOW, "description": guidance.WINDOW},
@@ -185,8 +182,7 @@ class SessionSearchTool:
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Answers one call with the stored text as it is, for a person or a program; never raises."""
         try:
-            request, db = read_request(arguments, self._clock()), self._open_db()
-            answer = self._answer(request.with_names(db.stored_name), db)
+            return self.answer(self.read(arguments))
         except InvalidArgumentsError as error:
             return refuse("invalid", str(error))
         except StorageError as error:
@@ -195,6 +191,15 @@ class SessionSearchTool:
             # The last resort, because a tool never raises.
             _log.exception("session_search failed")
             return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
+
+    def read(self, arguments: Mapping[str, Any]) -> SearchRequest:
+        """The request that the arguments of a call make; raises InvalidArgumentsError."""
+        return read_request(arguments, self._clock())
+
+    def answer(self, request: SearchRequest) -> JsonObject:
+        """Answers a request; raises InvalidArgumentsError or StorageError where `call` refuses."""
+        db = self._open_db()
+        answer = self._answer(request.with_names(db.stored_name), db)
         return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
 
     def _answer(self, request: SearchRequest, db: SearchableStore) -> JsonObject:
@@ -202,24 +207,47 @@ class SessionSearchTool:
             return scroll(db, request, self._settings, request.around, self._in_context(db))
         if request.session_id:
             return read(db, request, self._settings, self._in_context(db))
-        projects = self._projects(db, request.project)
+        filters = self._build_filters(db, request)
         if request.query:
-            return self._discover(db, request, projects)
-        return browse(db, request, self._settings, self._current, projects)
+            return self._discover(db, request, filters)
+        return browse(db, request, self._settings, self._current, filters)
 
-    def _discover(self, db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
-        in_context, settings = self._in_context(db), self._settings
+    def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters) -> JsonObject:
+        filters, settings = replace(filters, without=self._in_context(db)), self._settings
         if self._summarize is None:
-            return discover(db, request, settings, self._current, in_context, projects)
+            return discover(db, request, settings, self._current, filters)
         smaller = replace(settings, answer_chars=settings.answer_chars - NOTE_CHARS)
-        answer = discover(db, request, smaller, self._current, in_context, projects)
+        answer = discover(db, request, smaller, self._current, filters)
         add_summaries(answer, request.query, db, self._summarize, settings)
         return answer
 
-    def _projects(self, db: SearchableStore, project: str) -> frozenset[str] | None:
-        """The names of the requested project in the record; None for all projects."""
-        if not project:
-            return None
+    def _build_filters(self, db: SearchableStore, request: SearchRequest) -> Filters:
+        """The filters of a request, with the values that the record has for the names that were typed."""
+        chosen = request.filters
+        hidden = frozenset() if "source" in chosen else frozenset(self._settings.hidden_sources)
+        filters = Filters(
+            db.scope,
+            excluded_sources=hidden,
+            roles=chosen.get("role_filter"),
+            since=chosen.get("since"),
+            until=chosen.get("until"),
+            titles="role_filter" not in chosen,
+        )
+        for each in FILTERS:
+            if each.column and each.name in chosen:
+                filters = filters.with_values(each.column, self._known_values(db, each, chosen[each.name]))
+        return filters
+
+    def _known_values(self, db: SearchableStore, column: SearchFilter, typed: frozenset[str]) -> frozenset[str]:
+        if column.name == "project":
+            return self._projects(db, *typed)
+        if not column.contains:
+            return typed
+        known, parts = db.listing.known_values(column.column), [text.casefold() for text in typed]
+        return frozenset(value for value in known if any(part in value.casefold() for part in parts))
+
+    def _projects(self, db: SearchableStore, project: str) -> frozenset[str]:
+        """The names of the requested project in the record."""
         if project.lower() == "this":
             row = (db.sessions.get_session(self._current) if self._current else None) or {}
             project = row.get("project") or self._current_project() or ""
@@ -236,15 +264,12 @@ def discover(
     request: SearchRequest,
     settings: RecallSettings,
     current: str | None,
-    in_context: frozenset[int],
-    projects: frozenset[str] | None = None,
+    filters: Filters,
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match.
 
-    Messages of the `current` session that are `in_context` do not count, nor does its title. Only conversations about
-    `projects` count, unless that is None.
+    Messages of the `current` session that the filters exclude do not count, nor does its title.
     """
-    filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
     found = db.find(
         request.query,
         filters,
@@ -262,7 +287,7 @@ def discover(
     if not found.hits:
         del answer["confidence"]
         return answer | explain_empty(db, request, filters, found, current)
-    used = _add_results(db, answer, found, request, in_context, settings.answer_chars - json_size(answer))
+    used = _add_results(db, answer, found, request, filters.without, settings.answer_chars - json_size(answer))
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + used:
         answer["cursor"] = str(request.cursor + used)
@@ -317,18 +342,6 @@ def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
     return kept if json_size(kept) <= room - 2 else None
 
 
-def _build_filters(db: SearchableStore, request: SearchRequest, settings: RecallSettings) -> Filters:
-    return Filters(
-        db.scope,
-        sources=request.sources,
-        excluded_sources=frozenset() if request.sources else frozenset(settings.hidden_sources),
-        roles=request.roles,
-        since=request.since,
-        until=request.until,
-        titles=request.roles is None,
-    )
-
-
 def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> JsonObject:
     """The answer without results; the query is shortened, so that there is room for them."""
     answer: JsonObject = {
@@ -362,10 +375,9 @@ def _describe(filters: Filters) -> JsonObject:
         "user": "everyone"
         if filters.scope.all
         else filters.scope.user and echo_input(filters.scope.user, _MAX_NAME_CHARS),
-        "sources": echo_list(sorted(filters.sources), _MAX_FILTER_CHARS) if filters.sources else None,
+        **{f"{column}s": echo_list(sorted(values), _MAX_FILTER_CHARS) for column, values in filters.columns},
         "hidden_sources": echo_list(sorted(filters.excluded_sources), _MAX_FILTER_CHARS) or None,
         "roles": sorted(filters.roles) if filters.roles else None,
-        "projects": echo_list(sorted(filters.projects), _MAX_FILTER_CHARS) if filters.projects is not None else None,
         "since": show_time(filters.since),
         "until": show_time(filters.until),
         "messages_in_context": len(filters.without) or None,
@@ -412,7 +424,9 @@ def _result(
         result["repeated"] = hit.repeated
     # A search limited to roles wants the matching message itself, not the answer to it.
     fixed = request.sort is not None or bool(hit.asked)
-    chosen = evidence.choose(hit.message_id, hit.messages, query, fixed=fixed, answers=request.roles is None)
+    chosen = evidence.choose(
+        hit.message_id, hit.messages, query, fixed=fixed, answers=request.filters.get("role_filter") is None
+    )
     if chosen is None:
         return None
     message = chosen.anchor.message

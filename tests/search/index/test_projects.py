@@ -10,7 +10,7 @@ ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
 
 
 def about(*projects: str) -> Filters:
-    return Filters(Scope.everyone(), projects=frozenset(projects))
+    return Filters(Scope.everyone()).with_values("project", projects)
 
 
 def fill(sessions: SessionStore) -> dict[str, int]:

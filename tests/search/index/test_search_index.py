@@ -145,8 +145,8 @@ def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
     assert found(scope=Scope.of(None)) == {0, a, b}
     assert found(scope=Scope.of("ann")) == {c}
     assert found(scope=Scope.of("bob")) == set()
-    assert found(sources=frozenset({"telegram"})) == {c}
-    assert found(sources=frozenset()) == set()
+    assert found(columns=(("source", frozenset({"telegram"})),)) == {c}
+    assert found(columns=(("source", frozenset()),)) == set()
     assert found(excluded_sources=frozenset({"telegram", "cron"})) == {0, a, b}
     assert found(roles=frozenset({"user"}), titles=False) == {a, c}
     assert found(roles=frozenset({"assistant", "tool"}), titles=False) == {b}

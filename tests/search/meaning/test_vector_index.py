@@ -136,7 +136,7 @@ def test_filters_apply(db: SessionDB) -> None:
     index.catch_up()
     everyone = Filters(Scope.everyone())
     (message,) = db.get_messages("s0")
-    assert _find(index, "pets", replace(everyone, sources=frozenset({"telegram"}))) == []
+    assert _find(index, "pets", everyone.with_values("source", {"telegram"})) == []
     assert _find(index, "pets", replace(everyone, excluded_sources=frozenset({"cli"}))) == []
     assert _find(index, "pets", replace(everyone, roles=frozenset({"assistant"}))) == []
     assert _find(index, "pets", replace(everyone, since=message["timestamp"] + 1_000)) == []

@@ -100,11 +100,11 @@ def test_a_search_finds_what_was_appended(client: httpx.Client) -> None:
         client.post("/v1/sessions", json={"id": f"heron-{number}", "source": "telegram"})
         message = {"role": "user", "content": f"I saw a heron at pond {number}."}
         client.post(f"/v1/sessions/heron-{number}/messages", json={"messages": [message]})
-    first = client.post("/v1/search", json={"query": "heron", "limit": 2, "sources": ["telegram"], "sort": "newest"})
+    first = client.post("/v1/search", json={"query": "heron", "limit": 2, "source": ["telegram"], "sort": "newest"})
     found = first.json()
     assert [hit["session_id"] for hit in found["results"]] == ["heron-2", "heron-1"]
     assert not found["cursor"].isdigit()
     options = {"query": "heron", "limit": 2, "sort": "newest", "cursor": found["cursor"]}
     assert [hit["session_id"] for hit in client.post("/v1/search", json=options).json()["results"]] == ["heron-0"]
-    assert client.post("/v1/search", json={"query": "heron", "sources": ["cli"]}).json()["results"] == []
+    assert client.post("/v1/search", json={"query": "heron", "source": "cli"}).json()["results"] == []
     assert client.post("/v1/search", json={"query": "heron", "since": "nonsense"}).status_code == 422

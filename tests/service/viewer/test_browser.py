@@ -57,7 +57,7 @@ def test_from_the_link_to_the_resumed_conversation(open_page: OpenPage) -> None:
     result.get_by_text("Why this result").click()
     assert result.get_by_role("rowheader", name="coverage").is_visible()
     page.get_by_role("link", name="claude-code").click()
-    page.wait_for_url("**agent=claude-code")
+    page.wait_for_url("**source=claude-code")
     page.locator(".result").first.get_by_role("link").first.click()
     page.wait_for_url(re.compile(rf"/view/sessions/{DEADLOCK}\?message=\d+#message-\d+"))
     assert page.locator("article.linked").is_visible()

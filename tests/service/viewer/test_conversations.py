@@ -46,8 +46,8 @@ def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Clie
 
 def test_filters_are_addresses(client: httpx.Client) -> None:
     """Each filter narrows the search, and its chip removes it again."""
-    assert "Fix the deadlock" in client.get("/view/search", params={"q": "deadlock", "agent": "claude-code"}).text
-    narrowed = client.get("/view/search", params={"q": "deadlock", "agent": "telegram", "since": "30d"}).text
+    assert "Fix the deadlock" in client.get("/view/search", params={"q": "deadlock", "source": "claude-code"}).text
+    narrowed = client.get("/view/search", params={"q": "deadlock", "source": "telegram", "since": "30d"}).text
     assert "Fix the deadlock" not in narrowed
     assert 'href="/view/search?q=deadlock&amp;since=30d" aria-current="true"' in narrowed
     assert "is not a time" in client.get("/view/search", params={"q": "deadlock", "since": "nonsense"}).text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memoranda.models.model import ChatModel
     from memoranda.search.summaries import Summarize
     from memoranda.support.tool import JsonObject, Tool
-    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer
+    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
     from memoranda.upkeep.forgetting.report import ForgetReport
 
 _P = ParamSpec("_P")
@@ -111,13 +111,9 @@ class AsyncMemory:
         *,
         limit: int | None = None,
         sort: Literal["newest", "oldest"] | None = None,
-        role_filter: str | Sequence[str] | None = None,
-        since: str | float | None = None,
-        until: str | float | None = None,
-        source: str | Sequence[str] | None = None,
-        project: str | None = None,
         cursor: str | None = None,
         why: bool = False,
+        **filters: "Unpack[SearchFilters]",
     ) -> "SearchAnswer": ...
     @overload
     async def search(
@@ -128,13 +124,26 @@ class AsyncMemory:
         window: int | None = None,
         cursor: str | None = None,
     ) -> "ConversationAnswer": ...
-    async def search(self, query: str = "", **options: Any) -> "SearchAnswer | ConversationAnswer":
+    async def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+        session_id: str | None = None,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        **filters: "Unpack[SearchFilters]",
+    ) -> "SearchAnswer | ConversationAnswer":
         """Find past conversations, as `Memory.search` does; a cancellation takes effect at once.
 
         Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
         """
         search: Callable[..., SearchAnswer | ConversationAnswer] = self.sync.search
-        return await self._threads.read(search, query, **options)
+        named = {"limit": limit, "sort": sort, "cursor": cursor, "why": why, "session_id": session_id, **filters}
+        return await self._threads.read(search, query, around_message_id=around_message_id, window=window, **named)
 
     @property
     def tools(self) -> "tuple[Tool, ...]":

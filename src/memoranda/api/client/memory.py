@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 from memoranda.api.client import operations
 from memoranda.api.client import session_store as transfer
@@ -13,7 +13,7 @@ from memoranda.api.client.session_store import FEED_WAIT, FeedPage, FeedStart, R
 from memoranda.api.client.transport import Transport
 from memoranda.errors import SessionBusyError, SessionError
 from memoranda.support.tool import JsonObject, Tool, facts_of
-from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer
+from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
 
 Target = Literal["memory", "user"]
 _TURN_WAIT = 30.0
@@ -65,13 +65,9 @@ class RemoteMemory:
         *,
         limit: int | None = None,
         sort: Literal["newest", "oldest"] | None = None,
-        role_filter: str | Sequence[str] | None = None,
-        since: str | float | None = None,
-        until: str | float | None = None,
-        source: str | Sequence[str] | None = None,
-        project: str | None = None,
         cursor: str | None = None,
         why: bool = False,
+        **filters: Unpack[SearchFilters],
     ) -> SearchAnswer: ...
     @overload
     def search(
@@ -82,8 +78,22 @@ class RemoteMemory:
         window: int | None = None,
         cursor: str | None = None,
     ) -> ConversationAnswer: ...
-    def search(self, query: str = "", **options: Any) -> SearchAnswer | ConversationAnswer:
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = None,
+        sort: Literal["newest", "oldest"] | None = None,
+        cursor: str | None = None,
+        why: bool = False,
+        session_id: str | None = None,
+        around_message_id: int | None = None,
+        window: int | None = None,
+        **filters: Unpack[SearchFilters],
+    ) -> SearchAnswer | ConversationAnswer:
         """Find past conversations, as `memoranda.Memory.search` does; raises SessionError for a wrong value."""
+        named = {"limit": limit, "sort": sort, "cursor": cursor, "why": why, "session_id": session_id, **filters}
+        options = {**named, "around_message_id": around_message_id, "window": window}
         return self._transport.run(operations.search(query, options))
 
     def recall(

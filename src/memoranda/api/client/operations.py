@@ -14,8 +14,6 @@ from memoranda.support.tool import JsonObject
 from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer
 
 Reply = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-# How the service names the options of a search that has other names in the library.
-_SEARCH_NAMES = {"role_filter": "roles", "source": "sources"}
 _REFUSALS = frozenset({
     "invalid", "disabled", "blocked", "over_budget", "no_match", "ambiguous", "approval", "drift", "conflict",
 })  # fmt: skip
@@ -36,15 +34,12 @@ def session_path(session_id: str, *parts: str | int) -> str:
 
 
 def search(query: str, options: Mapping[str, Any]) -> Operation[SearchAnswer | ConversationAnswer]:
-    body: JsonObject = {"query": query}
-    for name, value in options.items():
-        if value is None:
-            continue
-        listed = name in _SEARCH_NAMES and isinstance(value, str)
-        body[_SEARCH_NAMES.get(name, name)] = [value] if listed else value
+    body = _without_none(options)
     if "session_id" in body:
-        del body["query"]
-    answer = yield reading("POST", "/v1/read" if "session_id" in body else "/v1/search", body)
+        read = {name: body[name] for name in ("session_id", "around_message_id", "window", "cursor") if name in body}
+        answer = yield reading("POST", "/v1/read", read)
+    else:
+        answer = yield reading("POST", "/v1/search", {"query": query, **body})
     return cast("SearchAnswer | ConversationAnswer", {"success": True} | answer)
 
 

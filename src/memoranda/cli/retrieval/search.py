@@ -14,9 +14,7 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import (
     current_project,
     describe_known_projects,
-    project_option,
-    since_option,
-    until_option,
+    search_filter_options,
 )
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
@@ -26,6 +24,7 @@ from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
 from memoranda.search.request import MAX_LISTED, search_pages
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_name
+from memoranda.support.tool import InvalidArgumentsError, tool_refusal
 
 _EPILOG = """\b
 Examples:
@@ -36,8 +35,6 @@ Examples:
   memoranda search 数据库 --why
 """
 
-# Options whose argument of the session_search tool has another name.
-_ARGUMENT_NAMES = {"role": "role_filter", "offset": "cursor"}
 # Lines of the message that matches, and of each message around it.
 _MATCH_LINES = 5
 _NEIGHBOUR_LINES = 2
@@ -49,14 +46,7 @@ _MESSAGE_INDENT = 15
 @click.option(
     "--limit", type=click.IntRange(1, MAX_LISTED), default=5, show_default=True, help="How many conversations to show."
 )
-@click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
-@click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
-@click.option(
-    "--role",
-    multiple=True,
-    type=click.Choice(["user", "assistant", "tool", "system"], case_sensitive=False),
-    help="Only messages of this role. Can be repeated.",
-)
+@click.option("--offset", "cursor", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
 @click.option(
     "--summary/--no-summary",
@@ -67,18 +57,13 @@ _MESSAGE_INDENT = 15
     "--expand", is_flag=True, help="Let a model suggest further words to search for; search.expand does so always."
 )
 @click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
-@project_option
-@since_option
-@until_option
+@search_filter_options
 @memory_options
-def command(words: tuple[str, ...], summary: bool | None, expand: bool, **options: Any) -> None:
+def command(words: tuple[str, ...], limit: int, summary: bool | None, expand: bool, **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
     if not " ".join(words).strip():
         invocation.fail("The query is empty. 'memoranda sessions list' shows the latest conversations.")
-    arguments: dict[str, Any] = {"query": " ".join(words)}
-    for name, value in options.items():
-        arguments[_ARGUMENT_NAMES.get(name, name)] = list(value) or None if isinstance(value, tuple) else value
     with open_home(invocation) as memory:
         if expand:
             memory.services.expand_searches()
@@ -92,13 +77,13 @@ def command(words: tuple[str, ...], summary: bool | None, expand: bool, **option
             current_project=current_project,
         )
         searched_files = db.index.files
-        answer = search_pages(tool.call, arguments)
+        answer = _answer(tool, {"query": " ".join(words), **options}, limit)
         if answer.get("count") == 0:
             db.index.check()
             if db.index.files != searched_files:
                 # The index was damaged and is being rebuilt, so the first answer may have missed something.
                 _catch_up(db, invocation)
-                answer = search_pages(tool.call, arguments)
+                answer = _answer(tool, {"query": " ".join(words), **options}, limit)
         add_resume_commands(answer, db)
         add_first_words(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
@@ -108,6 +93,13 @@ def command(words: tuple[str, ...], summary: bool | None, expand: bool, **option
         invocation.respond("", answer)
     else:
         click.echo("\n".join(filter(None, (format_search_answer(answer), others))))
+
+
+def _answer(tool: SessionSearchTool, arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    try:
+        return search_pages(tool.answer, tool.read(arguments), limit)
+    except InvalidArgumentsError as error:
+        return tool_refusal("invalid", str(error))
 
 
 def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:

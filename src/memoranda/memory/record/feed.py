@@ -11,12 +11,13 @@ that a search can be limited to namespaces.
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
 from memoranda.memory.record.items import searchable_text
 from memoranda.memory.record.message_rows import decode_content, decode_json
+from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
@@ -64,6 +65,14 @@ class FeedSession:
     started_at: float
     archived: int
     project: str | None = None
+
+    @property
+    def filtered(self) -> tuple[str | None, ...]:
+        """The values of the columns that a search can filter by."""
+        return tuple(getattr(self, column) for column in FILTERED_COLUMNS)
+
+
+_SESSION_COLUMNS = ", ".join(field.name for field in fields(FeedSession))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +256,7 @@ class Feed(StorePart):
             condition, values = self._dialect.one_of("id", batch)
             with self._engine.reading() as connection:
                 rows = connection.execute(
-                    "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
-                    f" FROM sessions WHERE {condition} AND {self._in_scope}",
+                    f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {condition} AND {self._in_scope}",
                     (*values, *self._scope.values),
                 )
                 found |= {row[0]: FeedSession(*row) for row in rows}

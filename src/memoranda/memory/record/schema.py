@@ -259,7 +259,9 @@ _COVERED_COLUMNS = tuple(
     for column in MESSAGES.columns
     if column.name not in ("id", "active", "compacted", "rewound", "checksum")
 )
-_FOLLOWED_COLUMNS = ("title", "source", "user_id", "archived", "project", "conversation_id", "started_at")
+FILTERED_COLUMNS = ("source", "project")
+"""The columns of sessions that a search can filter by; every index follows them."""
+_FOLLOWED_COLUMNS = ("title", "user_id", "archived", "conversation_id", "started_at", *FILTERED_COLUMNS)
 
 
 def _any_differs(columns: tuple[str, ...]) -> str:

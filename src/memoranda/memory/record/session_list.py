@@ -5,7 +5,7 @@ the archive flag. Links between sessions are compression chains, branches and de
 counted per session, with statistics over all sessions.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -181,6 +181,7 @@ class SessionList(StorePart):
         since: float | None = None,
         until: float | None = None,
         projects: Collection[str] | None = None,
+        columns: Mapping[str, Collection[str]] | None = None,
         archived_only: bool = False,
         **filters: Any,
     ) -> list[Row]:
@@ -189,20 +190,21 @@ class SessionList(StorePart):
         A compressed conversation is one row: its latest session, with the start of its first one and
         `_lineage_root_id`; `message_count` says how many messages it has, each counted once. Delegated work is omitted
         unless `include_children`. `since` and `until` filter by the time of the last activity, `projects` by project,
-        `filters` are the fields of `SessionFilter`; those about a session mean the one that stands for the
-        conversation.
+        `columns` by the values that any column may have. `filters` are the fields of `SessionFilter`; those about a
+        session mean the one that stands for the conversation.
         """
         exclude_sources = self._stored_names(exclude_sources)
         projects = None if projects is None else self._stored_names(projects)
         archived = True if archived_only else None if include_archived else False
         sources = None if source is None else self._stored_names(source)
+        named = {"source": sources, "project": projects, **(columns or {})}
+        chosen = {column: values for column, values in named.items() if values is not None}
         conditions = [
             SessionFilter.of({"archived": archived, **filters}).condition(self._dialect),
             *self._within(since, until),
         ]
-        for column, values in (("sessions.source", sources), ("sessions.project", projects)):
-            if values is not None:
-                conditions.append(self._dialect.one_of(self._dialect.unindexed(column), values))
+        for column, values in chosen.items():
+            conditions.append(self._dialect.one_of(self._dialect.unindexed(f"sessions.{column}"), values))
         if exclude_sources:
             excluded = self._dialect.one_of(self._dialect.unindexed("sessions.source"), exclude_sources)
             conditions.append(Condition(f"NOT ({excluded.text})", excluded.values))
@@ -218,7 +220,7 @@ class SessionList(StorePart):
             conditions.append(Condition("sessions.conversation_id = sessions.id", ()))
             order = ("sessions.started_at", "sessions.id")
         with self._engine.reading() as connection:
-            few = self._find_few(connection, sources, projects, since)
+            few = self._find_few(connection, chosen, since)
             rows = self._select(connection, conditions, few, order, (limit, offset))
             return [self._as_conversation(connection, decode_session(row)) for row in rows]
 
@@ -247,21 +249,14 @@ class SessionList(StorePart):
         ).fetchall()
 
     def _find_few(
-        self,
-        connection: Connection,
-        sources: Collection[str] | None,
-        projects: Collection[str] | None,
-        since: float | None,
+        self, connection: Connection, columns: Mapping[str, Collection[str]], since: float | None
     ) -> Condition | None:
         """The sessions that can be in a list, where an index finds them and they are few; None if they are many.
 
         Many are best found in the order of the list: its first page soon contains enough of them.
         """
-        searches = [
-            ("id", self._dialect.one_of(column, names))
-            for column, names in (("source", sources), ("project", projects))
-            if names is not None
-        ]
+        indexed = ("source", "project")
+        searches = [("id", self._dialect.one_of(column, columns[column])) for column in indexed if column in columns]
         if since is not None and (hour := hour_of(since)) is not None:
             # A conversation was active since if any session of it was.
             searches.append(("conversation_id", Condition("active_hour >= ?", (hour,))))
@@ -338,10 +333,14 @@ class SessionList(StorePart):
 
     def known_projects(self) -> dict[str, int]:
         """The projects of the sessions in scope and how many sessions each has, the last active one first."""
+        return self.known_values("project")
+
+    def known_values(self, column: str) -> dict[str, int]:
+        """The values of a column of the sessions in scope and how many sessions each has, the last active one first."""
         with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT project, count(*) FROM sessions WHERE project IS NOT NULL AND {self._in_scope}"
-                " GROUP BY project ORDER BY max(last_active) DESC",
+                f"SELECT {column}, count(*) FROM sessions WHERE {column} IS NOT NULL AND {self._in_scope}"
+                f" GROUP BY {column} ORDER BY max(last_active) DESC",
                 self._scope.values,
             )
             return dict(rows.fetchall())

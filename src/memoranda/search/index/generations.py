@@ -24,14 +24,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.tokenizer import VERSION as SEGMENTATION
 from memoranda.storage.fork_safety import refuse_inherited
 from memoranda.storage.sqlite.write_ahead_log import supports_log
 from memoranda.support.durable_files import PRIVATE_FILE, sync
 
 # Changes with these tables, or with what is indexed of a message. Lists of offsets have the byte order of the machine.
-LAYOUT = 7
-FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}"
+LAYOUT = 8
+FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}.{'.'.join(FILTERED_COLUMNS)}"
 
 PAGE_SIZE = 8192
 
@@ -51,8 +52,7 @@ CREATE TABLE state (
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
     user TEXT,
-    source TEXT NOT NULL,
-    project TEXT,
+    FILTERED_COLUMNS
     id TEXT NOT NULL UNIQUE,
     conversation TEXT NOT NULL,
     title TEXT,
@@ -86,7 +86,7 @@ CREATE TABLE postings (
     docs BLOB NOT NULL,              -- see doc_sets.encode
     PRIMARY KEY (segment, token, piece)
 ) WITHOUT ROWID;
-"""
+""".replace("FILTERED_COLUMNS", "".join(f"{column} TEXT, " for column in FILTERED_COLUMNS))
 
 
 def create(connection: sqlite3.Connection, store: str) -> None:

@@ -1,7 +1,7 @@
 """The types of a query to the index and its answer: patterns of tokens, filters, and postings."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -29,20 +29,30 @@ class Posting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which messages a search may see. `roles` and `projects` are those of the record, compared exactly.
+    """Which messages a search may see.
 
-    `titles` says whether session titles count. `without` are the ids of messages to exclude.
+    `columns` are the values that a column of the session may have, `roles` the roles of the record, both compared
+    exactly. `titles` says whether session titles count. `without` are the ids of messages to exclude.
     """
 
     scope: "Scope"
-    sources: frozenset[str] | None = None
+    columns: tuple[tuple[str, frozenset[str]], ...] = ()
     excluded_sources: frozenset[str] = frozenset()
     roles: frozenset[str] | None = None
     since: float | None = None
     until: float | None = None
     titles: bool = True
     without: frozenset[int] = frozenset()
-    projects: frozenset[str] | None = None
+
+    def values_of(self, column: str) -> frozenset[str] | None:
+        """The values that a column may have; None for all."""
+        return dict(self.columns).get(column)
+
+    def with_values(self, column: str, values: Collection[str] | None) -> "Filters":
+        """The same filters with other values for a column."""
+        others = {name: allowed for name, allowed in self.columns if name != column}
+        chosen = others if values is None else {**others, column: frozenset(values)}
+        return replace(self, columns=tuple(sorted(chosen.items())))
 
 
 class IndexSize(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from zlib import crc32
 
 from memoranda.memory.record.feed import Feed, FeedChange, FeedMessage, FeedSession, Head
+from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.index_file import read_state, write_state
 from memoranda.search.index.message_text import (
     CONVERSATION_KINDS,
@@ -25,6 +26,9 @@ from memoranda.search.index.standing_instructions import MARKED, MARKER_TOKENS
 from memoranda.search.index.tokenizer import index_tokens
 
 MAX_CHANGES = 500
+_FILTERED = ", ".join(FILTERED_COLUMNS)
+_COLUMNS = f"conversation, user, title, started, {_FILTERED}"
+_MARKS = ", ".join("?" for _ in _COLUMNS.split(","))
 _KIND_TOKENS = {kind: filter_token("kind", kind) for kind in KINDS}
 _BATCH_SIZE = 500
 
@@ -208,22 +212,22 @@ class IndexUpdater:
 
     def _open(self, session_id: str) -> bool:
         row = self._connection.execute(
-            "SELECT number, started, user, source, project, places FROM sessions WHERE id = ?", (session_id,)
+            f"SELECT number, places, started, user, {_FILTERED} FROM sessions WHERE id = ?", (session_id,)
         ).fetchone()
         if row is not None:
-            self._open_sessions[session_id] = _SessionRow(*row)
+            number, places, started, user, *filtered = row
+            self._open_sessions[session_id] = _SessionRow(number, started, user, tuple(filtered), places)
         return row is not None
 
     def _insert(self, session: FeedSession) -> None:
         cursor = self._connection.execute(
-            "INSERT INTO sessions (number, id, conversation, user, source, title, started, project)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._number_for(session.id), session.id, *_session_columns(session)),
+            f"INSERT INTO sessions (number, id, {_COLUMNS}) VALUES (?, ?, {_MARKS})",
+            (self._number_for(session.id), session.id, *_session_values(session)),
         )
         assert cursor.lastrowid is not None
         self.state.sessions += 1
         self._open_sessions[session.id] = _SessionRow(
-            cursor.lastrowid, session.started_at, session.user_id, session.source, session.project
+            cursor.lastrowid, session.started_at, session.user_id, session.filtered
         )
         self._add_title(session)
 
@@ -238,16 +242,15 @@ class IndexUpdater:
         opened = self._open_sessions[session.id]
         (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (opened.number,)).fetchone()
         self._connection.execute(
-            "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ?, project = ?"
-            " WHERE number = ?",
-            (*_session_columns(session), opened.number),
+            f"UPDATE sessions SET ({_COLUMNS}) = ({_MARKS}) WHERE number = ?",
+            (*_session_values(session), opened.number),
         )
-        if opened.filters != (session.user_id, session.source, session.project):
+        if opened.filters != (session.user_id, session.filtered):
             # Its documents are found by the old values, so all of them are indexed again.
             self._write_docs()
             ordinals = {message: ordinal for _, message, _, ordinal in self._docs_of(opened, 0)}
             self._delete(doc for doc, _ in self._every_doc(opened))
-            opened.set_filters(session.user_id, session.source, session.project)
+            opened.set_filters(session.user_id, session.filtered)
             self._add_title(session)
             for message in self._messages(session.id, 0):
                 self._add(message, searchable_text(message), opened, ordinals.get(message.id))
@@ -326,25 +329,22 @@ class _SessionRow:
     __slots__ = ("filter_tokens", "filters", "identity", "number", "places", "touched")
 
     def __init__(
-        self, number: int, started: float, user: str | None, source: str, project: str | None, places: int = 0
+        self, number: int, started: float, user: str | None, filtered: tuple[str | None, ...], places: int = 0
     ) -> None:
         self.number = number
         self.identity = (started, user)
         self.places = places
         self.touched = False
-        self.set_filters(user, source, project)
+        self.set_filters(user, filtered)
 
-    def set_filters(self, user: str | None, source: str, project: str | None) -> None:
-        self.filters = (user, source, project)
-        self.filter_tokens = (
-            filter_token("user", user), filter_token("source", source), filter_token("project", project),
-        )  # fmt: skip
+    def set_filters(self, user: str | None, filtered: tuple[str | None, ...]) -> None:
+        self.filters = (user, filtered)
+        self.filter_tokens = (filter_token("user", user), *map(filter_token, FILTERED_COLUMNS, filtered))
 
 
-def _session_columns(session: FeedSession) -> tuple[str, str | None, str, str | None, float, str | None]:
-    return (
-        session.conversation_id, session.user_id, session.source, session.title, session.started_at, session.project,
-    )  # fmt: skip
+def _session_values(session: FeedSession) -> tuple[object, ...]:
+    """The values of `_COLUMNS`."""
+    return (session.conversation_id, session.user_id, session.title, session.started_at, *session.filtered)
 
 
 def _count_tokens(tokens: str) -> int:

@@ -262,9 +262,8 @@ class IndexView:
         found = self._within(filters.since, filters.until)
         if not filters.scope.all:
             found = intersection(found, self._any_of("user", (filters.scope.user,)))
-        for field, values in (("source", filters.sources), ("project", filters.projects)):
-            if values is not None:
-                found = intersection(found, self._any_of(field, values))
+        for column, values in filters.columns:
+            found = intersection(found, self._any_of(column, values))
         if filters.excluded_sources:
             found = difference(found, self.of_sources(filters.excluded_sources))
         if filters.roles is not None:

@@ -150,7 +150,7 @@ class TermFetcher:
         if not self.background:
             return self._widely(pattern, limit, self.filters)
         foreground = replace(self.filters, excluded_sources=self.filters.excluded_sources | self.background)
-        background = replace(self.filters, sources=self.background - self.filters.excluded_sources)
+        background = self.filters.with_values("source", self.background - self.filters.excluded_sources)
         return self._widely(pattern, limit, foreground) + self.postings(pattern, _MAX_BACKGROUND, background)
 
     def _widely(self, pattern: Pattern, limit: int, filters: Filters) -> list[Posting]:

@@ -94,7 +94,8 @@ class _WordSearch:
         self._how_strict = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
         self._size = context.reader.size()
         background = BACKGROUND_SOURCES if context.sort is None else frozenset[str]()
-        if filters.sources is not None and filters.sources <= background:
+        sources = filters.values_of("source")
+        if sources is not None and sources <= background:
             background = frozenset()
         self._background = background
         self._fetcher = TermFetcher(context.reader, self._size, query, filters, query.excluded, background)

@@ -152,7 +152,7 @@ class MeaningRescorer:
 def _find_more(compared: Sequence[_Comparison], search: "_MeaningSearch", known: Set[str]) -> list[Candidate]:
     """The sessions that are alike to the query and share no word with it, by their best message."""
     best: dict[str, VectorMatch] = {}
-    sources = search.context.filters.sources
+    sources = search.context.filters.values_of("source")
     lowered = frozenset() if sources is not None and sources <= BACKGROUND_SOURCES else BACKGROUND_SOURCES
     for comparison in compared:
         if comparison.reader is not None:

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.message_text import kinds_for_roles
 from memoranda.search.index.postings import Filters
 from memoranda.storage import fork_safety
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
 
     from memoranda.search.meaning.embedder import Vectors
 
-FORMAT = "1"
+FORMAT = f"1.{'.'.join(FILTERED_COLUMNS)}"
 BLOCK = 256
 _WAIT = 1.0
 _SCHEMA = """
 CREATE TABLE state (store TEXT, format TEXT, model TEXT, dimensions INTEGER, message TEXT, change TEXT, mark TEXT);
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, conversation TEXT NOT NULL, user TEXT,
-    source TEXT NOT NULL, project TEXT
+    FILTERED_COLUMNS
 );
 CREATE TABLE blocks (
     number INTEGER PRIMARY KEY, version INTEGER NOT NULL, messages BLOB, sessions BLOB, times BLOB, roles BLOB,
     checksums BLOB, signs BLOB, vectors BLOB
 );
-"""
+""".replace("FILTERED_COLUMNS", ", ".join(f"{column} TEXT" for column in FILTERED_COLUMNS))
 _COLUMNS = "messages, sessions, times, roles, checksums, signs"
 
 
@@ -376,12 +377,9 @@ def _session_conditions(filters: Filters) -> tuple[list[str], list[object]]:
     if not filters.scope.all:
         conditions.append("user IS ?")
         values.append(filters.scope.user)
-    for column, names, negation in (
-        ("source", filters.sources, ""),
-        ("source", filters.excluded_sources or None, "NOT "),
-        ("project", filters.projects, ""),
-    ):
-        if names is not None:
-            conditions.append(f"{column} {negation}IN ({', '.join('?' * len(names))})")
-            values += sorted(names)
+    required = [(column, names, "") for column, names in filters.columns]
+    excluded = [("source", filters.excluded_sources, "NOT ")] if filters.excluded_sources else []
+    for column, names, negation in (*required, *excluded):
+        conditions.append(f"{column} {negation}IN ({', '.join('?' * len(names))})")
+        values += sorted(names)
     return conditions, values

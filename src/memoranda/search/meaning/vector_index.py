@@ -17,6 +17,7 @@ from zlib import crc32
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.feed import Feed, FeedMessage, FeedSession
+from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.generations import describe_error, is_damage
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import ASSISTANT, USER
@@ -141,11 +142,11 @@ class VectorUpdater:
         return None if row is None else int(row[0])
 
     def _write_session(self, session: FeedSession) -> None:
+        columns = ("conversation", "user", *FILTERED_COLUMNS)
         self._connection.execute(
-            "INSERT INTO sessions (id, conversation, user, source, project) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO"
-            " UPDATE SET conversation = excluded.conversation, user = excluded.user, source = excluded.source,"
-            " project = excluded.project",
-            (session.id, session.conversation_id, session.user_id, session.source, session.project),
+            f"INSERT INTO sessions (id, {', '.join(columns)}) VALUES (?{', ?' * len(columns)}) ON CONFLICT (id) DO"
+            f" UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in columns)}",
+            (session.id, session.conversation_id, session.user_id, *session.filtered),
         )
 
 

@@ -5,34 +5,37 @@ from hashlib import sha256
 from memoranda.api.recall import MAX_BLOCK_CHARS
 from memoranda.errors import SessionError
 from memoranda.models.tokens import estimate_text
+from memoranda.search.filters import FILTERS, SearchFilter
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route
 from memoranda.service.http.routes.sessions import SESSION_ID
-from memoranda.service.http.shapes import Anything, Field, Flag, ListOf, Number, Object, OneOf, Text, Whole
+from memoranda.service.http.shapes import Anything, Field, Flag, ListOf, Number, Object, OneOf, Shape, Text, Whole
 from memoranda.support.tool import JsonObject
 
 _RECALL_TAG = "recall"
 TAG = "search"
-_ROLES = ("user", "assistant", "tool", "system")
 _TIME = OneOf((Text(1, 60), Number()), "a time")
-_TIME_FORMS = "30d, 12h, 2026-11-01, 2026-11-01T14:30, or seconds since 1970"
+
+
+def _filter_shape(described: SearchFilter) -> Shape:
+    if described.is_time:
+        return _TIME
+    name = Text(1, 1_000, described.choices)
+    return OneOf((ListOf(name, 1, 50), name), "a name or a list of names") if described.several else name
+
+
 SEARCH = Object(
     (
         Field("query", Text(0, 10_000), 'Words, "a phrase", AND OR NOT, or a question; the latest ones without it.'),
         Field("limit", Whole(1, 50), "How many conversations; 3 without it."),
         Field("sort", Text(choices=("newest", "oldest")), "Order by time instead of by relevance."),
-        Field("roles", ListOf(Text(choices=_ROLES), 1, 4), "Only messages of these roles."),
-        Field("sources", ListOf(Text(1, 100), 1, 50), "Only sessions with these sources."),
-        Field("project", Text(1, 1_000), "Only sessions of this project."),
-        Field("since", _TIME, f"Only messages since: {_TIME_FORMS}."),
-        Field("until", _TIME, "Only messages until then."),
+        *(Field(each.name, _filter_shape(each), each.help) for each in FILTERS),
         Field("cursor", Text(1, 1_000), "The `cursor` of the answer before."),
         Field("why", Flag(), "With the signals that ranked each result."),
     ),
     name="Search",
 )
-_NAMES = {"roles": "role_filter", "sources": "source"}
 _READ = Object(
     (
         Field("session_id", Text(1, 200), "The session.", required=True),
@@ -119,7 +122,7 @@ RECALL_ROUTES = (
 def search(call: Call) -> Answer:
     """Find past conversations, each with the messages that match and those around them."""
     call.service.metrics.add("memoranda_searches_total")
-    return _search(call, {_NAMES.get(name, name): value for name, value in call.body.items()})
+    return _search(call, dict(call.body))
 
 
 def read(call: Call) -> Answer:

@@ -1,13 +1,13 @@
 """Search: results as one types, filters, the reasons for the order, and the command that resumes a conversation."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from memoranda.api.memory import Memory
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
-from memoranda.search.request import ROLES
+from memoranda.search.filters import FILTERS, SearchFilter
 from memoranda.search.tool import SessionSearchTool
 from memoranda.service.viewer.conversation_lists import chip_group, short_project
 from memoranda.service.viewer.page import Page, PageRequest, View, page_url
@@ -18,9 +18,7 @@ _MAX_QUERY_CHARS = 500
 _MAX_CHIPS = 8
 _PERIODS = (("1d", "a day"), ("7d", "a week"), ("30d", "a month"), ("365d", "a year"))
 _SORTS = (("newest", "newest first"), ("oldest", "oldest first"))
-_FILTERS = ("q", "agent", "project", "since", "until", "role", "sort")
-# The names of the filters as arguments of the search.
-_ARGUMENTS = {name: name for name in _FILTERS if name != "q"} | {"agent": "source", "role": "role_filter"}
+_ARGUMENTS = (*(each.name for each in FILTERS), "sort")
 _SIGNALS = {
     "score": "what the results are ordered by, made of the others",
     "message": "how much of the query the best message has; short messages count more",
@@ -43,7 +41,9 @@ _SIGNALS = {
 
 def show(request: PageRequest) -> View:
     """The page."""
-    asked = {name: text for name in _FILTERS if (text := request.query.get(name, "").strip()[:_MAX_QUERY_CHARS])}
+    asked = {
+        name: text for name in ("q", *_ARGUMENTS) if (text := request.query.get(name, "").strip()[:_MAX_QUERY_CHARS])
+    }
     query = asked.get("q", "")
     memory = request.memory
     settings = memory.config.recall
@@ -64,7 +64,7 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
         return _nothing("")
     # Not `memory.search`: with search.summarize that would ask a model with every key that is pressed.
     tool = SessionSearchTool(lambda: memory.sessions, memory.config.recall)
-    filters = {_ARGUMENTS[name]: text for name, text in asked.items() if name in _ARGUMENTS}
+    filters = {name: text for name, text in asked.items() if name in _ARGUMENTS}
     answer = tool.call({"query": asked["q"], "limit": _MAX_RESULTS, "why": True, "cursor": cursor, **filters})
     if not answer["success"]:
         return _nothing(answer["error"])
@@ -115,20 +115,21 @@ def _timestamp(when: str | None) -> float | None:
 
 
 def _chip_groups(memory: Memory, asked: Mapping[str, str]) -> list[dict[str, Any]]:
-    db = memory.sessions
-    hidden = memory.config.recall.hidden_sources
-    agents = [(name, name) for name in db.statistics()["by_source"] if name not in hidden][:_MAX_CHIPS]
-    projects = [(name, short_project(name) or name) for name in db.listing.known_projects()][:_MAX_CHIPS]
-    roles = [(role, role) for role in ROLES]
-    offered = (
-        ("Agent", "agent", agents),
-        ("Project", "project", projects),
-        ("Time", "since", _PERIODS),
-        ("Role", "role", roles),
-        ("Order", "sort", _SORTS),
-    )
+    offered = [(each.label, each.name, _chip_values(memory, each)) for each in FILTERS]
+    offered.append(("Order", "sort", _SORTS))
     groups = (chip_group(label, name, values, path=PATH, query=asked) for label, name, values in offered)
     return [group for group in groups if len(group["chips"]) > 1 or any(chip["chosen"] for chip in group["chips"])]
+
+
+def _chip_values(memory: Memory, described: SearchFilter) -> Sequence[tuple[str, str]]:
+    """What a filter offers, each with its label; one that offers nothing is shown only where it is set."""
+    if described.name == "since":
+        return _PERIODS
+    if not described.column:
+        return [(choice, choice) for choice in described.choices]
+    hidden = memory.config.recall.hidden_sources if described.column == "source" else ()
+    known = [value for value in memory.sessions.listing.known_values(described.column) if value not in hidden]
+    return [(value, short_project(value) or value) for value in known[:_MAX_CHIPS]]
 
 
 PAGE = Page("search", PATH, show, label="Search")
