@@ -46,6 +46,7 @@ class SearchFilters(TypedDict, total=False):
     until: str | float | None
     source: str | Sequence[str] | None
     project: str | None
+    model: str | Sequence[str] | None
 
 
 class FoundMessage(TypedDict):

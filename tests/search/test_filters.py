@@ -43,3 +43,22 @@ def test_a_filter_that_says_nothing_is_no_filter(tmp_path: Path, name: str) -> N
         assert memory.search("heron", **options)["count"] == 1
         options = {name: None}
         assert memory.search("heron", **options)["count"] == 1
+
+
+def test_a_search_finds_only_conversations_with_a_model(tmp_path: Path) -> None:
+    """A part of its name is enough, also when the conversation changes to another model later."""
+    with memoranda.open(tmp_path) as memory:
+        for name, model in (("a", "claude-opus-5"), ("b", "gpt-6"), ("c", None)):
+            memory.sessions.create_session(name, source="cli", model=model)
+            memory.sessions.append_message(name, "user", "a heron")
+
+        def found(**options: Any) -> set[str]:
+            return {hit["session_id"] for hit in memory.search("heron", **options)["results"]}
+
+        assert found(model="Opus") == {"a"}
+        assert found(model="opus,gpt") == {"a", "b"}
+        assert found(model=["gpt"], source="cli") == {"b"}
+        assert memory.search("heron", model="llama")["message"] == "No conversation has such a model."
+        assert {hit["session_id"] for hit in memory.search(model="gpt")["results"]} == {"b"}
+        memory.sessions.update_session("c", model="claude-opus-5")
+        assert found(model="opus") == {"a", "c"}

@@ -138,6 +138,16 @@ FILTERS = (
         _read_name,
         column="project",
     ),
+    SearchFilter(
+        "model",
+        "Model",
+        "Only conversations with models whose name contains this.",
+        "Only conversations with models whose name contains one of these, separated by commas: opus, gpt …",
+        _read_names,
+        several=True,
+        column="model",
+        contains=True,
+    ),
 )
 
 

@@ -65,6 +65,7 @@ class FeedSession:
     started_at: float
     archived: int
     project: str | None = None
+    model: str | None = None
 
     @property
     def filtered(self) -> tuple[str | None, ...]:

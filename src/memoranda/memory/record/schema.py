@@ -259,7 +259,7 @@ _COVERED_COLUMNS = tuple(
     for column in MESSAGES.columns
     if column.name not in ("id", "active", "compacted", "rewound", "checksum")
 )
-FILTERED_COLUMNS = ("source", "project")
+FILTERED_COLUMNS = ("source", "project", "model")
 """The columns of sessions that a search can filter by; every index follows them."""
 _FOLLOWED_COLUMNS = ("title", "user_id", "archived", "conversation_id", "started_at", *FILTERED_COLUMNS)
 
