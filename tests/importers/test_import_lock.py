@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.importers.importer import LOCK_FILE, import_lock
+from memoranda.importers.importer import LOCK_FILE, ImportRunningError, import_lock
 from memoranda.integrations.hooks import capture
 from memoranda.storage.files.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
@@ -16,13 +16,15 @@ from tests.importers.import_home import write_lines
 def test_one_import_at_a_time_has_its_turn(tmp_path: Path) -> None:
     """A second one learns who is at work; when that is done, it is the only one."""
     told: list[str] = []
-    with import_lock(tmp_path / "home", 0.0) as other:
-        assert other == ""
-        with import_lock(tmp_path / "home", 0.05, told.append) as second:
-            assert f"process {os.getpid()} " in second
-    assert told == [second]
-    with import_lock(tmp_path / "home", 0.0) as other:
-        assert other == ""
+    with (
+        import_lock(tmp_path / "home", 0.0),
+        pytest.raises(ImportRunningError, match=f"process {os.getpid()} ") as refused,
+        import_lock(tmp_path / "home", 0.05, told.append),
+    ):
+        pass
+    assert told == [refused.value.holder]
+    with import_lock(tmp_path / "home", 0.0):
+        pass
 
 
 def test_a_hook_does_not_wait_for_a_long_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

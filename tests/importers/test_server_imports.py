@@ -14,7 +14,7 @@ from memoranda.home.shards.directory import Directory
 from memoranda.home.shards.move import ShardMove
 from memoranda.home.shards.placement import shard_of
 from memoranda.importers.exports.jsonl import JsonLines
-from memoranda.importers.importer import Importer, import_lock, state_of_store
+from memoranda.importers.importer import Importer, ImportRunningError, import_lock, state_of_store
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
     ImportedMessage,
@@ -122,14 +122,17 @@ def test_nodes_import_one_after_the_other_for_a_user(nodes: tuple[_Node, _Node],
     """The lock of one node is seen by the other; another user does not wait."""
     one, two = nodes
     waiting: list[str] = []
-    with import_lock(one.root, 0.0, store=one.store) as holder:
-        assert holder == ""
-        with import_lock(two.root, 1.0, waiting.append, store=two.store) as second:
-            assert "another machine" in second and waiting == [second]
-        with import_lock(two.root / "ana", 0.0, store=two.store.scoped(Scope.of("ana"))) as other:
-            assert other == ""
-    with import_lock(two.root, 0.0, store=two.store) as holder:
-        assert holder == ""
+    with import_lock(one.root, 0.0, store=one.store):
+        with (
+            pytest.raises(ImportRunningError, match="another machine") as refused,
+            import_lock(two.root, 1.0, waiting.append, store=two.store),
+        ):
+            pass
+        assert waiting == [refused.value.holder]
+        with import_lock(two.root / "ana", 0.0, store=two.store.scoped(Scope.of("ana"))):
+            pass
+    with import_lock(two.root, 0.0, store=two.store):
+        pass
 
 
 def test_a_killed_import_gets_only_its_own_messages(nodes: tuple[_Node, _Node]) -> None:

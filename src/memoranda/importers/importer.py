@@ -10,8 +10,9 @@ a family: messages that a related session already has stay there, and the new se
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError
@@ -156,6 +157,17 @@ def _after_checkpoint(item: ImportItem, known: ItemState | None) -> ImportItem:
     return replace(item, checkpoint=checkpoint) if is_same_file else item
 
 
+class ImportRunningError(LockTimeoutError):
+    """Another import into the same home holds the lock; `holder` describes it."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(
+            f"Another import into this home is running: {holder}. Nothing was imported; try again when it is done, or "
+            "stop it."
+        )
+        self.holder = holder
+
+
 @contextmanager
 def import_lock(
     root: Path,
@@ -163,47 +175,46 @@ def import_lock(
     on_wait: Callable[[str], None] = lambda holder: None,
     *,
     store: SessionStore | None = None,
-) -> Iterator[str]:
-    """Allow one import at a time in a home; yields "", or the holder of the lock after `timeout` seconds.
+) -> Iterator[None]:
+    """Allow one import at a time in a home; raises ImportRunningError when another one runs after `timeout` seconds.
 
     Two imports at once would add nothing twice, but each would count what the other added. `on_wait` is called with
     the holder before waiting. With a `store` on a server, no other node imports for the same user meanwhile.
     """
     make_private_directory(root)
-    deadline = time.monotonic() + timeout
+    path, deadline = root / LOCK_FILE, time.monotonic() + timeout
     with ExitStack() as stack:
-        holder = _lock_file(stack, root / LOCK_FILE, timeout, on_wait)
-        if not holder and store is not None and server_url_of(store.engine):
-            holder = _lock_on_server(stack, store, deadline, on_wait)
-        yield holder
+        _enter_lock(stack, partial(FileLock, path), partial(lock_holder, path), deadline, on_wait)
+        if store is not None and server_url_of(store.engine):
+            _enter_lock(stack, partial(_lock_on_server, store), lambda: _OTHER_NODE, deadline, on_wait)
+        yield
 
 
-def _lock_file(stack: ExitStack, path: Path, timeout: float, on_wait: Callable[[str], None]) -> str:
-    holder = ""
-    for seconds in dict.fromkeys((0.0, timeout)):
-        try:
-            stack.enter_context(FileLock(path, seconds))
-        except LockTimeoutError:
-            holder = lock_holder(path)
-            if seconds < timeout:
-                on_wait(holder)
-        else:
-            return ""
-    return holder
+def _enter_lock(
+    stack: ExitStack,
+    lock: Callable[[float], AbstractContextManager[object]],
+    holder: Callable[[], str],
+    deadline: float,
+    on_wait: Callable[[str], None],
+) -> None:
+    """Acquire a lock, which takes a timeout, at once or until the deadline."""
+    with suppress(LockTimeoutError):
+        stack.enter_context(lock(0.0))
+        return
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise ImportRunningError(holder())
+    on_wait(holder())
+    try:
+        stack.enter_context(lock(seconds))
+    except LockTimeoutError as error:
+        raise ImportRunningError(holder()) from error
 
 
-def _lock_on_server(stack: ExitStack, store: SessionStore, deadline: float, on_wait: Callable[[str], None]) -> str:
-    name = f"imports of {store.scope.user or ''}"
-    for wait in (False, True):
-        seconds = max(0.0, deadline - time.monotonic()) if wait else 0.0
-        if wait and not seconds:
-            break
-        try:
-            lock = store.engine.lock_turn(name, seconds)
-        except LockTimeoutError:
-            if not wait and deadline > time.monotonic():
-                on_wait(_OTHER_NODE)
-        else:
-            stack.callback(lock.release)
-            return ""
-    return _OTHER_NODE
+@contextmanager
+def _lock_on_server(store: SessionStore, timeout: float) -> Iterator[None]:
+    lock = store.engine.lock_turn(f"imports of {store.scope.user or ''}", timeout)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -19,7 +19,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import ProgressLine
 from memoranda.home.config import directory_from_variable
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.importer import Importer, ImportProgress, import_lock
+from memoranda.importers.importer import Importer, ImportProgress, ImportRunningError, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.sources import SOURCES, ImportSource
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
@@ -288,10 +288,11 @@ def _follow(
             # Usually no file has changed; now and then all are compared with the record, whatever their times say.
             if [source.items for source in found] == imported and passes % _PASSES_UNTIL_COMPARED:
                 continue
-            with import_lock(memory.home.root, 0.0, store=memory.sessions) as holder:
-                if holder:
-                    continue
-                new = _import_once(importer, memory.sessions, found, bar)
+            try:
+                with import_lock(memory.home.root, 0.0, store=memory.sessions):
+                    new = _import_once(importer, memory.sessions, found, bar)
+            except ImportRunningError:
+                continue
             imported, interval = [source.items for source in found], _FOLLOW_INTERVAL
             for summary, later in zip(summaries, new, strict=True):
                 summary.add(later)
@@ -330,14 +331,11 @@ def hold_import_lock(invocation: Invocation, memory: Memory) -> Iterator[None]:
     """Hold the import lock of a home; fails with the holder's name when another import holds it."""
     # Asking for the record of a home creates it, and a migration may import no conversation.
     store = memory.sessions if memory.services.server_url else None
-    with import_lock(memory.home.root, _LOCK_TIMEOUT, _say_waiting, store=store) as holder:
-        if holder:
-            invocation.fail(
-                f"Another import into this home is running: {holder}. Nothing was imported; try again when it is done, "
-                "or stop it.",
-                {"holder": holder},
-            )
-        yield
+    try:
+        with import_lock(memory.home.root, _LOCK_TIMEOUT, _say_waiting, store=store):
+            yield
+    except ImportRunningError as error:
+        invocation.fail(str(error), {"holder": error.holder})
 
 
 def _say_waiting(holder: str) -> None:

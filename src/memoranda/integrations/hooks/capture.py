@@ -13,13 +13,14 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda.api.memory import Memory, open_memory
-from memoranda.importers.importer import Importer, import_lock
+from memoranda.importers.importer import Importer, ImportRunningError, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import session_name
 from memoranda.importers.summary import ImportSummary
@@ -59,14 +60,14 @@ def capture_transcript(memory: Memory, transcript: Path, host: str, session_id: 
     reader, items = _find_items(memory, host, transcript, session_id)
     if not items:
         return None
-    with import_lock(memory.home.root, _LOCK_TIMEOUT, store=memory.sessions) as lock_holder:
-        if lock_holder:
-            return None
-        importer = Importer(memory.home.root, memory.sessions, project=project_of)
-        try:
+    try:
+        with (
+            import_lock(memory.home.root, _LOCK_TIMEOUT, store=memory.sessions),
+            closing(Importer(memory.home.root, memory.sessions, project=project_of)) as importer,
+        ):
             return importer.apply(reader, items)
-        finally:
-            importer.close()
+    except ImportRunningError:
+        return None
 
 
 def _find_items(
@@ -175,17 +176,17 @@ def _parse_turn(file: Path, value: Any, user: str | None) -> SpooledTurn:
 
 
 def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[SpooledTurn]) -> int:
-    with (
-        open_memory(home.base, profile=home.profile, user=user) as memory,
-        import_lock(home.root, _LOCK_TIMEOUT, store=memory.sessions) as lock_holder,
-    ):
-        if lock_holder:
-            _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, lock_holder)
+    ordered = sorted(turns, key=_session_and_time)
+    with open_memory(home.base, profile=home.profile, user=user) as memory:
+        try:
+            with import_lock(home.root, _LOCK_TIMEOUT, store=memory.sessions):
+                return sum(
+                    _record_session(memory, host, session_id, list(session_turns))
+                    for session_id, session_turns in groupby(ordered, lambda turn: turn.session_id)
+                )
+        except ImportRunningError as error:
+            _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, error.holder)
             return 0
-        recorded = 0
-        for session_id, session_turns in groupby(sorted(turns, key=_session_and_time), lambda turn: turn.session_id):
-            recorded += _record_session(memory, host, session_id, list(session_turns))
-        return recorded
 
 
 def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
