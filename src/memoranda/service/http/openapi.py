@@ -6,7 +6,7 @@ from http import HTTPStatus
 from memoranda import __version__
 from memoranda.service.http.problems import MEDIA_TYPE
 from memoranda.service.http.route import JSON, Example, Route
-from memoranda.service.http.shapes import Field, ListOf, Object, OneOf, Shape, Text, Whole
+from memoranda.service.http.shapes import Field, Object, Text, Whole
 from memoranda.support.tool import JsonObject
 
 _PROBLEM = Object(
@@ -75,7 +75,7 @@ class _Description:
             "security": [{"key": []}, {"keyHeader": []}] if route.scope else [],
         }
         if route.body is not None:
-            content: JsonObject = {"schema": self.schema(route.body)}
+            content: JsonObject = {"schema": route.body.schema(self.schemas)}
             if route.body_type != JSON:
                 content = {"schema": {"type": "string"}}
             elif route.example is not None and route.example.body is not None:
@@ -83,39 +83,19 @@ class _Description:
             operation["requestBody"] = {"required": True, "content": {route.body_type: content}}
         return operation
 
-    def schema(self, shape: Shape) -> JsonObject:
-        """The schema of a shape; objects with a name become components."""
-        if isinstance(shape, Object):
-            return self._object(shape)
-        if isinstance(shape, ListOf):
-            return shape.schema() | {"items": self.schema(shape.item)}
-        if isinstance(shape, OneOf):
-            return {"anyOf": [self.schema(each) for each in shape.shapes]}
-        return shape.schema()
-
-    def _object(self, shape: Object) -> JsonObject:
-        described = shape.schema()
-        for field in shape.fields:
-            if isinstance(field.shape, Object | ListOf | OneOf):
-                described["properties"][field.name] = self.schema(field.shape) | (
-                    {"description": field.meaning} if field.meaning else {}
-                )
-        if not shape.name:
-            return described
-        self.schemas[shape.name] = described
-        return {"$ref": f"#/components/schemas/{shape.name}"}
-
     def _parameters(self, route: Route) -> list[JsonObject]:
         example = route.example or Example()
         found = [
-            _parameter(name, "path", Text(1, 1_000).schema(), "", required=True, example=example.path.get(name))
+            _parameter(
+                name, "path", Text(1, 1_000).schema(self.schemas), "", required=True, example=example.path.get(name)
+            )
             for name in route.path_names
         ]
         found += [
             _parameter(
                 field.name,
                 "query",
-                field.shape.schema(),
+                field.shape.schema(self.schemas),
                 field.meaning,
                 required=field.required,
                 example=example.query.get(field.name),
@@ -131,7 +111,7 @@ class _Description:
     def _responses(self, route: Route) -> JsonObject:
         success: JsonObject = {"description": HTTPStatus(route.status).phrase}
         if route.answer is not None:
-            content: JsonObject = {"schema": self.schema(route.answer)}
+            content: JsonObject = {"schema": route.answer.schema(self.schemas)}
             if route.example is not None and route.example.answer is not None:
                 content["example"] = route.example.answer
             success["content"] = {route.media_type: content}
@@ -140,7 +120,7 @@ class _Description:
         responses: JsonObject = {str(route.status): success}
         for status in route.other_statuses:
             responses[str(status)] = success | {"description": HTTPStatus(status).phrase}
-        problem = {MEDIA_TYPE: {"schema": self.schema(_PROBLEM)}}
+        problem = {MEDIA_TYPE: {"schema": _PROBLEM.schema(self.schemas)}}
         common = (*_COMMON_PROBLEMS, *(_KEY_PROBLEMS if route.scope else ()), *((408,) if route.body else ()))
         for status in sorted({*common, *route.problems}):
             responses[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}

@@ -1,9 +1,10 @@
 """Descriptions of JSON values: each checks a value that a client sent, and writes itself as JSON schema."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from memoranda.service.http.problems import Problem
 from memoranda.support.tool import JsonObject
@@ -13,17 +14,22 @@ MAX_WHOLE = 2**53 - 1
 _WHOLE = re.compile(r"-?[0-9]{1,16}")
 
 
-class Shape(Protocol):
+class Shape(ABC):
     """What a JSON value must look like."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def read(self, value: Any, name: str) -> Any:
         """Return the value if it has this shape; raises Problem 422 with the name of the value otherwise."""
 
     def parse(self, text: str, name: str) -> Any:
         """Read the value from a query parameter."""
+        return self.read(text, name)
 
-    def schema(self) -> JsonObject:
-        """This shape as JSON schema (2020-12, as OpenAPI 3.1 uses it)."""
+    @abstractmethod
+    def schema(self, named: JsonObject) -> JsonObject:
+        """This shape as JSON schema (2020-12, as OpenAPI 3.1 uses it); adds objects that have a name to `named`."""
 
 
 def _refuse(name: str, expected: str, value: Any) -> Problem:
@@ -34,7 +40,7 @@ def _refuse(name: str, expected: str, value: Any) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Shape):
     """A text of a limited length, or one of several words."""
 
     minimum: int = 0
@@ -50,17 +56,14 @@ class Text:
             raise Problem(422, "invalid", f"{name} must have {self.minimum} to {self.maximum} characters.")
         return value
 
-    def parse(self, text: str, name: str) -> str:
-        return self.read(text, name)
-
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         if self.choices:
             return {"type": "string", "enum": list(self.choices)}
         return {"type": "string", "minLength": self.minimum, "maxLength": self.maximum}
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Shape):
     """A whole number within bounds."""
 
     minimum: int = 0
@@ -80,12 +83,12 @@ class Whole:
             raise Problem(422, "invalid", f"{name} must be a whole number.")
         return self.read(int(text), name)
 
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Shape):
     """Any finite number, such as a time in seconds since 1970."""
 
     def read(self, value: Any, name: str) -> float:
@@ -99,12 +102,12 @@ class Number:
         except ValueError:
             raise Problem(422, "invalid", f"{name} must be a number.") from None
 
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {"type": "number"}
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Shape):
     """True or false."""
 
     def read(self, value: Any, name: str) -> bool:
@@ -117,26 +120,23 @@ class Flag:
             raise Problem(422, "invalid", f"{name} must be true or false.")
         return text == "true"
 
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {"type": "boolean"}
 
 
 @dataclass(frozen=True, slots=True)
-class Anything:
+class Anything(Shape):
     """Any JSON value."""
 
     def read(self, value: Any, name: str) -> Any:
         return value
 
-    def parse(self, text: str, name: str) -> str:
-        return text
-
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {}
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Shape):
     """A value that has one of several shapes."""
 
     shapes: tuple[Shape, ...]
@@ -150,25 +150,19 @@ class OneOf:
                 continue
         raise _refuse(name, self.expected, value)
 
-    def parse(self, text: str, name: str) -> Any:
-        return self.read(text, name)
-
-    def schema(self) -> JsonObject:
-        return {"anyOf": [shape.schema() for shape in self.shapes]}
+    def schema(self, named: JsonObject) -> JsonObject:
+        return {"anyOf": [shape.schema(named) for shape in self.shapes]}
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class Null(Shape):
     """The value null."""
 
     def read(self, value: Any, name: str) -> None:
         if value is not None:
             raise _refuse(name, "null", value)
 
-    def parse(self, text: str, name: str) -> None:
-        raise _refuse(name, "null", text)
-
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {"type": "null"}
 
 
@@ -178,7 +172,7 @@ def optional(shape: Shape, expected: str) -> OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(Shape):
     """A list of values of one shape."""
 
     item: Shape
@@ -192,13 +186,10 @@ class ListOf:
             raise Problem(422, "invalid", f"{name} must have {self.minimum} to {self.maximum} items.")
         return [self.item.read(item, f"{name}[{index}]") for index, item in enumerate(value)]
 
-    def parse(self, text: str, name: str) -> list[Any]:
-        raise Problem(422, "invalid", f"{name} cannot be a query parameter.")
-
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         return {
             "type": "array",
-            "items": self.item.schema(),
+            "items": self.item.schema(named),
             "minItems": self.minimum,
             "maxItems": self.maximum,
         }
@@ -215,7 +206,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
+class Object(Shape):
     """An object with known fields; with `extra`, others are accepted and kept."""
 
     fields: tuple[Field, ...]
@@ -240,14 +231,11 @@ class Object:
             for key, item in value.items()
         }
 
-    def parse(self, text: str, name: str) -> Any:
-        raise Problem(422, "invalid", f"{name} cannot be a query parameter.")
-
-    def schema(self) -> JsonObject:
+    def schema(self, named: JsonObject) -> JsonObject:
         described: JsonObject = {
             "type": "object",
             "properties": {
-                item.name: item.shape.schema() | ({"description": item.meaning} if item.meaning else {})
+                item.name: item.shape.schema(named) | ({"description": item.meaning} if item.meaning else {})
                 for item in self.fields
             },
         }
@@ -255,7 +243,10 @@ class Object:
             described["required"] = required
         if not self.extra:
             described["additionalProperties"] = False
-        return described
+        if not self.name:
+            return described
+        named[self.name] = described
+        return {"$ref": f"#/components/schemas/{self.name}"}
 
 
 def _path(name: str, key: str) -> str:
