@@ -4,20 +4,20 @@ The operations are those of the synchronous client. A call that is cancelled may
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from typing import Any, Self
 
 from memoranda.api.client import operations
 from memoranda.api.client import session_store as transfer
 from memoranda.api.client.curated import AsyncRemoteCuratedMemory
 from memoranda.api.client.items import AsyncRemoteItems
-from memoranda.api.client.memory import Target
-from memoranda.api.client.operations import BusyWait, Reply, UndoneTurn
-from memoranda.api.client.session_store import FEED_WAIT, AsyncRemoteSessionStore, FeedPage, FeedStart
-from memoranda.api.client.transport import AsyncTransport, Operation, T
+from memoranda.api.client.memory import RemoteMemory, RemoteSession
+from memoranda.api.client.operations import BusyWait, Reply
+from memoranda.api.client.session_store import FEED_WAIT, AsyncRemoteSessionStore, FeedStart, RemoteSessionStore
+from memoranda.api.client.transport import AsyncTransport, Operation, T, awaitable
 from memoranda.errors import SessionBusyError, SessionError
 from memoranda.support.tool import JsonObject
-from memoranda.types import ChatMessage, ConversationAnswer, MemoryAnswer, SearchAnswer
+from memoranda.types import ChatMessage, ConversationAnswer, SearchAnswer
 
 _TURN_WAIT = 30.0
 
@@ -59,35 +59,16 @@ class AsyncRemoteMemory:
         """Find past conversations, as `memoranda.Memory.search` does; raises SessionError for a wrong value."""
         return await self._transport.run(operations.search(query, options))
 
-    async def recall(self, question: str, **options: Any) -> JsonObject:
-        """Ask every part of memory at once, as `RemoteMemory.recall` does."""
-        return await self._transport.run(operations.recall(question, options))
-
-    async def entries(self, target: Target = "memory") -> tuple[str, ...]:
-        """The live entries of a memory as they may be shown."""
-        return await self._transport.run(operations.entries(target))
-
-    async def remember(self, text: str, target: Target = "memory") -> MemoryAnswer:
-        """Save a fact at a person's request; the answer is a receipt, or says why it was refused."""
-        return await self._transport.run(operations.remember(text, target))
-
-    async def list_sessions(self, *, limit: int = 20, **filters: Any) -> list[JsonObject]:
-        """The latest conversations, the newest first; filters are source, project, title, model and archived."""
-        return await self._transport.run(operations.list_sessions(limit, filters))
-
-    async def get_messages(self, session_id: str, *, include_inactive: bool = False) -> list[JsonObject]:
-        """All messages of a session in order; `include_inactive` adds those that left its context."""
-        return await self._transport.run(operations.get_messages(session_id, include_inactive=include_inactive))
-
-    async def forget(self, text: str | None = None, **options: Any) -> JsonObject:
-        """Forget a text, a conversation or an entry everywhere, as `RemoteMemory.forget` does."""
-        return await self._transport.run(operations.forget({"text": text, **options}))
-
-    async def feed(
-        self, cursor: str | None = None, *, start: FeedStart = "now", limit: int = 100, wait: int = 0
-    ) -> FeedPage:
-        """New messages and changes, as `RemoteMemory.feed` returns them."""
-        return await self._transport.run(transfer.feed(cursor, start, limit, wait))
+    recall = awaitable(RemoteMemory.recall)
+    entries = awaitable(RemoteMemory.entries)
+    remember = awaitable(RemoteMemory.remember)
+    list_sessions = awaitable(RemoteSessionStore.list_sessions_rich)
+    get_messages = awaitable(RemoteSessionStore.get_messages)
+    forget = awaitable(RemoteMemory.forget)
+    feed = awaitable(RemoteMemory.feed)
+    import_exported = awaitable(RemoteMemory.import_exported)
+    ready = awaitable(RemoteMemory.ready)
+    close = awaitable(RemoteMemory.close)
 
     async def follow(self, cursor: str | None = None, *, start: FeedStart = "now") -> AsyncIterator[JsonObject]:
         """Every event as it happens, without end, as `RemoteMemory.follow` returns them."""
@@ -105,18 +86,6 @@ class AsyncRemoteMemory:
                 yield line
             if after is None:
                 return
-
-    async def import_exported(self, lines: Iterable[Mapping[str, Any]]) -> JsonObject:
-        """Import what `export` returned; returns how much is new. A second import adds nothing."""
-        return await self._transport.run(transfer.import_lines(lines))
-
-    async def ready(self) -> JsonObject:
-        """Ask whether the service can use its stores; raises ServiceError if not."""
-        return await self._transport.run(operations.ready())
-
-    async def close(self) -> None:
-        """Close the connections; every write was durable when it was answered."""
-        await self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,29 +132,12 @@ class AsyncRemoteSession:
         await self
         return await self.run(operations.append(self.id, messages))
 
-    async def conversation(self) -> list[ChatMessage]:
-        """The recorded messages in the form that chat APIs accept."""
-        return await self.run(operations.conversation(self.id))
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Call a tool as the model would; the answer is always a JSON object."""
-        return await self.run(operations.call_tool(self.id, name, arguments))
-
-    async def remember(self, text: str, target: Target = "memory") -> MemoryAnswer:
-        """Save a fact that the user asked to keep; the answer is a receipt, or says why it was refused."""
-        return await self.run(operations.remember(text, target, self.id))
-
-    async def entries(self, target: Target = "memory") -> tuple[str, ...]:
-        """The live entries of a memory as they may be shown."""
-        return await self.run(operations.entries(target))
-
-    async def undo(self) -> UndoneTurn | None:
-        """Undo the last turn, the user's message and everything after it; None when there is none."""
-        return await self.run(operations.undo_turn(self.id))
-
-    async def end(self, reason: str = "session_end") -> None:
-        """End the conversation; a later turn resumes it."""
-        await self.run(operations.end_if_started(self.id, reason))
+    conversation = awaitable(RemoteSession.conversation)
+    call = awaitable(RemoteSession.call)
+    remember = awaitable(RemoteSession.remember)
+    entries = awaitable(RemoteSession.entries)
+    undo = awaitable(RemoteSession.undo)
+    end = awaitable(RemoteSession.end)
 
     async def run(self, operation: Operation[T]) -> T:
         """Carry out an operation of the client."""

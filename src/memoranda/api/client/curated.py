@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, reading
+from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading
 from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
 
@@ -42,20 +42,11 @@ class AsyncRemoteCuratedMemory:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def view(self, target: str) -> JsonObject:
-        return await self._transport.run(_view(target))
-
-    async def replace(self, target: str, entry_id: str, text: str) -> JsonObject:
-        return await self._transport.run(_change("PATCH", target, entry_id, {"text": text}))
-
-    async def remove(self, target: str, entry_id: str) -> JsonObject:
-        return await self._transport.run(_change("DELETE", target, entry_id, None))
-
-    async def log(self, *, limit: int = 20, target: str | None = None) -> list[JsonObject]:
-        return await self._transport.run(_log(limit, target))
-
-    async def undo(self, change: int) -> JsonObject:
-        return await self._transport.run(_undo(change))
+    view = awaitable(RemoteCuratedMemory.view)
+    replace = awaitable(RemoteCuratedMemory.replace)
+    remove = awaitable(RemoteCuratedMemory.remove)
+    log = awaitable(RemoteCuratedMemory.log)
+    undo = awaitable(RemoteCuratedMemory.undo)
 
 
 def find_entry(view: Mapping[str, Any], wanted: str) -> JsonObject:

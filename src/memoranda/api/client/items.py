@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, reading
+from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading
 from memoranda.errors import SessionError
 from memoranda.types import DeleteItem, FoundItem, Item, ItemVersion, PutItem
 
@@ -78,39 +78,14 @@ class AsyncRemoteItems:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def put(self, namespace: Sequence[str], key: str, value: Any, **options: Any) -> Item:
-        return await self._transport.run(_put(PutItem(namespace, key, value, **options)))
-
-    async def get(self, namespace: Sequence[str], key: str) -> Item | None:
-        return await self._transport.run(_get(namespace, key))
-
-    async def delete(self, namespace: Sequence[str], key: str, *, version: int | None = None) -> bool:
-        return await self._transport.run(_delete(DeleteItem(namespace, key, version)))
-
-    async def write(self, changes: Sequence[PutItem | DeleteItem]) -> list[Item | bool]:
-        return await self._transport.run(_write(changes))
-
-    async def search(
-        self,
-        namespace: Sequence[str] = (),
-        query: str | None = None,
-        *,
-        filter: Mapping[str, Any] | None = None,
-        limit: int = 10,
-        offset: int = 0,
-    ) -> list[FoundItem]:
-        return await self._transport.run(_search(namespace, query, filter, limit, offset))
-
-    async def list_namespaces(
-        self, *, prefix: Sequence[str] = (), max_depth: int | None = None, limit: int = 100, offset: int = 0
-    ) -> list[tuple[str, ...]]:
-        return await self._transport.run(_list_namespaces(prefix, max_depth, limit, offset))
-
-    async def history(self, namespace: Sequence[str], key: str) -> list[ItemVersion]:
-        return await self._transport.run(_history(namespace, key))
-
-    async def restore(self, namespace: Sequence[str], key: str, version: int) -> Item:
-        return await self._transport.run(_restore(namespace, key, version))
+    put = awaitable(RemoteItems.put)
+    get = awaitable(RemoteItems.get)
+    delete = awaitable(RemoteItems.delete)
+    write = awaitable(RemoteItems.write)
+    search = awaitable(RemoteItems.search)
+    list_namespaces = awaitable(RemoteItems.list_namespaces)
+    history = awaitable(RemoteItems.history)
+    restore = awaitable(RemoteItems.restore)
 
 
 def _item_request(

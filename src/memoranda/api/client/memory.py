@@ -168,7 +168,7 @@ class RemoteMemory:
 
     def close(self) -> None:
         """Close the connections; every write was durable when it was answered."""
-        self._transport.close()
+        return self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -253,7 +253,7 @@ class RemoteSession:
 
     def end(self, reason: str = "session_end") -> None:
         """End the conversation; a later turn resumes it."""
-        self._transport.run(operations.end_if_started(self.id, reason))
+        return self._transport.run(operations.end_if_started(self.id, reason))
 
     def __enter__(self) -> Self:
         return self

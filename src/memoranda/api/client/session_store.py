@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, Literal, NamedTuple
 
 from memoranda.api.client import operations
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, reading, write_body
+from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading, write_body
 from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
 
@@ -133,7 +133,7 @@ class RemoteSessionStore:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def create_session(self, session_id: str, source: str, **fields: Any) -> str:
+    def create_session(self, /, session_id: str, source: str, **fields: Any) -> str:
         """Create a session, or fill the empty fields of an existing one; returns its id."""
         return self._transport.run(operations.create_session({"id": session_id, "source": source, **fields}))
 
@@ -141,7 +141,7 @@ class RemoteSessionStore:
         """One session; None if there is none."""
         return self._transport.run(operations.find_session(session_id))
 
-    def list_sessions_rich(self, *, limit: int = 20, **filters: Any) -> list[JsonObject]:
+    def list_sessions_rich(self, /, *, limit: int = 20, **filters: Any) -> list[JsonObject]:
         """The latest conversations, the newest first; filters are source, project, title, model and archived."""
         return self._transport.run(operations.list_sessions(limit, filters))
 
@@ -176,11 +176,11 @@ class RemoteSessionStore:
 
     def end_session(self, session_id: str, reason: str = "session_end") -> None:
         """End a session; ending it again changes nothing."""
-        self._transport.run(operations.end_session(session_id, reason))
+        return self._transport.run(operations.end_session(session_id, reason))
 
     def delete_session(self, session_id: str) -> None:
         """Delete a session with its messages. Needs a key with `admin`."""
-        self._transport.run(operations.delete_session(session_id))
+        return self._transport.run(operations.delete_session(session_id))
 
 
 class AsyncRemoteSessionStore:
@@ -189,20 +189,15 @@ class AsyncRemoteSessionStore:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def create_session(self, session_id: str, source: str, **fields: Any) -> str:
-        return await self._transport.run(operations.create_session({"id": session_id, "source": source, **fields}))
-
-    async def get_session(self, session_id: str) -> JsonObject | None:
-        return await self._transport.run(operations.find_session(session_id))
-
-    async def list_sessions_rich(self, *, limit: int = 20, **filters: Any) -> list[JsonObject]:
-        return await self._transport.run(operations.list_sessions(limit, filters))
-
-    async def get_messages(self, session_id: str, *, include_inactive: bool = False) -> list[JsonObject]:
-        return await self._transport.run(operations.get_messages(session_id, include_inactive=include_inactive))
-
-    async def append_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        return await self._transport.run(operations.append(session_id, messages))
+    create_session = awaitable(RemoteSessionStore.create_session)
+    get_session = awaitable(RemoteSessionStore.get_session)
+    list_sessions_rich = awaitable(RemoteSessionStore.list_sessions_rich)
+    get_messages = awaitable(RemoteSessionStore.get_messages)
+    append_messages = awaitable(RemoteSessionStore.append_messages)
+    import_sessions = awaitable(RemoteSessionStore.import_sessions)
+    statistics = awaitable(RemoteSessionStore.statistics)
+    end_session = awaitable(RemoteSessionStore.end_session)
+    delete_session = awaitable(RemoteSessionStore.delete_session)
 
     async def iter_export(self, source: str | None = None) -> AsyncIterator[JsonObject]:
         after: str | None = None
@@ -215,15 +210,3 @@ class AsyncRemoteSessionStore:
 
     async def export_all(self, source: str | None = None) -> list[JsonObject]:
         return [session async for session in self.iter_export(source)]
-
-    async def import_sessions(self, sessions: Iterable[Mapping[str, Any]]) -> JsonObject:
-        return await self._transport.run(import_lines(sessions))
-
-    async def statistics(self) -> JsonObject:
-        return await self._transport.run(operations.usage())
-
-    async def end_session(self, session_id: str, reason: str = "session_end") -> None:
-        await self._transport.run(operations.end_session(session_id, reason))
-
-    async def delete_session(self, session_id: str) -> None:
-        await self._transport.run(operations.delete_session(session_id))

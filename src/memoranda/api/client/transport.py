@@ -10,10 +10,10 @@ import json
 import random
 import secrets
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
 from urllib.parse import urlsplit
 
 from memoranda.errors import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
+P = ParamSpec("P")
 MAX_ATTEMPTS = 5
 _FIRST_PAUSE, _MAX_PAUSE = 0.2, 8.0
 _RETRIED = frozenset({429, 502, 503, 504})
@@ -168,22 +169,33 @@ def _error_of(request: Request, response: Response) -> MemorandaError:
 _TIMEOUT = 30.0
 
 
-class Transport:
-    """Sends requests to one service with one key. Thread-safe."""
+class _Connection:
+    """What both colours share: a client of httpx2 for one user, and what to send or await for an operation."""
+
+    _client_class: ClassVar[str]
 
     def __init__(self, url: str, key: str | None, user: str | None, *, timeout: float, allow_http: bool) -> None:
         self.url = check_address(url, allow_http=allow_http)
         self._user = user
         self._timeout = timeout or _TIMEOUT
-        self._client = _load_httpx().Client(**_options(self.url, key, self._timeout))
+        self._client = getattr(_load_httpx(), self._client_class)(**_options(self.url, key, self._timeout))
 
-    def run(self, operation: Operation[T]) -> T:
-        """Carries out an operation."""
+    def for_user(self, user: str | None) -> Self:
+        """The same connections and the same key, for another user."""
+        other = copy(self)
+        other._user = user
+        return other
+
+    def _steps(self, operation: Operation[T]) -> Generator[Request | float, Any, T]:
+        """The requests of an operation, each as often as it is worth it, and the seconds to pause between them.
+
+        A request is answered with what httpx2 returned, or with the error that it raised.
+        """
         try:
             request = next(operation)
             while True:
                 try:
-                    answer = self._send(request)
+                    answer = yield from self._attempts(request)
                 except MemorandaError as error:
                     # The operation may know what an error means.
                     request = operation.throw(error)
@@ -193,89 +205,83 @@ class Transport:
             result: T = stop.value
             return result
 
-    def for_user(self, user: str | None) -> "Transport":
-        """The same connections and the same key, for another user."""
-        other = copy(self)
-        other._user = user
-        return other
+    def _attempts(self, request: Request) -> Generator[Request | float, Any, Any]:
+        attempt = 1
+        while True:
+            sent = yield request
+            response = None if isinstance(sent, Exception) else _response(sent)
+            pause = pause_before_retry(request, response, attempt)
+            if pause is None:
+                if response is None:
+                    raise unreachable(self.url, sent)
+                return read_answer(request, response)
+            yield pause
+            attempt += 1
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        content = _content(request, self._user, self._timeout)
+        return {"method": request.method, "url": request.path, **content}
+
+
+class Transport(_Connection):
+    """Sends requests to one service with one key. Thread-safe."""
+
+    _client_class = "Client"
+
+    def run(self, operation: Operation[T]) -> T:
+        """Carries out an operation."""
+        steps = self._steps(operation)
+        transport_error = _load_httpx().TransportError
+        result: Any = None
+        try:
+            while True:
+                step = steps.send(result)
+                if isinstance(step, float):
+                    time.sleep(step)
+                    continue
+                try:
+                    result = self._client.request(**self._arguments(step))
+                except transport_error as error:
+                    result = error
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
 
     def close(self) -> None:
         self._client.close()
 
-    def _send(self, request: Request) -> Any:
-        httpx = _load_httpx()
-        attempt = 1
-        while True:
-            response: Response | None = None
-            try:
-                sent = self._client.request(
-                    request.method, request.path, **_content(request, self._user, self._timeout)
-                )
-                response = _response(sent)
-            except httpx.TransportError as error:
-                failure = unreachable(self.url, error)
-            pause = pause_before_retry(request, response, attempt)
-            if pause is None:
-                if response is None:
-                    raise failure
-                return read_answer(request, response)
-            time.sleep(pause)
-            attempt += 1
 
-
-class AsyncTransport:
+class AsyncTransport(_Connection):
     """The same for asyncio; a cancelled call may still take effect at the service."""
 
-    def __init__(self, url: str, key: str | None, user: str | None, *, timeout: float, allow_http: bool) -> None:
-        self.url = check_address(url, allow_http=allow_http)
-        self._user = user
-        self._timeout = timeout or _TIMEOUT
-        self._client = _load_httpx().AsyncClient(**_options(self.url, key, self._timeout))
+    _client_class = "AsyncClient"
 
     async def run(self, operation: Operation[T]) -> T:
         """Carries out an operation."""
+        steps = self._steps(operation)
+        transport_error = _load_httpx().TransportError
+        result: Any = None
         try:
-            request = next(operation)
             while True:
+                step = steps.send(result)
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                    continue
                 try:
-                    answer = await self._send(request)
-                except MemorandaError as error:
-                    # The operation may know what an error means.
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(answer)
+                    result = await self._client.request(**self._arguments(step))
+                except transport_error as error:
+                    result = error
         except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-    def for_user(self, user: str | None) -> "AsyncTransport":
-        """The same connections and the same key, for another user."""
-        other = copy(self)
-        other._user = user
-        return other
+            answer: T = stop.value
+            return answer
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def _send(self, request: Request) -> Any:
-        httpx = _load_httpx()
-        attempt = 1
-        while True:
-            response: Response | None = None
-            try:
-                sent = await self._client.request(
-                    request.method, request.path, **_content(request, self._user, self._timeout)
-                )
-                response = _response(sent)
-            except httpx.TransportError as error:
-                failure = unreachable(self.url, error)
-            pause = pause_before_retry(request, response, attempt)
-            if pause is None:
-                if response is None:
-                    raise failure
-                return read_answer(request, response)
-            await asyncio.sleep(pause)
-            attempt += 1
+
+def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of a synchronous client for the one of asyncio, whose transport returns a coroutine for the result."""
+    return cast("Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]", method)
 
 
 def _load_httpx() -> Any:
