@@ -30,10 +30,10 @@ test-alone: $(READY)
 # Three at once, also on two cores: many tests wait for a process. Each worker loads all files.
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
 
-# Everything: crash, concurrency and large-input tests too, and all examples. A test that fails is tried once more, and
-# both are printed: a busy machine must not hide what the rest says. A process that crashes fails the run.
+# Everything: crash, concurrency and large-input tests too. A test that fails is tried once more, and both are printed:
+# a busy machine must not hide what the rest says. A process that crashes fails the run.
 test-all: $(READY)
-	$(PYTEST) --full --durations=25 --reruns 1
+	$(PYTEST) --durations=25 --reruns 1
 
 # The adapters in their frameworks, and the pages about them; there is no reason to skip one here.
 test-frameworks: $(FRAMEWORKS_READY)
@@ -42,10 +42,12 @@ test-frameworks: $(FRAMEWORKS_READY)
 
 # 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies; and with the record on a server, 1,000
 # killed clients, 50 crashes, 200 ended connections and 200 lost answers: half an hour. Needs strace.
-# Then the tests that kill, with their full numbers: `make test-all` gives them a quarter.
+# Then the tests that kill, with their full numbers, of which `make test-all` takes a quarter; then all tests, with every
+# example of every property, and all parts on both versions of PostgreSQL.
 torture: $(READY)
 	$(BIN)/python -m tests.torture
 	$(BIN)/python -m pytest --torture --full
+	$(PYTEST) --full --reruns 1
 
 lint: $(READY)
 	$(BIN)/ruff check .

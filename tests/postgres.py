@@ -176,7 +176,11 @@ def postgres_url(postgres_server: Server) -> Iterator[str]:
 _SLOW = pytest.mark.slow
 
 
-@pytest.fixture(params=["file", pytest.param("server", marks=_SLOW), pytest.param("oldest server", marks=_SLOW)])
+# The store is tested on both versions by its contract; the other parts that have tables only in `make torture`.
+_OLDEST = pytest.param("oldest server", marks=(_SLOW, pytest.mark.torture))
+
+
+@pytest.fixture(params=["file", pytest.param("server", marks=_SLOW), _OLDEST])
 def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where a component keeps its tables: "" is a file of the home, otherwise the URL of a server."""
     if request.param == "file":

@@ -36,11 +36,16 @@ def strikes(pytestconfig: pytest.Config) -> Strikes:
 
 
 def select_strikes(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a torture run, keep only the tests that strike."""
+    """In a torture run, keep only the tests that strike; leave those marked `torture` to a full run."""
+    kept = items
     if config.getoption("--torture"):
-        striking = [item for item in items if "strikes" in getattr(item, "fixturenames", ())]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(striking)])
-        items[:] = striking
+        kept = [item for item in kept if "strikes" in getattr(item, "fixturenames", ())]
+    if not config.getoption("--full"):
+        kept = [item for item in kept if item.get_closest_marker("torture") is None]
+    if len(kept) < len(items):
+        left_out = set(items).difference(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = kept
 
 
 def print_strikes(terminal: pytest.TerminalReporter) -> None:

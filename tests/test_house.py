@@ -18,6 +18,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 MOST_LINES_PER_FILE = 700
+FEWEST_LINES_PER_FILE = 60
 MOST_LINES_PER_FUNCTION = 60
 # Files and functions that are larger than the house allows, with their size today. The list may only shrink:
 # a smaller size must be noted here, and no entry may be added.
@@ -68,6 +69,45 @@ def _sizes() -> dict[str, int]:
 def test_files_and_functions_stay_small() -> None:
     """What is over the size must be a known exception of exactly its present size."""
     assert _sizes() == EXCEPTIONS
+
+
+# A small file that one other file uses belongs to that file, with these exceptions. The list may only shrink.
+SMALL_FILES = {
+    # Loaded by name, one program each.
+    "importers/memory_programs/vault.py",
+    # Loaded only where an optional package is there, or is missing.
+    "memory/record/server_health.py",
+    "service/http/h11_protocol.py",
+    "service/mounts.py",
+    # What the doctor checks of a part is where it looks for it in every part.
+    "memory/skills/health_checks.py",
+}
+# They mean the same in every folder, so a reader looks for them.
+SMALL_NAMES = {"__init__.py", "__main__.py", "guidance.py", "schema.py", "settings.py", "tool.py"}
+
+
+def _importers() -> dict[str, set[Path]]:
+    """The files that import each module, by its name."""
+    found: dict[str, set[Path]] = {}
+    for path in SOURCES:
+        for node in _parsed(path):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names)):
+                    found.setdefault(name, set()).add(path)
+    return found
+
+
+def test_a_small_file_has_several_users() -> None:
+    """Otherwise a reader follows a name into a file that could have been a few lines of the one at hand."""
+    importers = _importers()
+    small = set()
+    for path in SOURCES:
+        relative = path.relative_to(ROOT / "src")
+        lines = path.read_text("utf-8").count("\n")
+        name = ".".join(relative.with_suffix("").parts)
+        if lines < FEWEST_LINES_PER_FILE and path.name not in SMALL_NAMES and len(importers.get(name, ())) < 2:
+            small.add(relative.relative_to("memoranda").as_posix())
+    assert small == SMALL_FILES
 
 
 @pytest.mark.slow
