@@ -123,7 +123,7 @@ class Session:
         """Reset the count of failed memory calls for a new user message; `turn` calls this itself."""
         self._state.toolbox.begin_turn()
 
-    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+    def record(self, /, role: str, content: Any = None, **fields: Any) -> int:
         """Record one message of the conversation; it is durable when its id is returned.
 
         `fields` are those of a chat API (tool_calls, tool_call_id, tool_name, finish_reason, reasoning …); others are

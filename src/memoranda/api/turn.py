@@ -67,7 +67,7 @@ class Turn:
         messages = with_recall(self._session.conversation(), self._recalled, self._question)
         return cast("list[ChatMessage]", messages)
 
-    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+    def record(self, /, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step of the turn, such as a tool call or its result, before the next step starts.
 
         A call is `record("assistant", text, tool_calls=[…])`, its result `record("tool", result, tool_call_id=…)`.

@@ -1,13 +1,13 @@
 """An opened home in an asyncio program."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from memoranda.api.aio.agent import AsyncAgent
 from memoranda.api.aio.session import AsyncSession, TurnQueues
-from memoranda.api.aio.threads import Opener, WorkerThreads
+from memoranda.api.aio.threads import Opener, WorkerThreads, in_thread, read_in_thread
 from memoranda.api.memory import Memory, open_memory
 from memoranda.api.session_parts.options import GatewayFacts
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from memoranda.agent.review.report import ReviewReport
     from memoranda.api.aio.agent import AgentAndSession
     from memoranda.api.session import Session
-    from memoranda.memory.curated.settings import Target
     from memoranda.models.model import ChatModel
     from memoranda.search.summaries import Summarize
-    from memoranda.support.tool import JsonObject, Tool
-    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
-    from memoranda.upkeep.forgetting.report import ForgetReport
+    from memoranda.support.tool import Tool
+    from memoranda.types import ConversationAnswer, SearchAnswer, SearchFilters
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -150,41 +148,10 @@ class AsyncMemory:
         """The tools outside any session; `call` calls one without blocking the loop."""
         return self.sync.tools
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> "JsonObject":
-        """Call a tool as a model would, outside any session: a dict in, a dict out."""
-        return await self._threads.run(self.sync.call, name, arguments)
-
-    async def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
-        """The live entries of MEMORY.md or USER.md as they may be shown."""
-        return await self._threads.read(self.sync.entries, target)
-
-    async def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
-        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
-        return await self._threads.run(self.sync.remember, text, target)
-
-    async def forget(
-        self,
-        text: str | None = None,
-        *,
-        session: str | None = None,
-        entry: str | None = None,
-        user: str | None = None,
-        whole_words: bool = False,
-        dry_run: bool = False,
-    ) -> "ForgetReport":
-        """Forget a text, a conversation, an entry or a user everywhere, as `Memory.forget` does.
-
-        Raises SessionError unless exactly one of the four is given, or if it is unknown.
-        """
-        return await self._threads.run(
-            self.sync.forget,
-            text,
-            session=session,
-            entry=entry,
-            user=user,
-            whole_words=whole_words,
-            dry_run=dry_run,
-        )
+    call = in_thread(Memory.call)
+    entries = read_in_thread(Memory.entries)
+    remember = in_thread(Memory.remember)
+    forget = in_thread(Memory.forget)
 
     async def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run anything else in a thread: `await memory.run(memory.sync.sessions.list_sessions_rich, limit=5)`."""

@@ -5,17 +5,15 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Se
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from memoranda.agent.model_messages import AnswerStream
-from memoranda.api.aio.threads import Opener, WorkerThreads
+from memoranda.api.aio.threads import Opener, WorkerThreads, in_thread, read_in_thread
 from memoranda.api.session import Session
 from memoranda.api.turn import Turn
 from memoranda.errors import SessionBusyError
 
 if TYPE_CHECKING:
-    from memoranda.agent.session_views import Compression, UndoneTurn
-    from memoranda.memory.curated.settings import Target
-    from memoranda.models.model import Usage
-    from memoranda.support.tool import JsonObject, Tool
-    from memoranda.types import ChatMessage, MemoryAnswer
+    from memoranda.agent.session_views import UndoneTurn
+    from memoranda.support.tool import Tool
+    from memoranda.types import ChatMessage
 
 
 class AsyncTurn:
@@ -50,12 +48,7 @@ class AsyncTurn:
         """The conversation so far in the form that chat APIs accept, with recalled memory in a copy of the question."""
         return await self._threads.read(lambda: self.sync.messages)
 
-    async def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record a step of the turn before the next step starts; returns its id.
-
-        Raises SessionError for an unknown role and for a tool's result without tool_call_id.
-        """
-        return await self._threads.run(self.sync.record, role, content, **fields)
+    record = in_thread(Turn.record)
 
     async def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
         """Record the answer: text, a message, or several messages in one commit. Raises SessionError the second time.
@@ -86,9 +79,7 @@ class AsyncTurn:
             raise
         await self._threads.run(self.sync.done_streaming, answer.written)
 
-    async def close(self) -> None:
-        """Leave the turn, so that the next one can begin; without `done` before, it is interrupted."""
-        await self._threads.run(self.sync.close)
+    close = in_thread(Turn.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,40 +150,14 @@ class AsyncSession:
         """
         return Opener(lambda: self._begin_turn(text, self._turn_wait if wait is None else wait))
 
-    async def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record one message of the conversation; it is durable when its id is returned.
-
-        Raises SessionError for an unknown role and for a tool's result without tool_call_id.
-        """
-        return await self._threads.run(self.sync.record, role, content, **fields)
-
-    async def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Record several messages in one commit. Raises SessionError like `record`."""
-        return await self._threads.run(self.sync.record_all, messages)
-
-    async def conversation(self) -> "list[ChatMessage]":
-        """The recorded messages in the form that chat APIs accept."""
-        return await self._threads.read(self.sync.conversation)
-
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> "JsonObject":
-        """Call a tool as the model would; the answer is always a JSON object."""
-        return await self._threads.run(self.sync.call, name, arguments)
-
-    async def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
-        """Save a fact that the user asked to keep; the answer is a receipt."""
-        return await self._threads.run(self.sync.remember, text, target)
-
-    async def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
-        """The live entries of MEMORY.md or USER.md as they may be shown."""
-        return await self._threads.read(self.sync.entries, target)
-
-    async def note_usage(self, usage: "Usage", *, model: str, provider: str) -> None:
-        """Store what a call used, which also says how full the context is; it never fails the turn."""
-        await self._threads.run(self.sync.note_usage, usage, model=model, provider=provider)
-
-    async def compress(self, *, force: bool = False, focus: str = "") -> "Compression":
-        """Shorten the context if it is full, or at once when `force`; `focus` is what to keep above all."""
-        return await self._threads.run(self.sync.compress, force=force, focus=focus)
+    record = in_thread(Session.record)
+    record_all = in_thread(Session.record_all)
+    conversation = read_in_thread(Session.conversation)
+    call = in_thread(Session.call)
+    remember = in_thread(Session.remember)
+    entries = read_in_thread(Session.entries)
+    note_usage = in_thread(Session.note_usage)
+    compress = in_thread(Session.compress)
 
     async def undo(self) -> "UndoneTurn | None":
         """Undo the last turn; None when there is none. Raises SessionBusyError while a turn is in progress."""
@@ -202,9 +167,7 @@ class AsyncSession:
         """Run any other method of `sync` in a thread: `await session.run(session.sync.rename, "Locks")`."""
         return await self._threads.run(function, *args, **kwargs)
 
-    async def end(self, reason: str = "session_end") -> None:
-        """End the conversation; opening a session with its id resumes it."""
-        await self._threads.run(self.sync.end, reason)
+    end = in_thread(Session.end)
 
     async def __aenter__(self) -> Self:
         return self

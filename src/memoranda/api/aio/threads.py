@@ -2,10 +2,10 @@
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from memoranda.agent.tool_functions import run_async_tools_in
 from memoranda.errors import HomeError
@@ -52,6 +52,30 @@ class WorkerThreads:
         context = contextvars.copy_context()
         context.run(run_async_tools_in.set, loop)
         return loop.run_in_executor(threads, context.run, call)
+
+
+def in_thread(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
+    """A method of a blocking object for the asyncio one in front of it, which has it as `sync`; see `run`."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        threads: WorkerThreads = self._threads
+        return await threads.run(method, self.sync, *args, **kwargs)
+
+    return call
+
+
+def read_in_thread(
+    method: Callable[Concatenate[Any, _P], _R],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
+    """The same for a method that changes nothing; see `read`."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        threads: WorkerThreads = self._threads
+        return await threads.read(method, self.sync, *args, **kwargs)
+
+    return call
 
 
 async def wait_to_end(future: "asyncio.Future[_R]") -> _R:
