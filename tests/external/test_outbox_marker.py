@@ -13,7 +13,7 @@ import pytest
 
 from memoranda.errors import ReplacedStoreError
 from memoranda.external.checks import check_outbox
-from memoranda.external.outbox.marker import OutboxGuard
+from memoranda.external.outbox.marker import OutboxGuard, OutboxMarker
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.support.health_issues import HealthIssue
@@ -174,7 +174,7 @@ def test_a_damaged_marker_is_ignored_and_written_again(tmp_path: Path) -> None:
     """It is not needed for anything but the alarm."""
     _fill(tmp_path, 3)
     _marker(tmp_path).write_bytes(_marker(tmp_path).read_bytes().replace(b'"waiting": 3', b'"waiting": 7'))
-    assert OutboxGuard(tmp_path / "outbox.db").read() is None
+    assert OutboxGuard(tmp_path / "outbox.db").read() == OutboxMarker()
     assert _issues(tmp_path) == []
     _fill(tmp_path, 1, 10)
     marker = OutboxGuard(tmp_path / "outbox.db").read()

@@ -259,9 +259,9 @@ def user_indexes_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.users")
 
 
-def marker_path(db_path: Path) -> Path:
-    """The path of the marker by which a home recognises its store, in the same directory."""
-    return db_path.with_name(f"{db_path.stem}.marker.json")
+def marker_path(described: Path) -> Path:
+    """The path of the marker of a file, by which a home notices that it lost the file; it is in the same directory."""
+    return described.with_name(f"{described.stem}.marker.json")
 
 
 def had_store(db_path: Path) -> bool:

@@ -6,7 +6,6 @@ import random
 import shutil
 import sqlite3
 import time
-from binascii import crc32
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -20,6 +19,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.health import salvage
 from memoranda.memory.record.record import StoreMarker, read_marker, write_marker
 from memoranda.memory.record.store import open_store
+from memoranda.storage.files.marker_file import checksum
 from memoranda.storage.salvage import rebuild
 from memoranda.support.home import Home, marker_path
 from memoranda.upkeep.doctor import accept_store, examine
@@ -290,7 +290,7 @@ def test_a_marker_of_a_later_version_is_understood(tmp_path: Path) -> None:
     marker = read_marker(path)
     values = {**json.loads(marker_path(path).read_text()), "later": 1}
     del values["checksum"]
-    values["checksum"] = crc32(json.dumps(values, sort_keys=True).encode())
+    values["checksum"] = checksum(json.dumps(values, sort_keys=True).encode())
     marker_path(path).write_text(json.dumps(values))
     assert read_marker(path) == marker != StoreMarker()
 

@@ -8,7 +8,7 @@ noted in the marker, until the doctor has shown it and a person accepts it.
 import logging
 import sqlite3
 import uuid
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memoranda.storage.connection import Connection
@@ -53,16 +53,11 @@ class OutboxGuard:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = MarkerFile(path.with_name(f"{path.stem}.marker.json"))
+        self._file = MarkerFile(path, OutboxMarker)
 
     def read(self) -> OutboxMarker | None:
-        """The marker; None if there is none, or if it is damaged."""
-        values = self._file.read()
-        try:
-            return None if values is None else OutboxMarker(**values)
-        except TypeError:
-            # A later version wrote it.
-            return None
+        """The marker; None if there is none, an empty one if it is damaged."""
+        return self._file.read()
 
     def refuse_new(self) -> None:
         """Refuses nothing: notifications must be stored somewhere."""
@@ -103,7 +98,7 @@ class OutboxGuard:
             else:
                 noted = replace(found, losses=known.losses, lost=known.lost)
             if noted != known and (found.queue_id or noted.losses) and (noted.last_job or noted.losses):
-                self._file.write(asdict(noted))
+                self._file.overwrite(noted)
         except (OSError, sqlite3.Error) as error:
             # The tables of a new file do not exist yet.
             _log.debug("%s could not be written: %s", self._file.path, error)
@@ -123,7 +118,7 @@ class OutboxGuard:
         if connection is None:
             self._file.path.unlink(missing_ok=True)
         else:
-            self._file.write(asdict(read_position(connection)))
+            self._file.overwrite(read_position(connection))
 
     def continue_in(self, connection: Connection) -> None:
         """Let a file with the rows of a damaged one take its place: with the same id, and later numbers."""

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 from memoranda.errors import ItemConflictError, SessionError
-from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable
+from memoranda.memory.record.message_rows import decode_json, dump_json, require_storable, signed_crc32
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.storage.connection import Connection
@@ -32,7 +31,6 @@ COLUMNS = ("id", "user_id", "namespace", "key", "value", "indexed", "version", "
            "created_at", "updated_at", "ttl", "expires_at", "checksum")  # fmt: skip
 # Not `expires_at`, which a read may change.
 _COVERED = ("user_id", "namespace", "key", "value", "indexed", "version", "event", "created_at", "updated_at", "ttl")
-_SIGN = 2**31
 _MAX_DEPTH = 50
 
 Namespace = tuple[str, ...]
@@ -141,10 +139,10 @@ def identify(user_id: str | None, namespace: str, key: str) -> str:
 
 
 def checksum_of(row: Mapping[str, Any]) -> int:
-    """The checksum of a version, as a signed number of 32 bits."""
+    """The checksum of a version."""
     covered = [value.hex() if isinstance(value := row.get(name), float) else value for name in _COVERED]
     text = "\0".join("" if value is None else str(value) for value in covered)
-    return (crc32(text.encode("utf-8", "surrogatepass")) ^ _SIGN) - _SIGN
+    return signed_crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def searchable_text(key: str, value: Any, indexed: str | None) -> str:

@@ -15,10 +15,10 @@ original.
 import json
 import re
 import time
+from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from memoranda.errors import SessionError
 from memoranda.memory.record.schema import MESSAGES, hour_of
@@ -314,10 +314,7 @@ _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
 
 
 def checksum_of_row(session_id: str, row: Sequence[Any]) -> int:
-    """The checksum of a row of a session with the columns in WRITTEN.
-
-    It is a signed number of 32 bits, which takes the least space in a database.
-    """
+    """The checksum of a row of a session with the columns in WRITTEN."""
     try:
         timestamp = row[_TIMESTAMP].hex()
         if row.count(None) == _EMPTY_IN_PLAIN_ROW and row[_CONTENT] is not None:
@@ -336,7 +333,12 @@ def checksum_of_row(session_id: str, row: Sequence[Any]) -> int:
     except (AttributeError, TypeError):
         # Another program has stored values of other types.
         text = "\0".join([session_id, *["" if value is None else str(value) for value in row]]).rstrip("\0")
-    return (crc32(text.encode()) ^ _SIGN) - _SIGN
+    return signed_crc32(text.encode())
+
+
+def signed_crc32(content: bytes) -> int:
+    """The CRC-32 of some bytes as a signed number, which takes the least space in a database."""
+    return (crc32(content) ^ _SIGN) - _SIGN
 
 
 def matches(covered: Sequence[Any], stored: int) -> bool:

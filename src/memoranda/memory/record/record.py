@@ -10,29 +10,26 @@ never ahead of an undamaged store, whichever process is killed when, and several
 one wins, and an older marker only notices less.
 """
 
-import json
 import logging
 import os
 import sqlite3
-from binascii import crc32
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from memoranda.errors import StoreMismatchError
 from memoranda.memory.record.schema import MESSAGES, SCHEMA, SESSIONS, SYSTEM_PROMPTS
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.storage.files.marker_file import MarkerFile
 from memoranda.storage.orphaned_wal import file_size, wal_path
 from memoranda.storage.sqlite.engine import SqliteEngine, open_sqlite_engine
-from memoranda.support.durable_files import read_file, sync, write_private_unlocked
+from memoranda.support.durable_files import sync
 from memoranda.support.home import APPLICATION_ID, had_store, is_server_url, marker_path
 
 _log = logging.getLogger(__name__)
 
-_MAX_MARKER_BYTES = 100_000
 _ACCEPT_TIMEOUT = 2.0
 _APPLICATION_ID = int.from_bytes(APPLICATION_ID, "big")
 _POSITION = (
@@ -82,37 +79,14 @@ class StoreMarker:
         return None
 
 
-_FIELDS = tuple(each.name for each in fields(StoreMarker))
-
-
 def read_marker(path: Path) -> StoreMarker | None:
     """The marker of a store; None if there is none, an empty one if it is damaged."""
-    try:
-        content = read_file(marker_path(path), _MAX_MARKER_BYTES)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        _log.warning("The marker of %s cannot be read: %s", path, error)
-        return StoreMarker()
-    try:
-        values = json.loads(content)
-        checksum = values.pop("checksum")
-        known = {name: values[name] for name in _FIELDS}
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return StoreMarker()
-    return StoreMarker(**known) if checksum == _checksum(values) else StoreMarker()
+    return MarkerFile(path, StoreMarker).read()
 
 
 def write_marker(path: Path, marker: StoreMarker) -> None:
     """Replace the marker of a store atomically; after a power cut it is this one or the one from before."""
-    values = {name: getattr(marker, name) for name in _FIELDS}
-    values["checksum"] = _checksum(values)
-    write_private_unlocked(marker_path(path), json.dumps(values, indent=1).encode())
-
-
-def _checksum(values: Mapping[str, Any]) -> int:
-    """A checksum of all fields, also of those that a later version adds."""
-    return crc32(json.dumps(values, sort_keys=True).encode())
+    MarkerFile(path, StoreMarker).replace(marker)
 
 
 def read_position(connection: Connection) -> StoreMarker:

@@ -5,8 +5,8 @@ is read next time. Messages up to the position are rechecked only because of a c
 """
 
 import sqlite3
+from binascii import crc32
 from collections.abc import Callable, Collection, Iterable, Iterator
-from zlib import crc32
 
 from memoranda.memory.record.feed import Feed, FeedChange, FeedMessage, FeedSession, Head
 from memoranda.memory.record.schema import FILTERED_COLUMNS

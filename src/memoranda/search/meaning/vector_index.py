@@ -8,12 +8,12 @@ import logging
 import os
 import sqlite3
 import threading
+from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.feed import Feed, FeedMessage, FeedSession

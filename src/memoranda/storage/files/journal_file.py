@@ -11,7 +11,7 @@ import stat
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -156,16 +156,11 @@ class JournalMarkerFile:
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
-        self._file = MarkerFile(journal.with_name(f"{journal.stem}.marker.json"))
+        self._file = MarkerFile(journal, JournalMarker)
 
     def read(self) -> JournalMarker | None:
-        """The marker; None if there is none, or if it is damaged."""
-        values = self._file.read()
-        try:
-            return None if values is None else JournalMarker(**values)
-        except TypeError:
-            # A later version wrote it.
-            return None
+        """The marker; None if there is none, an empty one if it is damaged."""
+        return self._file.read()
 
     def note_appended(self) -> None:
         """Note the lines that were added; an earlier loss stays recognisable."""
@@ -177,12 +172,12 @@ class JournalMarkerFile:
                 file.seek(marker.size)
                 added = file.read()
             size, content = marker.size + len(added), crc32(added, marker.content)
-            self._file.write(asdict(JournalMarker(size, content, marker.broken)))
+            self._file.overwrite(JournalMarker(size, content, marker.broken))
 
     def note_replaced(self, marker: JournalMarker) -> None:
         """Note the lines of a journal that was replaced."""
         with self._logged():
-            self._file.write(asdict(marker))
+            self._file.overwrite(marker)
 
     def remove(self) -> None:
         """Remove the marker durably before the journal is replaced, because it describes the old lines."""
