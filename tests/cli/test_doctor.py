@@ -63,16 +63,6 @@ def test_no_command_takes_a_store_that_lost_its_file_for_an_empty_one(tmp_path: 
     assert tree(tmp_path) == before
 
 
-def test_the_old_spelling_of_fix_still_works(tmp_path: Path) -> None:
-    """Scripts may use it; the help names the new one only."""
-    terminal = Terminal(tmp_path)
-    terminal.ok("memory", "add", "A fact.")
-    tmp_path.chmod(0o755)
-    assert "1 problem to fix." in terminal.run("doctor").output
-    assert "fixed" in terminal.ok("doctor", "--mend")
-    assert "--mend" not in terminal.ok("doctor", "--help")
-
-
 @pytest.mark.slow
 def test_the_doctor_lists_the_hosts_and_reports_a_program_that_moved(tmp_path: Path) -> None:
     """With the command that fixes it; a host that uses another home is not mentioned."""

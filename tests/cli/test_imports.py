@@ -140,9 +140,8 @@ def test_undo_of_an_unknown_import_says_where_they_are_listed(home: Path, transc
     assert "'memoranda import undo' lists them" in result.output
 
 
-@pytest.mark.parametrize("option", ["--rescan", "--again"])
-def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path, option: str) -> None:
-    """It is not unchanged, whether its file was read again or not; `--rescan` (once `--again`) restores it."""
+def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path) -> None:
+    """It is not unchanged, whether its file was read again or not; `--rescan` restores it."""
     answer(home, "claude-code", "--yes")
     with SessionDB(home / "state.db") as db:
         db.delete_session(f"claude-code-{SESSION}")
@@ -152,7 +151,7 @@ def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path, option:
         shown = run(home, "claude-code", "--yes").output
         assert "sessions: 0 new, 0 grown, 0 unchanged, 1 deleted here\n" in shown
         assert "--rescan restores them" in shown
-    assert answer(home, "claude-code", "--yes", option)["sources"][0]["sessions_new"] == 1
+    assert answer(home, "claude-code", "--yes", "--rescan")["sources"][0]["sessions_new"] == 1
     assert "deleted here" not in run(home, "claude-code", "--yes").output
 
 

@@ -362,18 +362,3 @@ def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path, server_url: s
         outbox.delivered(job)
     assert not outbox.backlog()
     outbox.close()
-
-
-def test_a_job_of_an_earlier_version_is_delivered_under_its_key(tmp_path: Path) -> None:
-    """Whose key did not name the provider in the file."""
-    outbox = Outbox(tmp_path)
-    outbox.put("a", "turn", "s", {"text": "q"}, {}, key="turn:s:1")
-    with sqlite3.connect(tmp_path / "outbox.db") as connection:
-        payload = '{"args": {"text": "q"}, "facts": {}}'
-        connection.execute("UPDATE jobs SET key = 'turn:s:1', payload = ?", (payload,))
-    connection.close()
-    job = outbox.claim("a")
-    assert job is not None and job.key == "turn:s:1"
-    outbox.delivered(job)
-    assert not outbox.backlog()
-    outbox.close()

@@ -158,8 +158,8 @@ def test_a_killed_process_raises_no_alarm(tmp_path: Path) -> None:
     assert "8 deliveries that waited are lost" in issue.problem
 
 
-def test_a_home_of_an_earlier_version_gets_a_marker_without_an_alarm(tmp_path: Path) -> None:
-    """It has neither an id of the queue nor a marker."""
+def test_a_queue_without_a_marker_gets_one_without_an_alarm(tmp_path: Path) -> None:
+    """Also if it has no id, because a process was killed before it gave it one."""
     _fill(tmp_path, 3)
     _marker(tmp_path).unlink()
     with closing(sqlite3.connect(tmp_path / "outbox.db")) as connection, connection:

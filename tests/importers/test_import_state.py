@@ -76,22 +76,6 @@ def test_a_damaged_checkpoint_is_ignored(home: Home, tmp_path: Path) -> None:
     assert (grown.messages, grown.messages_known, grown.problems) == (1, 1, [])
 
 
-def test_an_older_import_state_is_upgraded(home: Home, tmp_path: Path) -> None:
-    """It knew only how many sessions a file holds: files are read once more, and what sessions began with stays."""
-    file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
-    home.take(ClaudeCode(), file)
-    with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
-        connection.execute("UPDATE items SET sessions = 1")
-        connection.execute("DELETE FROM state_meta WHERE key LIKE 'migration:%'")
-        connection.execute("UPDATE schema_version SET version = 1")
-        connection.commit()
-    rescan = home.take(ClaudeCode(), file)
-    assert (rescan.items_unchanged, rescan.messages, rescan.count("unchanged")) == (0, 0, 1)
-    with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
-        assert connection.execute("SELECT sessions FROM items").fetchall() == [('["claude-code-s"]',)]
-        assert connection.execute("SELECT count(*) FROM imported_sessions").fetchone() == (1,)
-
-
 @pytest.mark.parametrize("damaged", ["3", "[", '{"a": 1}', "[1, null]"])
 def test_a_damaged_list_of_sessions_costs_only_their_count(home: Home, tmp_path: Path, damaged: str) -> None:
     """The file itself is still known."""

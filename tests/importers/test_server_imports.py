@@ -1,7 +1,6 @@
 """Imports with the record on a server: nodes share what was imported, and every node can undo it."""
 
 import platform
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -188,22 +187,6 @@ def test_imports_move_with_a_home_to_a_server_and_back(tmp_path: Path, postgres_
     ana.store.close()
     with memoranda.open(back.root) as memory, closing(ImportHistory(back.root, memory.sessions)) as history:
         assert history.undo("by None").messages == 2
-
-
-def test_the_file_of_an_earlier_version_is_adopted(tmp_path: Path, nodes: tuple[_Node, _Node]) -> None:
-    """A node that logged its imports in a file, beside a record on a server, can still undo them: on every node."""
-    one, two = nodes
-    home = _filled_home(tmp_path / "old")
-    with closing(imports_database(home.root)) as file, file.open().writing() as connection:
-        connection.execute(
-            "UPDATE state_meta SET value = ? WHERE key = 'store_id'",
-            (one.store.scoped(Scope.everyone()).feed.store_id(),),
-        )
-    shutil.copy(home.root / FILE_NAME, one.root)
-    assert one.imports() == [("by None", 1)] == two.imports()
-    (two.root / FILE_NAME).write_bytes((one.root / FILE_NAME).read_bytes())
-    two.undo("by None")
-    assert one.imports() == [("by None", 0)]
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_a_file_system_without_shared_memory_gets_no_log(tmp_path: Path, can_tra
 def test_a_home_that_was_left_with_a_log_works_without_shared_memory(
     tmp_path: Path, can_trace: None, error: str
 ) -> None:
-    """Its header asks for a log, because an earlier version asked SQLite for one and failed at the next read."""
+    """Its header asks for a log, because it was copied from another file system."""
     path = tmp_path / "state.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")

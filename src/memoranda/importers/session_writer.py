@@ -24,9 +24,6 @@ _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
 _MAX_NAME_CHARS = 150
 # Names that the facts of another program may not have.
 _RESERVED_FACTS = frozenset({"host", "host_session_id", "directory", "project", "session_id", "messages"})
-# An extra field of sessions that an earlier version imported from Hermes, without the states of messages. They stay as
-# they are: rewound and repeated messages, added now, would be at the wrong position.
-_BEFORE_STATES = "hermes_source"
 _ROW_DIGEST = "host_row_digest"
 Row = Mapping[str, Any]
 
@@ -118,7 +115,6 @@ class PreviewWriter(_SeenSessions):
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
-        messages = _without_unsaid(incoming, messages)
         names = [imported.message["external_id"] for imported in messages]
         stored = self._store.messages.get_external_ids([incoming.id], names) if incoming.row else {}
         before, problems = len(self._counted), []
@@ -184,7 +180,6 @@ class RecordWriter(_SeenSessions):
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
-        messages = _without_unsaid(incoming, messages)
         if FORGOTTEN in (incoming.row or {}):
             self._with_gaps.add(incoming.id)
         if not messages:
@@ -318,7 +313,7 @@ class RecordWriter(_SeenSessions):
 
     def _append_all(self, incoming: IncomingSession, messages: Sequence[ImportedMessage]) -> list[int]:
         chat = [imported.message for imported in messages]
-        if not incoming.conversation.columns or _BEFORE_STATES in (incoming.row or ()):
+        if not incoming.conversation.columns:
             return self._store.messages.append_messages(incoming.id, chat)
         states = [self._state_here(imported.state or MessageState()) for imported in messages]
         return self._store.imported_rows.append_messages(incoming.id, chat, states)
@@ -374,18 +369,6 @@ def _host_facts(conversation: ImportedConversation) -> dict[str, Any]:
         f"host_{name}" if name in _RESERVED_FACTS or name in COLUMNS else name: value
         for name, value in conversation.extra.items()
     }
-
-
-def _without_unsaid(incoming: IncomingSession, messages: Sequence[ImportedMessage]) -> Sequence[ImportedMessage]:
-    """Drop rewound and repeated messages for a session that an earlier version imported without them."""
-    if _BEFORE_STATES not in (incoming.row or ()):
-        return messages
-    return [imported for imported in messages if _is_said(imported.state)]
-
-
-def _is_said(state: MessageState | None) -> bool:
-    """Whether a message was said and not rewound, and does not repeat another one."""
-    return state is None or ((state.active or state.compacted) and state.original is None)
 
 
 def _is_same_title(title: str | None, wanted: str) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memoranda.agent.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.agent.compression.plan import latest_request
-from memoranda.agent.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
+from memoranda.agent.compression.prompts import FOOTER, SECTIONS
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.compression.summary import parse_sections, parse_summaries
 from memoranda.errors import ModelOverloadedError
@@ -150,7 +150,7 @@ def _continued(live: list[LiveMessage], done: CompressedContext) -> list[LiveMes
 HEADINGS = [f"## {name}\n" for name in SECTIONS]
 PIECES = [
     *HEADINGS, "- the parser reads a file\n", "-\n", "```\n", "<think>", "</think>", "{", "\x00", "messages 1 to 9",
-    "**Goal**\n", FOOTER, EARLIER_FOOTER,
+    "**Goal**\n", FOOTER,
 ]  # fmt: skip
 FUZZ = st.one_of(
     st.text(max_size=300),

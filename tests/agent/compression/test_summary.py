@@ -1,6 +1,6 @@
 """A summary is written, read back and updated without growing a summary inside a summary."""
 
-from memoranda.agent.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
+from memoranda.agent.compression.prompts import SECTIONS
 from memoranda.agent.compression.summariser import check_summary, is_grounded
 from memoranda.agent.compression.summary import Pinned, RunningSummary, parse_sections, parse_summaries, render_summary
 from memoranda.models.model import Reply, ToolCall
@@ -19,11 +19,6 @@ def test_a_summary_is_parsed_as_it_was_written() -> None:
     assert parse_summaries([render_summary(FULL, "s1")]) == FULL
     bare = RunningSummary({name: "" for name in SECTIONS}, Pinned(), 1, 2)
     assert parse_summaries([render_summary(bare, "")]) == bare
-
-
-def test_a_summary_of_an_earlier_version_is_parsed() -> None:
-    """Its other footer does not become part of the last section."""
-    assert parse_summaries([render_summary(FULL, "s1").replace(FOOTER, EARLIER_FOOTER)]) == FULL
 
 
 def test_a_summary_names_the_messages_it_replaces_and_how_to_read_them() -> None:

@@ -102,22 +102,3 @@ def test_a_failing_encoder_leaves_the_words(
         assert "E14" in provider.prefetch("Which bulb does my lamp need?")
         assert "E14" in provider.prefetch("Which bulb does my lamp need?")
     assert caplog.text.count("The model is missing.") == 1
-
-
-def test_facts_of_the_version_before_are_embedded(home: Path, embedder: TopicEmbedder) -> None:
-    """The table for the vectors is added to an older file."""
-    first = HolographicProvider(home)
-    first.initialize("s1", platform="cli")
-    first.handle_tool_call("fact_store", {"action": "add", "content": "Dr. Moll treats the tinnitus"})
-    first.shutdown()
-    with closing(sqlite3.connect(home / "holographic.db")) as connection, connection:
-        connection.execute("DROP TABLE meanings")
-        changed = connection.execute(
-            "UPDATE state_meta SET value = '1' WHERE key = 'memoranda_schema_version' AND value = '2'"
-        ).rowcount
-        connection.execute("UPDATE schema_version SET version = 1")
-    assert changed == 1
-    second = HolographicProvider(home)
-    second.initialize("s2", platform="cli", embedder=embedder)
-    assert "Dr. Moll" in second.prefetch("Which specialist do I see?")
-    second.shutdown()

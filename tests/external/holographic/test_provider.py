@@ -10,7 +10,6 @@ import pytest
 
 from memoranda.errors import ConfigError, ProviderError
 from memoranda.external.holographic import HolographicProvider
-from memoranda.external.holographic.settings import load
 
 
 def _started(home: Path, **settings: Any) -> HolographicProvider:
@@ -225,16 +224,6 @@ def test_settings_that_cannot_be_are_refused(home: Path, values: dict[str, Any])
     with pytest.raises(ConfigError):
         HolographicProvider(home).save_config(values, str(home))
     assert list(home.iterdir()) == []
-
-
-def test_settings_in_the_former_place_count_until_they_are_saved_again(home: Path) -> None:
-    """There is one file: the old one is read, and its values move to the new one."""
-    (home / "holographic.json").write_text('{"prefetch_limit": 3, "min_trust": 0.4}')
-    assert load(home).prefetch_limit == 3
-    HolographicProvider(home).save_config({"min_trust": 0.2}, str(home))
-    assert (load(home).prefetch_limit, load(home).min_trust) == (3, 0.2)
-    assert [path.name for path in home.glob("**/*.json")] == ["holographic.json"]
-    assert not (home / "holographic.json").exists()
 
 
 def test_the_home_may_come_with_the_start(home: Path) -> None:

@@ -90,27 +90,17 @@ def test_conversations_of_other_users_stay_with_them(home: Home, hermes: HermesH
     assert hers.titles.get_session_title("hermes-hers") == "Plans"
 
 
-def test_an_import_by_an_earlier_version_is_completed(home: Home, hermes: HermesHome) -> None:
-    """Its columns are filled, and its messages stay as they are: nothing is added twice."""
-    hermes.session("s1", source="telegram", user_id="42", input_tokens=7, end_reason="done", ended_at=5.0)
-    hermes.say("s1", "one", "two", "three")
-    hermes.execute("UPDATE messages SET active = 0 WHERE content = 'three'")
+def test_a_session_that_gets_a_user_later_moves_to_that_user(home: Home, hermes: HermesHome) -> None:
+    """Its columns are those that Hermes has now, and its messages stay: nothing is added twice."""
+    hermes.session("s1", source="telegram")
+    hermes.say("s1", "one", "two")
     home.take(Hermes(), hermes.root)
-    _as_an_earlier_version_imported(home)
+    hermes.execute("UPDATE sessions SET user_id = '42', input_tokens = 7, end_reason = 'done', ended_at = 5.0")
     summary = home.take(Hermes(), hermes.root, rescan=True)
     row: dict[str, Any] = home.everything()["hermes-s1"]
     assert (row["source"], row["user_id"], row["input_tokens"], row["end_reason"]) == ("telegram", "42", 7, "done")
     assert [message["content"] for message in row["messages"]] == ["one", "two"]
     assert summary.messages == 0
-
-
-def _as_an_earlier_version_imported(home: Home) -> None:
-    with home.store.engine.writing() as connection:
-        connection.execute("DELETE FROM messages WHERE active = 0")
-        connection.execute(
-            "UPDATE sessions SET source = 'hermes', user_id = NULL, input_tokens = 0, end_reason = 'imported', extra ="
-            ' \'{"host":"hermes","host_session_id":"s1","hermes_source":"telegram","hermes_input_tokens":7}\''
-        )
 
 
 def test_hidden_sources_stay_hidden_in_the_list(tmp_path: Path, hermes: HermesHome) -> None:

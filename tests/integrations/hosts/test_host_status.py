@@ -72,7 +72,7 @@ def test_a_program_that_fails_or_is_another_version_is_reported(environment: Hos
 
 
 def test_an_installation_without_its_hooks_is_noted(environment: HostEnvironment, tmp_path: Path) -> None:
-    """Such as one from before Codex had hooks; without them no session is recorded."""
+    """Such as one whose hooks a person removed; without them no session is recorded."""
     _install("codex", environment, _program(tmp_path / "memoranda"))
     (environment.user_home / ".codex" / "hooks.json").unlink()
     (status,) = _inspect(environment, tmp_path)
@@ -84,7 +84,7 @@ def test_an_installation_without_its_hooks_is_noted(environment: HostEnvironment
 def test_a_server_without_its_hooks_is_noted(
     name: str, file: str, environment: HostEnvironment, tmp_path: Path
 ) -> None:
-    """Earlier versions installed only the server there."""
+    """Such as one whose hooks a person removed."""
     _install(name, environment, _program(tmp_path / "memoranda"))
     if name == "opencode":
         (environment.user_home / ".config" / "opencode" / "plugins" / file).unlink()

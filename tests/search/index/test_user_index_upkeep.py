@@ -159,7 +159,7 @@ def test_a_text_that_is_forgotten_for_everyone_leaves_the_other_node(
 def test_a_node_that_was_off_loses_it_when_it_starts(
     one: SessionDB, postgres_url: str, tmp_path: Path, other: Path, delete: Callable[[SessionDB, Path], None]
 ) -> None:
-    """Whether it has a position from before, or none because an earlier version wrote the files."""
+    """It continues from the position that it had before."""
     with _node(postgres_url, other) as db:
         _search(db, *USERS)
         _wait_for_position(other, one)

@@ -31,8 +31,6 @@ HEADER = (
 )
 SESSION = 'session_id "{session_id}" and '
 FOOTER = "[End of the summary. The conversation continues below.]"
-# Summaries stored by earlier versions end with this one.
-EARLIER_FOOTER = "[End of the summary. The conversation goes on below.]"
 
 
 def task(previous: str, transcript: str, *, words: int, focus: str = "", notes: str = "") -> str:

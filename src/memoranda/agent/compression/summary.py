@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoranda.agent.compression.prompts import EARLIER_FOOTER, FOOTER, HEADER, RULES, SECTIONS, SESSION, TASKS
+from memoranda.agent.compression.prompts import FOOTER, HEADER, RULES, SECTIONS, SESSION, TASKS
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
@@ -291,7 +291,7 @@ def parse_summaries(texts: Sequence[str]) -> RunningSummary:
     """Parses earlier summaries into one; usually there is one, and a later one wins."""
     running = RunningSummary()
     for text in texts:
-        found = _split(text.removesuffix(FOOTER).removesuffix(EARLIER_FOOTER))
+        found = _split(text.removesuffix(FOOTER))
         span = _RANGE.search(text)
         first, last = (int(span[1]), int(span[2])) if span else (0, 0)
         # A summary of another program has none of these sections, so all of its text becomes the state.

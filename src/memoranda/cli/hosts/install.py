@@ -170,9 +170,6 @@ def uninstall(host: str, project: Path | None, dry_run: bool, yes: bool) -> None
     target = find_host(invocation, host, project)
     environment, backups = host_environment(project), backups_directory(invocation, target)
     changes = plan_uninstall(target, environment, CreatedFiles(backups), backups)
-    if not changes and not dry_run:
-        # An earlier version kept them.
-        SettingsBackups(backups).remove(file.path for file in target.files(environment))
     apply_with_consent(
         invocation,
         target,

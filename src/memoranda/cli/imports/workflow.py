@@ -67,11 +67,9 @@ class ImportOptions:
 
     @classmethod
     def from_context(cls, context: click.Context, values: Mapping[str, bool]) -> "ImportOptions":
-        """Combine the options of a command with those before its name; `--again` is the old name of `--rescan`."""
+        """Combine the options of a command with those before its name."""
         before_name = context.parent.params if context.parent else {}
-        combined = {name: value or bool(before_name.get(name)) for name, value in values.items()}
-        again = combined.pop("again", False)
-        return cls(**{**combined, "rescan": combined["rescan"] or again})
+        return cls(**{name: value or bool(before_name.get(name)) for name, value in values.items()})
 
 
 def import_options(command: _Command) -> _Command:
@@ -81,7 +79,6 @@ def import_options(command: _Command) -> _Command:
         click.option("--yes", is_flag=True, help="Do not ask."),
         click.option("--follow", is_flag=True, help="Continue to import what is new, until Ctrl-C."),
         click.option("--rescan", is_flag=True, help="Read everything again, including sessions deleted here."),
-        click.option("--again", is_flag=True, hidden=True),
     )
     for option in reversed(options):
         command = option(command)

@@ -59,7 +59,6 @@ class _CheckedIssue:
 
 @click.command(epilog=_EPILOG)
 @click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; replaced files are kept.")
-@click.option("--mend", "old_fix_flag", is_flag=True, hidden=True)
 @click.option(
     "--accept-store",
     is_flag=True,
@@ -68,7 +67,7 @@ class _CheckedIssue:
 @click.option("--deep", is_flag=True, help="Verify everything: each message, the index against it, history, backups.")
 @click.option("--quiet", is_flag=True, help="Print nothing if there is no problem.")
 @common_options
-def command(fix: bool, old_fix_flag: bool, accept_store: bool, deep: bool, quiet: bool) -> None:
+def command(fix: bool, accept_store: bool, deep: bool, quiet: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index, leftovers and installed hosts.
 
     Each problem is shown with the way to fix it. The exit code is 1 while an error or a warning remains. --deep reads
@@ -84,8 +83,7 @@ def command(fix: bool, old_fix_flag: bool, accept_store: bool, deep: bool, quiet
     with stdout_to_stderr():
         hosts = inspect_installed_hosts(home)
         issues = [*examine(home, report_progress), *(issue for status in hosts for issue in status.issues)]
-        wants_repair = fix or old_fix_flag
-        checked = _repair(home, issues, report_progress) if wants_repair else [_CheckedIssue(each) for each in issues]
+        checked = _repair(home, issues, report_progress) if fix else [_CheckedIssue(each) for each in issues]
     progress.clear()
     open_count = sum(item.is_open for item in checked)
     head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")

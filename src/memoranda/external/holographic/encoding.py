@@ -24,7 +24,7 @@ from memoranda.external.holographic.algebra import (
 from memoranda.search.index.tokenizer import STOP_WORDS, tokenize
 
 # Raise this with any change to the encoding: facts with another version are encoded again.
-VERSION = 2
+VERSION = 1
 MAX_ENTITIES = 16
 _MAX_WORDS = 64
 _ROLE_CONTENT = "role:content"

@@ -18,7 +18,6 @@ from memoranda.external.holographic.schema import (
     FACTS,
     SCHEMA,
     SERVER_SCHEMA,
-    STATE_META,
     WORDS,
 )
 from memoranda.external.holographic.word_index import store_words
@@ -26,6 +25,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.health import CheckedDatabase, check_store, take_rows
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.salvage.rebuild import DamagedDatabase
+from memoranda.storage.schema import STATE_META
 from memoranda.storage.sqlite.database import Connection as SqliteConnection
 from memoranda.storage.sqlite.database import Database
 from memoranda.support.health_issues import HealthIssue

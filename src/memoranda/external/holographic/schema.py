@@ -6,7 +6,6 @@ Words, vectors and links of facts on a server are in the cache of each node.
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
-VERSION = 2
 
 FACTS = Table(
     "facts",
@@ -78,16 +77,11 @@ FACT_ENTITIES = Table(
     (Column("fact_id", "integer", "NOT NULL"), Column("entity_id", "integer", "NOT NULL")),
 )
 
-STATE_META = Table(
-    "state_meta", "Facts about the store.", (Column("key", "text", "PRIMARY KEY"), Column("value", "text"))
-)
-SCHEMA_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL"),))
-
 WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokenize = 'ascii')"
 
 SCHEMA = Schema(
-    version=VERSION,
-    tables=(FACTS, _VECTORS, _MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
+    version=1,
+    tables=(FACTS, _VECTORS, _MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_facts_key ON facts(content_key)",
         "CREATE INDEX IF NOT EXISTS idx_facts_encoding ON facts(encoding)",

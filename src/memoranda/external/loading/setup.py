@@ -24,8 +24,6 @@ from memoranda.support.durable_files import make_private_directory, read_file, w
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Where an earlier version stored settings.
-_FORMER_FILES = {"holographic": "holographic.json"}
 _NOTHING: Mapping[str, Any] = {}
 _LOCK_SECONDS = 10.0
 _SAVE_SECONDS = 60.0
@@ -219,15 +217,9 @@ def settings_file(home: Path, name: str) -> Path:
     return home / "providers" / f"{file_stem(name)}.json"
 
 
-def _current_file(home: Path, name: str) -> Path:
-    """The file with the settings: that of an earlier version until settings are saved again."""
-    path = settings_file(home, name)
-    return home / _FORMER_FILES[name] if name in _FORMER_FILES and not path.exists() else path
-
-
 def read_settings(home: Path, name: str) -> dict[str, Any]:
     """The saved settings of a provider; empty when there are none."""
-    path = _current_file(home, name)
+    path = settings_file(home, name)
     try:
         values = json.loads(read_file(path))
     except FileNotFoundError:
@@ -272,10 +264,8 @@ def write_settings(home: Path, name: str, values: Mapping[str, Any]) -> None:
             before = read_settings(home, name)
         except ProviderError:
             before = {}
-            _copy_unreadable(_current_file(home, name))
+            _copy_unreadable(path)
         write_private(path, json.dumps(before | dict(values), ensure_ascii=False, indent=2).encode())
-        if name in _FORMER_FILES:
-            (home / _FORMER_FILES[name]).unlink(missing_ok=True)
 
 
 def _copy_unreadable(path: Path) -> None:

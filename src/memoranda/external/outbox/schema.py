@@ -38,14 +38,8 @@ JOBS = Table(
         Column("until", "real", "", "Timestamp when the lease expires, unless its owner renews it."),
     ),
 )
-_META = Table(
-    "state_meta",
-    "State of the queue itself: positions, last deliveries, pauses.",
-    (Column("key", "text", "PRIMARY KEY", "Name."), Column("value", "text", "", "Value.")),
-)
-_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 _INDEXES = ("CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",)
-SCHEMA = Schema(version=1, tables=(JOBS, _META, _VERSION), indexes=_INDEXES)
+SCHEMA = Schema(version=1, tables=(JOBS,), indexes=_INDEXES)
 
 _POSITIONS = Table(
     "outbox_positions",

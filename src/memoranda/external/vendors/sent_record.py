@@ -41,10 +41,9 @@ _SENT = Table(
         Column("sent_at", "real", "NOT NULL", "Seconds since 1970."),
     ),
 )
-_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(
     version=1,
-    tables=(_SENT, _VERSION),
+    tables=(_SENT,),
     indexes=("CREATE UNIQUE INDEX IF NOT EXISTS idx_sent_id ON sent(scope, kind, local_id)",),
 )
 SERVER_SCHEMA = Schema(

@@ -308,7 +308,7 @@ def _user_messages(blocks: list[Entry], tool_names: dict[str, str]) -> Iterator[
 
 
 def _without_recalled_text(text: str) -> str:
-    """Remove the text that our hook recalled: its older versions put it into the user's message."""
+    """Remove the text that our hook recalled: older versions of Claude Code put it into the user's message."""
     kept = strip_noted_blocks(text)
     return text if kept == text else kept.strip()
 

@@ -67,8 +67,7 @@ _GATEWAY = {
 }
 _WITH_COLUMN = frozenset((*_TEXTS, *_NUMBERS, *_OTHERS))
 _FILE_NAME = "state.db"
-# Another label than in earlier versions, which imported fewer columns: the first import reads everything again.
-_LABEL = "sessions with their columns"
+_LABEL = "sessions"
 _OWN_APPLICATION_ID = int.from_bytes(APPLICATION_ID, "big")
 _ROWS_PER_QUERY = 200
 # A title is often set after the first messages, so the latest sessions are read again.

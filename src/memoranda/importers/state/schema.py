@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.storage.lazy_database import LazyDatabase
-from memoranda.storage.schema import Column, Migration, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Schema, ServerTables, Table
 
 FILE_NAME = "imports.db"
 APPLICATION_ID = int.from_bytes(b"MemI", "big")
@@ -86,11 +86,9 @@ _INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
 )
 SCHEMA = Schema(
-    version=4,
+    version=1,
     tables=(_ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS),
     indexes=(*_INDEXES, "CREATE UNIQUE INDEX IF NOT EXISTS idx_items ON items(source, user_id, file, what)"),
-    # Version 1 stored only the number of sessions; reading the files again stores their ids.
-    migrations=(Migration("names-of-sessions", lambda connection: connection.execute("DELETE FROM items")),),
 )
 
 _NUMBER = Column("id", "numbered", "", "Order.")
@@ -118,7 +116,7 @@ _SERVER_TABLES = (
     Table(PROPOSALS.name, PROPOSALS.meaning, (_NUMBER, *PROPOSALS.columns, _ACTING_USER)),
 )  # fmt: skip
 SERVER_SCHEMA = Schema(
-    version=2,
+    version=1,
     name="imports",
     tables=_SERVER_TABLES,
     indexes=(

@@ -27,7 +27,6 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Table
-from memoranda.support.canonical_text import digest
 from memoranda.support.health_issues import HealthIssue
 
 _STORE_ID = "store_id"
@@ -72,7 +71,7 @@ def copy_imports_to_server(root: Path, url: str) -> dict[str, int]:
         source, target = file.open(), server.open().acting_for(None, everyone=True)
         if not _is_of_same_store(source, target):
             return {}
-        rows = _copy_to_server(source, target, root)
+        rows = _copy_to_server(source, target)
         for copied in _TABLES:
             _verify(target, copied, rows[copied])
     return {copied.server_table: len(rows[copied]) for copied in _TABLES}
@@ -98,19 +97,7 @@ def copy_imports_to_files(url: str, root: Path) -> dict[str, int]:
     return {copied.server_table: len(rows[copied]) for copied in _TABLES}
 
 
-def adopt_file(root: Path, url: str) -> None:
-    """Copy the file that an earlier version kept beside a record on a server, once."""
-    with closing(imports_database(root)) as file, closing(imports_database(root, url)) as server:
-        target = server.open().acting_for(None, everyone=True)
-        with target.reading() as connection:
-            if _meta(connection, _mark(root)) is not None:
-                return
-        source = file.open()
-        if _is_of_same_store(source, target):
-            _copy_to_server(source, target, root)
-
-
-def _copy_to_server(source: Engine, target: Engine, root: Path) -> dict[_Copied, list[Any]]:
+def _copy_to_server(source: Engine, target: Engine) -> dict[_Copied, list[Any]]:
     with source.reading() as connection:
         rows = {
             copied: connection.execute(
@@ -130,7 +117,6 @@ def _copy_to_server(source: Engine, target: Engine, root: Path) -> dict[_Copied,
         for copied in (_PARTS, _PROPOSALS):
             added = [(*row, users.get(row[0], "")) for row in rows[copied]]
             _insert(connection, copied.server_table, (*copied.server_columns, "user_id"), added)
-        _set_meta(connection, _mark(root), "done")
 
     target.write(write)
     return rows
@@ -140,11 +126,6 @@ def _user_of_family(family: str, users: Sequence[str]) -> str:
     """The user in the key of a family: source, user and first message, on lines of their own."""
     _, _, rest = family.partition("\n")
     return next((user for user in users if rest.startswith(f"{user}\n")), rest.partition("\n")[0])
-
-
-def _mark(root: Path) -> str:
-    """The key that says that the file of a home was copied to the server."""
-    return f"imports:copied:{digest(f'{node_name()} {root.resolve()}')[:16]}"
 
 
 def _is_of_same_store(file: Engine, server: Engine) -> bool:

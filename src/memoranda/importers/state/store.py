@@ -22,7 +22,6 @@ from memoranda.importers.state.schema import imports_database, item_names, node_
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
-from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.salvage.rebuild import SIDE_FILES
 from memoranda.support.json_object import parse_object
 
@@ -67,7 +66,6 @@ class ImportState:
         `server_url` is the server that has the record, if one has.
         """
         self._redactor = Redactor()
-        self._root = root
         self._database = imports_database(root, server_url)
         self._names = item_names(on_server=bool(server_url))
         # A path means something only on its own machine.
@@ -261,7 +259,6 @@ class ImportState:
             if not self._database.exists():
                 return False
             if self._database.server_url:
-                self._adopt_file()
                 self._is_ours = True
                 return True
             try:
@@ -271,13 +268,6 @@ class ImportState:
                 _log.warning("The state of earlier imports cannot be read, so everything is read again: %s", error)
                 self._is_ours, self._is_damaged = False, True
         return self._is_ours
-
-    def _adopt_file(self) -> None:
-        """Copy the state of this store that an earlier version kept in a file of this node."""
-        if database_exists(self._database.path):
-            from memoranda.importers.state.server import adopt_file  # noqa: PLC0415
-
-            adopt_file(self._root, self._database.server_url)
 
     def _reading(self) -> AbstractContextManager[Connection] | None:
         return self._engine().reading() if self._is_usable() else None

@@ -140,7 +140,7 @@ class MemorandaSessionService(BaseSessionService):
         events = [event for message in messages if (event := _event(message)) is not None]
         state = _state_of(row)
         for event in events:
-            # Events that an earlier version or the memory service recorded did not change the row.
+            # Events that the memory service recorded did not change the row.
             state |= _split_state(event.actions.state_delta or {})[2]
         session = self._session(app_name, user_id, session_id, state, _last_update(row, events))
         if config and config.after_timestamp:

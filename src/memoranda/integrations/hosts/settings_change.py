@@ -313,9 +313,8 @@ class SettingsBackups:
         _remove_empty([self._directory])
 
     def copies(self, file: Path) -> list[Path]:
-        """Returns the copies of a file, the oldest first; earlier versions of Memoranda kept several."""
-        # Earlier versions of Memoranda put no file id into the names of copies.
-        name = re.compile(rf"{_STAMP}-(?:{_file_id(file)}-)?{re.escape(file.name.lstrip('.'))}")
+        """Returns the copies of a file, the oldest first; a process that was killed may leave two."""
+        name = re.compile(rf"{_STAMP}-{_file_id(file)}-{re.escape(file.name.lstrip('.'))}")
         return sorted(path for path in self._directory.glob("*") if name.fullmatch(path.name))
 
 

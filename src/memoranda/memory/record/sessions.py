@@ -257,13 +257,10 @@ def _is_rewound(connection: Connection, conversation: str, message_id: int) -> b
 def _read_versions(connection: Connection, conversation: str) -> list[Version]:
     row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_key(conversation),)).fetchone()
     try:
-        stored = json.loads(row[0]) if row is not None else []
+        stored = json.loads(row[0]) if row is not None else None
     except (TypeError, ValueError):
         # Another program wrote it, so it is not a list of tasks.
         return []
-    if isinstance(stored, list):
-        # A value without versions, as it was stored before an undo could restore it.
-        return [{"after": 0, "todos": stored}] if stored else []
     versions = stored.get("versions") if isinstance(stored, dict) else None
     return [version for version in versions if _is_version(version)] if isinstance(versions, list) else []
 

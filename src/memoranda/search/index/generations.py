@@ -31,7 +31,7 @@ from memoranda.storage.sqlite.write_ahead_log import supports_log
 from memoranda.support.durable_files import PRIVATE_FILE, sync
 
 # Changes with these tables, or with what is indexed of a message. Lists of offsets have the byte order of the machine.
-LAYOUT = 8
+LAYOUT = 1
 FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}.{'.'.join(FILTERED_COLUMNS)}"
 
 PAGE_SIZE = 8192

@@ -392,7 +392,7 @@ class UserIndexUpkeep:
         store = self._changes.store_id()
         stored_for, position = self._read_position()
         if position is None:
-            # Files of an earlier version, or a position that was lost: any of them may have deleted words.
+            # The position was lost: any of the files may have deleted words.
             if not self._update(self._containing(None, self._indexes().names()), head):
                 return False
             self._write_position(store, position := head)

@@ -85,8 +85,7 @@ class FolderKey:
             raise SyncError(f"{path} cannot be decrypted: the passphrase is wrong, or the file is damaged.") from error
 
 
-FORMAT = 2
-_OLDEST_FORMAT = 1
+FORMAT = 1
 MAX_PART_BYTES = 16_000_000
 """How much text a bundle has at most, unless a single record is longer."""
 _MAX_FILE_BYTES = 256_000_000
@@ -201,12 +200,10 @@ class SharedFolder:
         head = _parse(next(lines, b"null"), bundle.path)
         expected = {"machine": bundle.machine, "number": bundle.number}
         version = head.get("memoranda_sync")
-        if not isinstance(version, int) or {name: head.get(name) for name in expected} != expected:
+        if not isinstance(version, int) or version < 1 or {name: head.get(name) for name in expected} != expected:
             raise SyncError(f"{bundle.path} is not a bundle of its machine.")
         if version > FORMAT:
             raise SyncError(f"{bundle.path} was written by a later version of Memoranda; update this one.")
-        if version < _OLDEST_FORMAT:
-            raise SyncError(f"{bundle.path} is not a bundle of its machine.")
         yield head
         for line in lines:
             yield _parse(line, bundle.path)

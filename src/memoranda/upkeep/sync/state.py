@@ -24,7 +24,7 @@ _VERSION = (
     _BUNDLE,
 )
 SCHEMA = Schema(
-    version=2,
+    version=1,
     tables=(
         Table(
             "sync_state",
