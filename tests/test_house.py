@@ -153,7 +153,12 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     # A host goes on, whatever happens in a hook.
     seams.append("memoranda/cli/hooks/call.py")
     # A thread that hands whatever happened in it to the one who waits for it.
-    threads = ["models/model_call.py", "agent/review/background.py", "service/http/workers.py"]
+    threads = [
+        "models/model_call.py",
+        "agent/review/background.py",
+        "service/http/workers.py",
+        "api/client/async_memory.py",
+    ]
     parts = ("agent/tool_dispatch", "agent/tool_functions", "memory/curated/tool", "search/tool", "memory/skills/tool")
     tools = [f"memoranda/{part}.py" for part in parts]
     assert set(broad) == {*(f"memoranda/{path}" for path in threads), *seams, *tools}

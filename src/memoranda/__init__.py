@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from memoranda import types as types
     from memoranda.agent.loop import Agent as Agent
     from memoranda.agent.tool_functions import tool as tool
-    from memoranda.api.aio import AsyncAgent as AsyncAgent
-    from memoranda.api.aio import AsyncMemory as AsyncMemory
-    from memoranda.api.aio import AsyncSession as AsyncSession
-    from memoranda.api.aio import AsyncTurn as AsyncTurn
-    from memoranda.api.aio import open_async as open_async
-    from memoranda.api.client import connect as connect
-    from memoranda.api.client import connect_async as connect_async
+    from memoranda.api.aio.agent import AsyncAgent as AsyncAgent
+    from memoranda.api.aio.memory import AsyncMemory as AsyncMemory
+    from memoranda.api.aio.memory import open_async as open_async
+    from memoranda.api.aio.session import AsyncSession as AsyncSession
+    from memoranda.api.aio.session import AsyncTurn as AsyncTurn
+    from memoranda.api.client.async_memory import connect_async as connect_async
+    from memoranda.api.client.memory import connect as connect
     from memoranda.api.memory import Memory as Memory
     from memoranda.api.memory import open_memory as open
     from memoranda.api.session import Session as Session
@@ -45,13 +45,13 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "open": ("memoranda.api.memory", "open_memory"),
-    "open_async": ("memoranda.api.aio", "open_async"),
-    "AsyncAgent": ("memoranda.api.aio", "AsyncAgent"),
-    "AsyncMemory": ("memoranda.api.aio", "AsyncMemory"),
-    "AsyncSession": ("memoranda.api.aio", "AsyncSession"),
-    "AsyncTurn": ("memoranda.api.aio", "AsyncTurn"),
-    "connect": ("memoranda.api.client", "connect"),
-    "connect_async": ("memoranda.api.client", "connect_async"),
+    "open_async": ("memoranda.api.aio.memory", "open_async"),
+    "AsyncAgent": ("memoranda.api.aio.agent", "AsyncAgent"),
+    "AsyncMemory": ("memoranda.api.aio.memory", "AsyncMemory"),
+    "AsyncSession": ("memoranda.api.aio.session", "AsyncSession"),
+    "AsyncTurn": ("memoranda.api.aio.session", "AsyncTurn"),
+    "connect": ("memoranda.api.client.memory", "connect"),
+    "connect_async": ("memoranda.api.client.async_memory", "connect_async"),
     "Memory": ("memoranda.api.memory", "Memory"),
     "Session": ("memoranda.api.session", "Session"),
     "MemoryStore": ("memoranda.home.memory_store", "MemoryStore"),

@@ -132,7 +132,10 @@ class Session:
         return self.record_all([{"role": role, "content": content, **fields}])[0]
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Record several messages in one commit. Recalled memory that the model repeats is left out."""
+        """Record several messages in one commit. Recalled memory that the model repeats is left out.
+
+        Raises SessionError like `record`.
+        """
         require_messages(messages)
         ids = self._state.append(messages)
         if self._uncounted is not None and messages and messages[0].get("role") == "assistant":

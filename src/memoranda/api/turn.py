@@ -80,7 +80,10 @@ class Turn:
         return self._record_step({"role": role, "content": content, **fields})
 
     def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
-        """Record the answer: text, a message, or several messages in one commit. A turn is done once."""
+        """Record the answer: text, a message, or several messages in one commit.
+
+        A turn is done once. Raises SessionError the second time.
+        """
         if not self.interrupted:
             raise SessionError("This turn is done, and its answer is recorded. session.turn() begins the next one.")
         require_answer(reply)

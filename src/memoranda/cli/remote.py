@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from memoranda.api.client import RemoteMemory, connect
 from memoranda.api.client.curated import find_entry
+from memoranda.api.client.memory import RemoteMemory, connect
 from memoranda.api.recall import RecallResult
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import memoranda
-from memoranda.api.client import RemoteMemory
+from memoranda.api.client.memory import RemoteMemory
 from tests.service.http.running_service import RunningService, run_service
 
 _numbers = itertools.count(1)

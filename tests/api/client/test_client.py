@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,11 +13,13 @@ import httpx2
 import pytest
 
 import memoranda
-from memoranda.api.client import RemoteMemory
+from memoranda.api.client.async_memory import AsyncRemoteSession
+from memoranda.api.client.memory import RemoteMemory
+from memoranda.api.client.transport import Transport
 from memoranda.errors import AccessError, ServiceError, SessionBusyError, SessionError, UnknownSessionError
 from tests.cases import cases
 from tests.service.http.running_service import RunningService
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, without_waiting
 
 
 @contextmanager
@@ -162,7 +164,7 @@ def test_the_same_for_asyncio(service: RunningService, user: str) -> None:
             assert (await memory.remember("Ana keeps bees."))["success"]
             assert "bees" in (await memory.recall("Who keeps bees?"))["block"]
             async with memory.session(source="bot") as session:
-                assert "bees" in session.prompt and {"memory"} <= {tool["name"] for tool in session.tools}
+                assert "bees" in session.prompt and {"memory"} <= {tool.name for tool in session.tools}
                 async with session.turn("Where are the bees?") as turn:
                     assert len(await turn.messages()) == 1
                     with pytest.raises(SessionBusyError):
@@ -176,7 +178,7 @@ def test_the_same_for_asyncio(service: RunningService, user: str) -> None:
                 await turn.done("Behind the house, still.")
             found: Any = await memory.search("house")
             assert found["count"] == 1
-            assert [row["id"] for row in await memory.list_sessions()] == [session.id]
+            assert [row["id"] for row in await memory.sessions.list_sessions_rich()] == [session.id]
             assert await memory.entries() == ("Ana keeps bees.",)
 
     asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
@@ -201,15 +203,78 @@ def test_many_conversations_at_once(service: RunningService, user: str) -> None:
     asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
 
 
+@contextmanager
+def silent_service() -> Iterator[str]:
+    """An address that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_cancellation_takes_effect_while_the_service_does_not_answer() -> None:
+    """For reading, writing, waiting for events and the start of a turn; closing waits for none of them."""
+
+    async def give_up(url: str) -> None:
+        async with memoranda.connect_async(url, "k") as memory:
+            session = memory.session()
+            calls: list[Callable[[], Awaitable[Any]]] = [
+                memory.entries,
+                lambda: memory.remember("Ana keeps bees."),
+                lambda: anext(memory.follow()),
+                lambda: session.turn("Hello?"),
+            ]
+            for call in calls:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.01):
+                        await call()
+
+    with silent_service() as url, without_waiting():
+        asyncio.run(give_up(url))
+
+
+def test_a_turn_that_begins_after_its_task_was_cancelled_is_left(
+    service: RunningService, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the conversation is not busy until the service gives the turn up."""
+    proceed, write = threading.Event(), Transport.write
+
+    def write_later(self: Transport, method: str, path: str, body: Any = None) -> Any:
+        assert proceed.wait(GIVE_UP)
+        return write(self, method, path, body)
+
+    async def converse() -> None:
+        async with memoranda.connect_async(service.url, service.key(user=user)) as memory:
+            session = await memory.session()
+            with monkeypatch.context() as patched:
+                patched.setattr(Transport, "write", write_later)
+                starting = asyncio.create_task(_begin(session, "First?"))
+                await asyncio.sleep(0.01)
+                starting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await starting
+                proceed.set()
+                while not await session.conversation():
+                    await asyncio.sleep(0.01)
+            async with session.turn("Second?", wait=GIVE_UP) as turn:
+                await turn.done("Yes.")
+            assert [message["content"] for message in await session.conversation()] == ["First?", "Second?", "Yes."]
+
+    asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
+
+
+async def _begin(session: AsyncRemoteSession, text: str) -> None:
+    await session.turn(text)
+
+
 @pytest.mark.slow
-def test_connecting_loads_no_part_of_the_library_that_it_does_not_need() -> None:
+@cases("function", ["connect", "connect_async"])
+def test_connecting_loads_no_part_of_the_library_that_it_does_not_need(function: str) -> None:
     """A client starts fast, and a program that does not connect loads no HTTP client."""
     program = (
         "import sys, memoranda\n"
         "assert 'httpx2' not in sys.modules\n"
-        "memoranda.connect('http://127.0.0.1:1', 'k').close()\n"
-        "parts = ('memoranda.api.client', 'memoranda.support', 'memoranda.errors', 'memoranda.types')\n"
-        "loaded = {name for name in sys.modules if name.startswith('memoranda.') and not name.startswith(parts)}\n"
-        "assert loaded <= {'memoranda.api'}, loaded\n"
+        f"memoranda.{function}('http://127.0.0.1:1', 'k')\n"
+        "loaded = {name.partition('.')[2] for name in sys.modules if name.startswith('memoranda.')}\n"
+        "rest = {name for name in loaded if not name.startswith(('api.client', 'api.aio.wrappers'))}\n"
+        "assert rest <= {'api', 'api.aio', 'errors', 'support', 'support.json_object', 'support.tool', 'types'}, rest\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=GIVE_UP)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.api.client import RemoteMemory
+from memoranda.api.client.memory import RemoteMemory
 from memoranda.errors import ItemConflictError, SessionBusyError, SessionError
 from memoranda.types import DeleteItem, PutItem
 from tests.service.http.running_service import RunningService

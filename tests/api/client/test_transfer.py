@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import memoranda
-from memoranda.api.client import RemoteMemory
 from memoranda.api.client import session_store as transfer
+from memoranda.api.client.memory import RemoteMemory
 from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
 from tests.service.http.running_service import RunningService

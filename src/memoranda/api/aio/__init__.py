@@ -3,9 +3,3 @@
 The synchronous classes do the work, in threads; nothing is implemented twice. A call that writes is finished even when
 its task is cancelled: the cancellation waits until the write is durable, so no lock and no half-recorded step is left.
 """
-
-from memoranda.api.aio.agent import AsyncAgent as AsyncAgent
-from memoranda.api.aio.memory import AsyncMemory as AsyncMemory
-from memoranda.api.aio.memory import open_async as open_async
-from memoranda.api.aio.session import AsyncSession as AsyncSession
-from memoranda.api.aio.session import AsyncTurn as AsyncTurn

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from memoranda.api.aio.agent import AsyncAgent
-from memoranda.api.aio.session import AsyncSession, TurnQueues
-from memoranda.api.aio.threads import Opener, WorkerThreads, in_thread, read_in_thread
+from memoranda.api.aio.session import AsyncSession
+from memoranda.api.aio.threads import WorkerThreads
+from memoranda.api.aio.wrappers import InThreads, Opener, TurnQueues, read_in_thread, run_in_thread
 from memoranda.api.memory import Memory, open_memory
 from memoranda.api.session_parts.options import GatewayFacts
 
@@ -20,19 +21,15 @@ if TYPE_CHECKING:
     from memoranda.models.model import ChatModel
     from memoranda.search.summaries import Summarize
     from memoranda.support.tool import Tool
-    from memoranda.types import ConversationAnswer, SearchAnswer, SearchFilters
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
-class AsyncMemory:
+class AsyncMemory(InThreads[Memory]):
     """An opened home, for one event loop. `sync` is the `Memory` behind it, whose methods `run` calls in a thread."""
 
     def __init__(self, memory: Memory) -> None:
-        self.sync = memory
-        self._threads = WorkerThreads()
-        self._queues = TurnQueues()
+        self._worker_threads = WorkerThreads()
+        super().__init__(memory, self._worker_threads)
+        self._queues = TurnQueues(self._worker_threads)
 
     def session(
         self,
@@ -100,62 +97,18 @@ class AsyncMemory:
             )
             return agent, session or self._wrap(cast("Session", agent.session))
 
-        return await self._threads.run(lambda: AsyncAgent(self._threads, create, on_event))
+        return await self._threads.run(lambda: AsyncAgent(self._worker_threads, create, on_event))
 
-    @overload
-    async def search(
-        self,
-        query: str = "",
-        *,
-        limit: int | None = None,
-        sort: Literal["newest", "oldest"] | None = None,
-        cursor: str | None = None,
-        why: bool = False,
-        **filters: "Unpack[SearchFilters]",
-    ) -> "SearchAnswer": ...
-    @overload
-    async def search(
-        self,
-        *,
-        session_id: str,
-        around_message_id: int | None = None,
-        window: int | None = None,
-        cursor: str | None = None,
-    ) -> "ConversationAnswer": ...
-    async def search(
-        self,
-        query: str = "",
-        *,
-        limit: int | None = None,
-        sort: Literal["newest", "oldest"] | None = None,
-        cursor: str | None = None,
-        why: bool = False,
-        session_id: str | None = None,
-        around_message_id: int | None = None,
-        window: int | None = None,
-        **filters: "Unpack[SearchFilters]",
-    ) -> "SearchAnswer | ConversationAnswer":
-        """Find past conversations, as `Memory.search` does; a cancellation takes effect at once.
-
-        Raises SessionError for a value that cannot be used, and TypeError for an unknown option.
-        """
-        search: Callable[..., SearchAnswer | ConversationAnswer] = self.sync.search
-        named = {"limit": limit, "sort": sort, "cursor": cursor, "why": why, "session_id": session_id, **filters}
-        return await self._threads.read(search, query, around_message_id=around_message_id, window=window, **named)
+    search = read_in_thread(Memory.search)
+    call = run_in_thread(Memory.call)
+    entries = read_in_thread(Memory.entries)
+    remember = run_in_thread(Memory.remember)
+    forget = run_in_thread(Memory.forget)
 
     @property
     def tools(self) -> "tuple[Tool, ...]":
         """The tools outside any session; `call` calls one without blocking the loop."""
         return self.sync.tools
-
-    call = in_thread(Memory.call)
-    entries = read_in_thread(Memory.entries)
-    remember = in_thread(Memory.remember)
-    forget = in_thread(Memory.forget)
-
-    async def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        """Run anything else in a thread: `await memory.run(memory.sync.sessions.list_sessions_rich, limit=5)`."""
-        return await self._threads.run(function, *args, **kwargs)
 
     async def close(self) -> None:
         """Close everything that was opened, after the calls that run; every write was durable when it was answered."""
@@ -171,7 +124,7 @@ class AsyncMemory:
         return AsyncSession(session, self._threads, self._queues, self.sync.config.turn_wait)
 
     def _close(self) -> None:
-        self._threads.shut_down()
+        self._worker_threads.shut_down()
         self.sync.close()
 
 

@@ -1,11 +1,11 @@
-"""The threads in which an `AsyncMemory` runs blocking calls, and what is opened there by `await` or `async with`."""
+"""The threads in which an `AsyncMemory` runs the blocking calls of an opened home."""
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial, wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 from memoranda.agent.tool_functions import run_async_tools_in
 from memoranda.errors import HomeError
@@ -27,13 +27,23 @@ class WorkerThreads:
         self._agents = ThreadPoolExecutor(_AGENT_THREADS, thread_name_prefix="memoranda-agent")
         self._closed = False
 
-    async def run(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    async def run(self, function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run a call to its end: a cancellation takes effect when it has ended, and then discards its result."""
         return await wait_to_end(self._start(self._calls, partial(function, *args, **kwargs)))
 
-    async def read(self, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    async def read(self, function: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Run a call that changes nothing: a cancellation takes effect at once, and the call ends unheard."""
         return await self._start(self._calls, partial(function, *args, **kwargs))
+
+    async def open(self, function: Callable[[], _R], close: Callable[[_R], object]) -> _R:
+        """Run a call that opens something to its end; after a cancellation, close what it opened."""
+        future = self._start(self._calls, function)
+        try:
+            return await wait_to_end(future)
+        except asyncio.CancelledError:
+            if future.exception() is None:
+                await self.run(close, future.result())
+            raise
 
     def start_agent_turn(self, function: Callable[[], _R]) -> asyncio.Future[_R]:
         """Start a turn of an agent in a thread of its own."""
@@ -54,30 +64,6 @@ class WorkerThreads:
         return loop.run_in_executor(threads, context.run, call)
 
 
-def in_thread(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
-    """A method of a blocking object for the asyncio one in front of it, which has it as `sync`; see `run`."""
-
-    @wraps(method)
-    async def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        threads: WorkerThreads = self._threads
-        return await threads.run(method, self.sync, *args, **kwargs)
-
-    return call
-
-
-def read_in_thread(
-    method: Callable[Concatenate[Any, _P], _R],
-) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
-    """The same for a method that changes nothing; see `read`."""
-
-    @wraps(method)
-    async def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        threads: WorkerThreads = self._threads
-        return await threads.read(method, self.sync, *args, **kwargs)
-
-    return call
-
-
 async def wait_to_end(future: "asyncio.Future[_R]") -> _R:
     """Wait for a future without ever cancelling it; a cancellation of this task is raised when the future is done."""
     cancelled: asyncio.CancelledError | None = None
@@ -91,32 +77,3 @@ async def wait_to_end(future: "asyncio.Future[_R]") -> _R:
         future.exception()
         raise cancelled
     return future.result()
-
-
-class _Closable(Protocol):
-    async def __aexit__(self, *error: Any) -> None: ...
-
-
-_Opened = TypeVar("_Opened", bound=_Closable)
-
-
-class Opener(Generic[_Opened]):
-    """What `open_async`, `AsyncMemory.session` and `AsyncSession.turn` return: `await` it, or enter it once.
-
-    `async with` also closes what was opened when the block ends; after `await`, the caller closes it.
-    """
-
-    def __init__(self, open_it: Callable[[], Awaitable[_Opened]]) -> None:
-        self._open = open_it
-        self._opened: _Opened | None = None
-
-    def __await__(self) -> Generator[Any, None, _Opened]:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> _Opened:
-        self._opened = await self._open()
-        return self._opened
-
-    async def __aexit__(self, *error: Any) -> None:
-        if self._opened is not None:
-            await self._opened.__aexit__(*error)

@@ -1,12 +1,18 @@
 """Curated memory at a service: its entries with their sizes, changes of single entries, the log and undo."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading
+from memoranda.api.client.transport import Request, Transport
 from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
+from memoranda.types import MemoryAnswer
+
+Target = Literal["memory", "user"]
+_REFUSALS = frozenset({
+    "invalid", "disabled", "blocked", "over_budget", "no_match", "ambiguous", "approval", "drift", "conflict",
+})  # fmt: skip
 
 
 class RemoteCuratedMemory:
@@ -17,36 +23,49 @@ class RemoteCuratedMemory:
 
     def view(self, target: str) -> JsonObject:
         """All entries (id, text, blocked), and how many characters they use of how many."""
-        return self._transport.run(_view(target))
+        return cast(JsonObject, self._transport.read("GET", _entries_path(target)))
 
     def replace(self, target: str, entry_id: str, text: str) -> JsonObject:
         """Replace an entry; returns the receipt."""
-        return self._transport.run(_change("PATCH", target, entry_id, {"text": text}))
+        return self._change("PATCH", target, entry_id, {"text": text})
 
     def remove(self, target: str, entry_id: str) -> JsonObject:
         """Remove an entry; returns the receipt. Undo restores it."""
-        return self._transport.run(_change("DELETE", target, entry_id, None))
+        return self._change("DELETE", target, entry_id, None)
 
     def log(self, *, limit: int = 20, target: str | None = None) -> list[JsonObject]:
         """The latest changes, the newest first."""
-        return self._transport.run(_log(limit, target))
+        return self._transport.read_pages("/v1/memory/log", "changes", limit, target=target)
 
     def undo(self, change: int) -> JsonObject:
         """Undo a change by its number in the log; returns the receipt."""
-        return self._transport.run(_undo(change))
+        return cast(JsonObject, self._transport.send(Request("POST", "/v1/memory/undo", {"change": change})))
+
+    def _change(self, method: str, target: str, entry_id: str, body: Any) -> JsonObject:
+        # Sent once: a second attempt would find no entry, and report an error for a change that was made.
+        path = f"{_entries_path(target)}/{quote(entry_id, safe='')}"
+        return cast(JsonObject, self._transport.send(Request(method, path, body)))
 
 
-class AsyncRemoteCuratedMemory:
-    """The same for asyncio."""
+def entries(transport: Transport, target: Target) -> tuple[str, ...]:
+    """The texts of all entries."""
+    return tuple(entry["text"] for entry in RemoteCuratedMemory(transport).view(target)["entries"])
 
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
 
-    view = awaitable(RemoteCuratedMemory.view)
-    replace = awaitable(RemoteCuratedMemory.replace)
-    remove = awaitable(RemoteCuratedMemory.remove)
-    log = awaitable(RemoteCuratedMemory.log)
-    undo = awaitable(RemoteCuratedMemory.undo)
+def remember(transport: Transport, text: str, target: Target, session_id: str = "") -> MemoryAnswer:
+    """Save a fact. A refusal (blocked, over the limit …) is an answer, as in the library."""
+    body = {"text": text} | ({"session_id": session_id} if session_id else {})
+    try:
+        answer = transport.write("POST", _entries_path(target), body)
+    except SessionError as error:
+        problem = getattr(error, "problem", {})
+        if problem.get("reason") not in _REFUSALS:
+            raise
+        findings = {"findings": problem["findings"]} if "findings" in problem else {}
+        return cast("MemoryAnswer", {"success": False, "reason": problem["reason"], "error": str(error)} | findings)
+    receipt = {name: value for name, value in answer.items() if value is not None and name not in ("ids", "proposal")}
+    staged = {"staged": True, "pending_id": answer["proposal"]} if "proposal" in answer else {}
+    return cast("MemoryAnswer", {"success": True} | receipt | staged)
 
 
 def find_entry(view: Mapping[str, Any], wanted: str) -> JsonObject:
@@ -63,31 +82,5 @@ def find_entry(view: Mapping[str, Any], wanted: str) -> JsonObject:
     raise SessionError(f"{wanted!r} can mean several entries. Nothing was changed; use an id:{shown}")
 
 
-def _view(target: str) -> Operation[JsonObject]:
-    answer = yield reading("GET", f"/v1/memory/{quote(target, safe='')}/entries")
-    return cast(JsonObject, answer)
-
-
-def _change(method: str, target: str, entry_id: str, body: Any) -> Operation[JsonObject]:
-    # Sent once: a second attempt would find no entry, and report an error for a change that was made.
-    path = f"/v1/memory/{quote(target, safe='')}/entries/{quote(entry_id, safe='')}"
-    answer = yield Request(method, path, body)
-    return cast(JsonObject, answer)
-
-
-def _log(limit: int, target: str | None) -> Operation[list[JsonObject]]:
-    found: list[JsonObject] = []
-    cursor: str | None = None
-    while len(found) < limit:
-        page = min(100, limit - len(found))
-        answer = yield reading("GET", "/v1/memory/log", limit=page, cursor=cursor, target=target)
-        found += answer["changes"]
-        cursor = answer.get("next_cursor")
-        if cursor is None:
-            break
-    return found
-
-
-def _undo(change: int) -> Operation[JsonObject]:
-    answer = yield Request("POST", "/v1/memory/undo", {"change": change})
-    return cast(JsonObject, answer)
+def _entries_path(target: str) -> str:
+    return f"/v1/memory/{quote(target, safe='')}/entries"

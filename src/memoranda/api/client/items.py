@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading
+from memoranda.api.client.transport import Request, Transport, without_none
 from memoranda.errors import SessionError
 from memoranda.types import DeleteItem, FoundItem, Item, ItemVersion, PutItem
 
@@ -31,19 +31,28 @@ class RemoteItems:
         index: bool | Sequence[str] | None = None,
     ) -> Item:
         """Store a value and return the item; with `version`, only over that one, or ItemConflictError."""
-        return self._transport.run(_put(PutItem(namespace, key, value, version, ttl, index)))
+        body = {"value": value, **without_none({"ttl": ttl, "index": index})}
+        return _item(self._transport.send(_item_request("PUT", namespace, key, body=body, version=version)))
 
     def get(self, namespace: Sequence[str], key: str) -> Item | None:
         """An item, or None if there is none or it has expired."""
-        return self._transport.run(_get(namespace, key))
+        answer = self._send_about_existing(_item_request("GET", namespace, key))
+        return None if answer is _MISSING else _item(answer)
 
     def delete(self, namespace: Sequence[str], key: str, *, version: int | None = None) -> bool:
         """Delete an item; False if there is none. `restore` undoes this."""
-        return self._transport.run(_delete(DeleteItem(namespace, key, version)))
+        answer = self._send_about_existing(_item_request("DELETE", namespace, key, version=version))
+        return answer is not _MISSING
 
     def write(self, changes: Sequence[PutItem | DeleteItem]) -> list[Item | bool]:
         """Carry out several writes in their order, all of them or none."""
-        return self._transport.run(_write(changes))
+        sent = []
+        for change in changes:
+            fields = {name: value for name, value in asdict(change).items() if value is not None or name == "value"}
+            action = "put" if isinstance(change, PutItem) else "delete"
+            sent.append(fields | {"action": action, "namespace": list(change.namespace)})
+        answer = self._transport.send(Request("POST", _PATH, {"changes": sent}))
+        return [result if isinstance(result, bool) else _item(result) for result in answer["results"]]
 
     def search(
         self,
@@ -55,37 +64,48 @@ class RemoteItems:
         offset: int = 0,
     ) -> list[FoundItem]:
         """The items below a namespace that have words of the query, best first; the latest written without one."""
-        return self._transport.run(_search(namespace, query, filter, limit, offset))
+        found: list[FoundItem] = []
+        conditions = {
+            "namespace": _labels(namespace) or None,
+            "query": query or None,
+            "filter": None if filter is None else json.dumps(filter),
+        }
+        while len(found) < limit:
+            page = min(_PAGE, limit - len(found))
+            answer = self._transport.read("GET", _PATH, limit=page, offset=offset + len(found), **conditions)
+            found += [FoundItem(_item(item), item["score"]) for item in answer["items"]]
+            if not answer["more"]:
+                break
+        return found
 
     def list_namespaces(
         self, *, prefix: Sequence[str] = (), max_depth: int | None = None, limit: int = 100, offset: int = 0
     ) -> list[tuple[str, ...]]:
         """The namespaces that have items, in order."""
-        return self._transport.run(_list_namespaces(prefix, max_depth, limit, offset))
+        conditions = {"namespace": _labels(prefix) or None, "max_depth": max_depth, "limit": limit, "offset": offset}
+        answer = self._transport.read("GET", "/v1/namespaces", **conditions)
+        return [tuple(labels) for labels in answer["namespaces"]]
 
     def history(self, namespace: Sequence[str], key: str) -> list[ItemVersion]:
         """The versions of an item, oldest first, with its deletions; empty if it never existed or has expired."""
-        return self._transport.run(_history(namespace, key))
+        answer = self._send_about_existing(_item_request("GET", namespace, key, "history"))
+        return [] if answer is _MISSING else [ItemVersion(**version) for version in answer["versions"]]
 
     def restore(self, namespace: Sequence[str], key: str, version: int) -> Item:
         """Store the value of an earlier version as a new one, which undoes what came after it."""
-        return self._transport.run(_restore(namespace, key, version))
+        return _item(self._transport.send(_item_request("POST", namespace, key, "restore", body={"version": version})))
+
+    def _send_about_existing(self, request: Request) -> Any:
+        """The answer, or _MISSING if there is no such item."""
+        try:
+            return self._transport.send(request)
+        except SessionError as error:
+            if getattr(error, "problem", {}).get("reason") == "not_found":
+                return _MISSING
+            raise
 
 
-class AsyncRemoteItems:
-    """The items of one user, for asyncio; the methods are those of `RemoteItems`."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
-    put = awaitable(RemoteItems.put)
-    get = awaitable(RemoteItems.get)
-    delete = awaitable(RemoteItems.delete)
-    write = awaitable(RemoteItems.write)
-    search = awaitable(RemoteItems.search)
-    list_namespaces = awaitable(RemoteItems.list_namespaces)
-    history = awaitable(RemoteItems.history)
-    restore = awaitable(RemoteItems.restore)
+_MISSING = object()
 
 
 def _item_request(
@@ -108,85 +128,3 @@ def _labels(namespace: Sequence[str]) -> str:
 def _item(answer: Mapping[str, Any]) -> Item:
     fields = {name: value for name, value in answer.items() if name != "score"}
     return Item(**fields | {"namespace": tuple(answer["namespace"])})
-
-
-def _is_missing(error: SessionError) -> bool:
-    return getattr(error, "problem", {}).get("reason") == "not_found"
-
-
-def _put(change: PutItem) -> Operation[Item]:
-    options = {name: value for name, value in (("ttl", change.ttl), ("index", change.index)) if value is not None}
-    body = {"value": change.value, **options}
-    answer = yield _item_request("PUT", change.namespace, change.key, body=body, version=change.version)
-    return _item(answer)
-
-
-def _get(namespace: Sequence[str], key: str) -> Operation[Item | None]:
-    try:
-        answer = yield _item_request("GET", namespace, key)
-    except SessionError as error:
-        if _is_missing(error):
-            return None
-        raise
-    return _item(answer)
-
-
-def _delete(change: DeleteItem) -> Operation[bool]:
-    try:
-        yield _item_request("DELETE", change.namespace, change.key, version=change.version)
-    except SessionError as error:
-        if _is_missing(error):
-            return False
-        raise
-    return True
-
-
-def _write(changes: Sequence[PutItem | DeleteItem]) -> Operation[list[Item | bool]]:
-    sent = []
-    for change in changes:
-        fields = {name: value for name, value in asdict(change).items() if value is not None or name == "value"}
-        action = "put" if isinstance(change, PutItem) else "delete"
-        sent.append(fields | {"action": action, "namespace": list(change.namespace)})
-    answer = yield Request("POST", _PATH, {"changes": sent})
-    return [result if isinstance(result, bool) else _item(result) for result in answer["results"]]
-
-
-def _search(
-    namespace: Sequence[str], query: str | None, filters: Mapping[str, Any] | None, limit: int, offset: int
-) -> Operation[list[FoundItem]]:
-    found: list[FoundItem] = []
-    conditions = {
-        "namespace": _labels(namespace) or None,
-        "query": query or None,
-        "filter": None if filters is None else json.dumps(filters),
-    }
-    while len(found) < limit:
-        page = min(_PAGE, limit - len(found))
-        answer = yield reading("GET", _PATH, limit=page, offset=offset + len(found), **conditions)
-        found += [FoundItem(_item(item), item["score"]) for item in answer["items"]]
-        if not answer["more"]:
-            break
-    return found
-
-
-def _list_namespaces(
-    prefix: Sequence[str], max_depth: int | None, limit: int, offset: int
-) -> Operation[list[tuple[str, ...]]]:
-    below = _labels(prefix) or None
-    answer = yield reading("GET", "/v1/namespaces", namespace=below, max_depth=max_depth, limit=limit, offset=offset)
-    return [tuple(labels) for labels in answer["namespaces"]]
-
-
-def _history(namespace: Sequence[str], key: str) -> Operation[list[ItemVersion]]:
-    try:
-        answer = yield _item_request("GET", namespace, key, "history")
-    except SessionError as error:
-        if _is_missing(error):
-            return []
-        raise
-    return [ItemVersion(**version) for version in answer["versions"]]
-
-
-def _restore(namespace: Sequence[str], key: str, version: int) -> Operation[Item]:
-    answer = yield _item_request("POST", namespace, key, "restore", body={"version": version})
-    return _item(answer)

@@ -1,20 +1,14 @@
-"""The conversations of a user at a service, by the names that `SessionDB` has for the same.
-
-Whole conversations are transferred as well: the feed of what is new, export, and import.
-"""
+"""The conversations of a user at a service, by the names that `SessionDB` has for the same, and their transfer."""
 
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple, cast
+from urllib.parse import quote
 
-from memoranda.api.client import operations
-from memoranda.api.client.transport import AsyncTransport, Operation, Request, Transport, awaitable, reading, write_body
-from memoranda.errors import SessionError
+from memoranda.api.client.transport import Request, Transport, without_none, write_body
+from memoranda.errors import SessionError, UnknownSessionError
 from memoranda.support.tool import JsonObject
 
-FEED_WAIT = 30
-"""How many seconds one request waits for an event."""
-FeedStart = Literal["now", "beginning"]
 _PAGE = 50
 # A service accepts 64 MB by default, and answers only when everything is stored.
 _MAX_BATCH_BYTES = 8_000_000
@@ -22,34 +16,16 @@ _MEMORY_BYTES = 1_000_000
 _COUNTS = ("imported", "updated", "unchanged", "messages", "items")
 
 
-class FeedPage(NamedTuple):
-    """Events, the oldest first, and the cursor to continue from."""
-
-    events: list[JsonObject]
-    cursor: str
-
-
-class ExportPage(NamedTuple):
-    """A part of an export: its lines, and the session to continue after; None if there is no more."""
-
-    lines: list[JsonObject]
-    after: str | None
-
-
-def feed(cursor: str | None, start: FeedStart, limit: int, wait: int) -> Operation[FeedPage]:
-    """The next events; the service waits up to `wait` seconds for one."""
-    query: JsonObject = {"limit": limit, "wait": wait}
-    query |= {"start": start} if cursor is None else {"cursor": cursor}
-    answer = yield Request("GET", "/v1/feed", query=query, safe=True, wait=wait)
-    return FeedPage(answer["events"], answer["cursor"])
-
-
-def export_page(source: str | None, after: str | None) -> Operation[ExportPage]:
-    """The next sessions of an export; the last page also has the items."""
-    answer = yield reading("GET", "/v1/export", source=source, after=after, limit=_PAGE)
-    lines: list[JsonObject] = answer or []
-    sessions = [line for line in lines if is_session(line)]
-    return ExportPage(lines, sessions[-1]["id"] if len(sessions) == _PAGE else None)
+def export(transport: Transport, source: str | None) -> Iterator[JsonObject]:
+    """Every session, the oldest first, and then every item; the last page has the items."""
+    after: str | None = None
+    while True:
+        lines = transport.read("GET", "/v1/export", source=source, after=after, limit=_PAGE) or []
+        yield from lines
+        sessions = [line for line in lines if is_session(line)]
+        if len(sessions) < _PAGE:
+            return
+        after = sessions[-1]["id"]
 
 
 def is_session(line: Mapping[str, Any]) -> bool:
@@ -57,12 +33,12 @@ def is_session(line: Mapping[str, Any]) -> bool:
     return "id" in line
 
 
-def import_lines(lines: Iterable[Mapping[str, Any]]) -> Operation[JsonObject]:
+def import_lines(transport: Transport, lines: Iterable[Mapping[str, Any]]) -> JsonObject:
     """Import the lines of an export in several requests, each of which may be repeated; returns the summed report."""
     total: JsonObject = {name: 0 for name in _COUNTS} | {"renamed": {}, "errors": []}
     with tempfile.SpooledTemporaryFile(_MEMORY_BYTES) as spooled:
         for batch in _batches(spooled, _spool(spooled, lines)):
-            answer = yield Request("POST", "/v1/import", lines=batch, safe=True)
+            answer = transport.send(Request("POST", "/v1/import", lines=batch, safe=True))
             for name in _COUNTS:
                 total[name] += answer[name]
             total["renamed"] |= answer["renamed"]
@@ -127,6 +103,11 @@ def _related(lines: list[_Line]) -> Iterable[list[_Line]]:
     return groups.values()
 
 
+def session_path(session_id: str, *parts: str | int) -> str:
+    """The path of a session, or of something below it; ids may contain any character."""
+    return "/".join(["/v1/sessions", quote(session_id, safe=""), *(quote(str(part), safe="") for part in parts)])
+
+
 class RemoteSessionStore:
     """The conversations of a user. Raises UnknownSessionError for a session that does not exist."""
 
@@ -135,32 +116,40 @@ class RemoteSessionStore:
 
     def create_session(self, /, session_id: str, source: str, **fields: Any) -> str:
         """Create a session, or fill the empty fields of an existing one; returns its id."""
-        return self._transport.run(operations.create_session({"id": session_id, "source": source, **fields}))
+        row = {"id": session_id, "source": source, **fields}
+        return str(self._transport.write("POST", "/v1/sessions", without_none(row))["id"])
 
     def get_session(self, session_id: str) -> JsonObject | None:
         """One session; None if there is none."""
-        return self._transport.run(operations.find_session(session_id))
+        try:
+            return cast(JsonObject, self._transport.read("GET", session_path(session_id)))
+        except UnknownSessionError:
+            return None
 
     def list_sessions_rich(self, /, *, limit: int = 20, **filters: Any) -> list[JsonObject]:
         """The latest conversations, the newest first; filters are source, project, title, model and archived."""
-        return self._transport.run(operations.list_sessions(limit, filters))
+        return self._transport.read_pages("/v1/sessions", "sessions", limit, **filters)
 
     def get_messages(self, session_id: str, *, include_inactive: bool = False) -> list[JsonObject]:
         """All messages of a session in order; `include_inactive` adds those that left its context."""
-        return self._transport.run(operations.get_messages(session_id, include_inactive=include_inactive))
+        found: list[JsonObject] = []
+        path, cursor, everything = session_path(session_id, "messages"), None, True if include_inactive else None
+        while True:
+            answer = self._transport.read("GET", path, limit=1_000, cursor=cursor, all=everything)
+            found += answer["messages"]
+            if not answer["more"]:
+                return found
+            cursor = answer["cursor"]
 
     def append_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Append messages, all or none; returns their ids. A repeated `external_id` adds nothing."""
-        return self._transport.run(operations.append(session_id, messages))
+        body = {"messages": [without_none(message) for message in messages]}
+        answer = self._transport.write("POST", session_path(session_id, "messages"), body)
+        return [int(number) for number in answer["ids"]]
 
     def iter_export(self, source: str | None = None) -> Iterator[JsonObject]:
         """Every session with its messages, one at a time, the oldest first."""
-        after: str | None = None
-        while True:
-            lines, after = self._transport.run(export_page(source, after))
-            yield from filter(is_session, lines)
-            if after is None:
-                return
+        return filter(is_session, export(self._transport, source))
 
     def export_all(self, source: str | None = None) -> list[JsonObject]:
         """Every session with its messages."""
@@ -168,45 +157,17 @@ class RemoteSessionStore:
 
     def import_sessions(self, sessions: Iterable[Mapping[str, Any]]) -> JsonObject:
         """Import exported sessions; returns how many are new, and what was refused. A second import adds nothing."""
-        return self._transport.run(import_lines(sessions))
+        return import_lines(self._transport, sessions)
 
     def statistics(self) -> JsonObject:
         """How many sessions, messages and tokens this user has."""
-        return self._transport.run(operations.usage())
+        return cast(JsonObject, self._transport.read("GET", "/v1/usage"))
 
     def end_session(self, session_id: str, reason: str = "session_end") -> None:
         """End a session; ending it again changes nothing."""
-        return self._transport.run(operations.end_session(session_id, reason))
+        self._transport.send(Request("POST", session_path(session_id, "end"), {"reason": reason}, safe=True))
 
     def delete_session(self, session_id: str) -> None:
         """Delete a session with its messages. Needs a key with `admin`."""
-        return self._transport.run(operations.delete_session(session_id))
-
-
-class AsyncRemoteSessionStore:
-    """The same for asyncio."""
-
-    def __init__(self, transport: AsyncTransport) -> None:
-        self._transport = transport
-
-    create_session = awaitable(RemoteSessionStore.create_session)
-    get_session = awaitable(RemoteSessionStore.get_session)
-    list_sessions_rich = awaitable(RemoteSessionStore.list_sessions_rich)
-    get_messages = awaitable(RemoteSessionStore.get_messages)
-    append_messages = awaitable(RemoteSessionStore.append_messages)
-    import_sessions = awaitable(RemoteSessionStore.import_sessions)
-    statistics = awaitable(RemoteSessionStore.statistics)
-    end_session = awaitable(RemoteSessionStore.end_session)
-    delete_session = awaitable(RemoteSessionStore.delete_session)
-
-    async def iter_export(self, source: str | None = None) -> AsyncIterator[JsonObject]:
-        after: str | None = None
-        while True:
-            lines, after = await self._transport.run(export_page(source, after))
-            for session in filter(is_session, lines):
-                yield session
-            if after is None:
-                return
-
-    async def export_all(self, source: str | None = None) -> list[JsonObject]:
-        return [session async for session in self.iter_export(source)]
+        # Not repeated: a second answer would say that there is no such session.
+        self._transport.send(Request("DELETE", session_path(session_id)))

@@ -1,19 +1,17 @@
-"""How requests reach a service: what is sent, how answers are read, and two transports over httpx2.
+"""How requests reach a service: what is sent, how answers are read, and the transport over httpx2.
 
-One transport is for threads and one for asyncio. They share everything that needs no network. A request is repeated
-only if it cannot do anything twice: it reads, or it carries an Idempotency-Key, for which the service does the work
-once and answers the same again.
+A request is repeated only if it cannot do anything twice: it reads, or it carries an Idempotency-Key, for which the
+service does the work once and answers the same again.
 """
 
-import asyncio
 import json
 import random
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from memoranda.errors import (
@@ -32,13 +30,12 @@ from memoranda.support.json_object import parse_object
 if TYPE_CHECKING:
     import httpx2
 
-T = TypeVar("T")
-P = ParamSpec("P")
 MAX_ATTEMPTS = 5
 _FIRST_PAUSE, _MAX_PAUSE = 0.2, 8.0
 _RETRIED = frozenset({429, 502, 503, 504})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_EXCERPT = 200
+_PAGE = 100
 JSON_LINES = "application/x-ndjson"
 
 
@@ -59,27 +56,9 @@ class Request:
     wait: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """An answer of the service, as a transport received it."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-
-
-Operation = Generator[Request, Any, T]
-"""A call of the interface: yields requests, is sent their JSON answers, and returns its result."""
-
-
-def reading(method: str, path: str, body: Any = None, **query: Any) -> Request:
-    """A request that changes nothing; parameters that are None are left out."""
-    return Request(method, path, body, {name: value for name, value in query.items() if value is not None}, safe=True)
-
-
-def writing(method: str, path: str, body: Any = None) -> Request:
-    """A request that changes something once, however often it has to be sent."""
-    return Request(method, path, body, headers={"Idempotency-Key": secrets.token_urlsafe(18)}, safe=True)
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given of optional fields."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def check_address(url: str, *, allow_http: bool) -> str:
@@ -107,27 +86,29 @@ def write_body(body: Any) -> bytes:
         raise SessionError(f"This cannot be sent as JSON: {error}. Nothing was recorded.") from error
 
 
-def read_answer(request: Request, response: Response) -> Any:
+def read_answer(request: Request, response: "httpx2.Response") -> Any:
     """The JSON of an answer, a list for lines, None for an empty one; raises the library's error for a problem."""
-    if 200 <= response.status < 300:
+    if 200 <= response.status_code < 300:
         try:
             if response.headers.get("content-type", "").startswith(JSON_LINES):
                 return [json.loads(line) for line in response.content.split(b"\n") if line.strip()]
             return json.loads(response.content) if response.content else None
         except (ValueError, RecursionError):
             excerpt = response.content[:_MAX_EXCERPT].decode("utf-8", "replace")
-            raise ServiceError(f"The answer of the service is not JSON: {excerpt!r}.", status=response.status) from None
+            raise ServiceError(
+                f"The answer of the service is not JSON: {excerpt!r}.", status=response.status_code
+            ) from None
     raise _error_of(request, response)
 
 
-def pause_before_retry(request: Request, response: Response | None, attempt: int) -> float | None:
+def pause_before_retry(request: Request, response: "httpx2.Response | None", attempt: int) -> float | None:
     """How many seconds to wait before a request is sent again; None if it must not be.
 
     `response` is None when the connection failed; `attempt` counts from 1.
     """
     if not request.safe or attempt >= MAX_ATTEMPTS:
         return None
-    if response is not None and response.status not in _RETRIED:
+    if response is not None and response.status_code not in _RETRIED:
         return None
     backoff: float = min(_MAX_PAUSE, _FIRST_PAUSE * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)
     asked = "" if response is None else response.headers.get("retry-after", "")
@@ -141,10 +122,10 @@ def unreachable(url: str, error: Exception) -> ServiceError:
     return ServiceError(f"The service at {url} cannot be reached ({reason}). Is it running, and is the address right?")
 
 
-def _error_of(request: Request, response: Response) -> MemorandaError:
+def _error_of(request: Request, response: "httpx2.Response") -> MemorandaError:
     problem = parse_object(response.content) or {}
-    detail = str(problem.get("detail") or f"The service answered with the status {response.status}.")
-    reason, status = problem.get("reason"), response.status
+    detail = str(problem.get("detail") or f"The service answered with the status {response.status_code}.")
+    reason, status = problem.get("reason"), response.status_code
     if status in (401, 403):
         return AccessError(detail)
     if reason == "continued":
@@ -169,119 +150,62 @@ def _error_of(request: Request, response: Response) -> MemorandaError:
 _TIMEOUT = 30.0
 
 
-class _Connection:
-    """What both colours share: a client of httpx2 for one user, and what to send or await for an operation."""
-
-    _client_class: ClassVar[str]
+class Transport:
+    """Sends requests to one service with one key. Thread-safe."""
 
     def __init__(self, url: str, key: str | None, user: str | None, *, timeout: float, allow_http: bool) -> None:
         self.url = check_address(url, allow_http=allow_http)
         self._user = user
         self._timeout = timeout or _TIMEOUT
-        self._client = getattr(_load_httpx(), self._client_class)(**_options(self.url, key, self._timeout))
+        self._client = _load_httpx().Client(**_options(self.url, key, self._timeout))
 
-    def for_user(self, user: str | None) -> Self:
+    def read(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """Sends a request that changes nothing; parameters that are None are left out."""
+        return self.send(Request(method, path, body, without_none(query), safe=True))
+
+    def read_pages(self, path: str, name: str, limit: int, **query: Any) -> list[dict[str, Any]]:
+        """Reads up to so many rows of a list, which each answer has under a name, in as many requests as it takes."""
+        found: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while len(found) < limit:
+            answer = self.read("GET", path, limit=min(_PAGE, limit - len(found)), cursor=cursor, **query)
+            found += answer[name]
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                break
+        return found
+
+    def write(self, method: str, path: str, body: Any = None) -> Any:
+        """Sends a request that changes something once, however often it has to be sent."""
+        return self.send(Request(method, path, body, headers={"Idempotency-Key": secrets.token_urlsafe(18)}, safe=True))
+
+    def for_user(self, user: str | None) -> "Transport":
         """The same connections and the same key, for another user."""
         other = copy(self)
         other._user = user
         return other
 
-    def _steps(self, operation: Operation[T]) -> Generator[Request | float, Any, T]:
-        """The requests of an operation, each as often as it is worth it, and the seconds to pause between them.
-
-        A request is answered with what httpx2 returned, or with the error that it raised.
-        """
-        try:
-            request = next(operation)
-            while True:
-                try:
-                    answer = yield from self._attempts(request)
-                except MemorandaError as error:
-                    # The operation may know what an error means.
-                    request = operation.throw(error)
-                else:
-                    request = operation.send(answer)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
-
-    def _attempts(self, request: Request) -> Generator[Request | float, Any, Any]:
-        attempt = 1
-        while True:
-            sent = yield request
-            response = None if isinstance(sent, Exception) else _response(sent)
-            pause = pause_before_retry(request, response, attempt)
-            if pause is None:
-                if response is None:
-                    raise unreachable(self.url, sent)
-                return read_answer(request, response)
-            yield pause
-            attempt += 1
-
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        content = _content(request, self._user, self._timeout)
-        return {"method": request.method, "url": request.path, **content}
-
-
-class Transport(_Connection):
-    """Sends requests to one service with one key. Thread-safe."""
-
-    _client_class = "Client"
-
-    def run(self, operation: Operation[T]) -> T:
-        """Carries out an operation."""
-        steps = self._steps(operation)
-        transport_error = _load_httpx().TransportError
-        result: Any = None
-        try:
-            while True:
-                step = steps.send(result)
-                if isinstance(step, float):
-                    time.sleep(step)
-                    continue
-                try:
-                    result = self._client.request(**self._arguments(step))
-                except transport_error as error:
-                    result = error
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
-
     def close(self) -> None:
         self._client.close()
 
-
-class AsyncTransport(_Connection):
-    """The same for asyncio; a cancelled call may still take effect at the service."""
-
-    _client_class = "AsyncClient"
-
-    async def run(self, operation: Operation[T]) -> T:
-        """Carries out an operation."""
-        steps = self._steps(operation)
-        transport_error = _load_httpx().TransportError
-        result: Any = None
-        try:
-            while True:
-                step = steps.send(result)
-                if isinstance(step, float):
-                    await asyncio.sleep(step)
-                    continue
-                try:
-                    result = await self._client.request(**self._arguments(step))
-                except transport_error as error:
-                    result = error
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
-
-    async def close(self) -> None:
-        await self._client.aclose()
-
-
-def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method of a synchronous client for the one of asyncio, whose transport returns a coroutine for the result."""
-    return cast("Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]", method)
+    def send(self, request: Request) -> Any:
+        """The JSON of the answer; raises the library's error for a problem."""
+        httpx = _load_httpx()
+        attempt = 1
+        while True:
+            response: httpx2.Response | None = None
+            try:
+                content = _content(request, self._user, self._timeout)
+                response = self._client.request(request.method, request.path, **content)
+            except httpx.TransportError as error:
+                failure = unreachable(self.url, error)
+            pause = pause_before_retry(request, response, attempt)
+            if pause is None:
+                if response is None:
+                    raise failure
+                return read_answer(request, response)
+            time.sleep(pause)
+            attempt += 1
 
 
 def _load_httpx() -> Any:
@@ -315,7 +239,3 @@ def _content(request: Request, user: str | None, timeout: float) -> dict[str, An
         options["content"] = write_body(request.body)
         options["headers"] |= {"Content-Type": "application/json"}
     return options
-
-
-def _response(received: "httpx2.Response") -> Response:
-    return Response(received.status_code, {k.lower(): v for k, v in received.headers.items()}, received.content)
