@@ -6,8 +6,7 @@ from pathlib import Path
 
 from memoranda.agent import process_resources
 from memoranda.agent.process_resources import ResourceLogger
-from memoranda.cli.home_log import HomeLog
-from memoranda.cli.log_redirect import send_log
+from memoranda.cli.log_file import LogFile, send_log
 from memoranda.home.config import load, record_location
 from memoranda.memory.record.settings import RetentionSettings
 from memoranda.support.home import Home
@@ -42,7 +41,7 @@ def log_resources(root: Path, name: str) -> Iterator[None]:
 
     What is pruned automatically is logged there, too.
     """
-    handler = HomeLog(root, name)
+    handler = LogFile(root / "logs" / f"{name}.log", root)
     with ExitStack() as stack:
         for logger in _LOGGERS:
             stack.enter_context(send_log(logger, handler))

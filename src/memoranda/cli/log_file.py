@@ -1,46 +1,83 @@
-"""Sends the log of a command to a file in the home, so that only its answer is on the screen."""
+"""Sends the log of a command to a file in the home, so that only its answer is on the screen.
+
+What a hook logs goes to `logs/hooks.log` instead of the host's screen. A file is created with its first line, because
+most calls log nothing, and opened for each line only, because several processes may write to it.
+"""
 
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memoranda.cli.log_redirect import send_log
-from memoranda.support.durable_files import make_private_directory
+from memoranda.support.durable_files import append_unsynced, make_private_directory
 
+_NAME = "memoranda"
 _MAX_BYTES = 1_000_000
+_FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 
 
-class _PrivateFile(RotatingFileHandler):
-    """A log file that is created with its first line, and that only its owner can read."""
+class LogFile(logging.Handler):
+    """Appends lines to a file that only its owner can read; a full one is kept as `.1`, and the one before as `.2`."""
 
-    def _open(self) -> TextIOWrapper:
-        path = Path(self.baseFilename)
-        make_private_directory(path.parent.parent)
-        make_private_directory(path.parent)
-        return TextIOWrapper(
-            os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab"),
-            encoding="utf-8",
-            errors="replace",
-        )
+    def __init__(self, path: Path, home: Path | None = None) -> None:
+        """Lines are dropped while there is no `home`: a server that nothing was saved with creates none."""
+        super().__init__()
+        self.setFormatter(logging.Formatter(_FORMAT))
+        self._path = path
+        self._home = home
 
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._home is not None and not self._home.is_dir():
+            return
+        try:
+            line = f"{self.format(record)}\n".encode("utf-8", "replace")
+            make_private_directory(self._path.parent)
+            self._make_room(len(line))
+            append_unsynced(self._path, line)
+        except Exception:
+            # What logs must not fail because of its log; logging itself reports the error.
+            self.handleError(record)
 
-def open_log_file(path: Path) -> logging.Handler:
-    """Returns a handler for a log file; the file is created with its first line."""
-    handler = _PrivateFile(path, maxBytes=_MAX_BYTES, backupCount=2, delay=True, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
-    return handler
+    def _make_room(self, size: int) -> None:
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_size + size > _MAX_BYTES:
+                with suppress(FileNotFoundError):
+                    os.replace(f"{self._path}.1", f"{self._path}.2")
+                os.replace(self._path, f"{self._path}.1")
 
 
 @contextmanager
-def log_to_file(path: Path) -> Iterator[logging.Handler]:
-    """Sends what Memoranda logs to a file and nowhere else while the block runs."""
-    handler = open_log_file(path)
+def send_log(logger_name: str, handler: logging.Handler) -> Iterator[None]:
+    """Sends what a logger logs to one handler and nowhere else while the block runs."""
+    logger = logging.getLogger(logger_name)
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
     try:
-        with send_log("memoranda", handler):
-            yield handler
+        yield
     finally:
-        handler.close()
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagates
+
+
+@contextmanager
+def log_to_file(path: Path) -> Iterator[None]:
+    """Sends what Memoranda logs to a file and nowhere else while the block runs."""
+    with send_log(_NAME, LogFile(path)):
+        yield
+
+
+@contextmanager
+def log_to_home(root: Path) -> Iterator[None]:
+    """Writes the log of a hook to the home instead of the host's screen while the block runs."""
+    with send_log(_NAME, LogFile(root / "logs" / "hooks.log", root)):
+        yield
+
+
+def log_error(root: Path, text: str, error: Exception | None = None) -> None:
+    """Writes one line of a hook, with the traceback of an error."""
+    with log_to_home(root):
+        logging.getLogger(f"{_NAME}.hook").error("%s", text, exc_info=error)

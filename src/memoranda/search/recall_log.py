@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoranda.support.durable_files import make_private_directory, sync
+from memoranda.support.durable_files import append_unsynced, make_private_directory, sync
 from memoranda.support.home import encode_user_id
 from memoranda.support.json_object import parse_object
 
@@ -143,13 +143,7 @@ def append_line(home: Path, path: Path, fields: dict[str, Any], max_bytes: int =
         if not home.is_dir():
             return
         make_private_directory(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(descriptor, line)
-            size = os.fstat(descriptor).st_size
-        finally:
-            os.close(descriptor)
-        if size > max_bytes:
+        if append_unsynced(path, line) > max_bytes:
             _drop_older_half(path, max_bytes)
     except OSError:
         # A disk that is full or read-only must not cost the caller its answer.

@@ -191,6 +191,16 @@ def append_private(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
+def append_unsynced(path: Path, content: bytes) -> int:
+    """Append to a log with one write, as other processes may do at the same time; return its size."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, PRIVATE_FILE)
+    try:
+        os.write(descriptor, content)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
 def open_without_following(path: Path) -> int:
     """Open a file of Memoranda for reading and writing, creating it if needed; a link or a pipe is an error."""
     try:

@@ -7,7 +7,6 @@ are stored in the home without credentials, for the arrow keys.
 """
 
 import json
-import os
 import re
 import signal
 import sys
@@ -19,7 +18,7 @@ from typing import Protocol, TextIO
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import is_command, run_command
 from memoranda.safety.redaction import Redactor
-from memoranda.support.durable_files import make_private_directory
+from memoranda.support.durable_files import append_unsynced, make_private_directory
 
 _SURROUNDING_BLANK_LINES = re.compile(r"\A(?:[ \t]*\n)+|\s+\Z")
 if sys.platform != "win32":
@@ -170,6 +169,4 @@ class InputHistory:
             return
         redacted, _ = self._redactor.text(text)
         make_private_directory(self._path.parent)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(redacted + "\n")
+        append_unsynced(self._path, f"{redacted}\n".encode("utf-8", "replace"))

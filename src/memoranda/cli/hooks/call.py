@@ -104,7 +104,7 @@ class HookCall:
         return answer_and_log(config, self._options, payload, HookLog(config.home.root, self._started_at))
 
     def _call_tool(self, payload: HookPayload) -> str:
-        from memoranda.cli.home_log import log_to_home  # noqa: PLC0415
+        from memoranda.cli.log_file import log_to_home  # noqa: PLC0415
         from memoranda.integrations.hooks.answers import call_tool  # noqa: PLC0415
 
         home = self._locate_home()
@@ -126,7 +126,7 @@ class HookCall:
 
     def _capture(self, transcript: "Path") -> None:
         from memoranda.api.memory import open_memory  # noqa: PLC0415
-        from memoranda.cli.home_log import log_to_home  # noqa: PLC0415
+        from memoranda.cli.log_file import log_to_home  # noqa: PLC0415
         from memoranda.integrations.hooks.capture import capture_transcript  # noqa: PLC0415
 
         options = self._options
@@ -181,7 +181,7 @@ class HookCall:
 
     def _log_error(self, text: str, error: Exception | None = None) -> None:
         """Writes to logs/hooks.log; does nothing without a usable home."""
-        from memoranda.cli.home_log import log_error  # noqa: PLC0415
+        from memoranda.cli.log_file import log_error  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
         try:
@@ -193,7 +193,7 @@ class HookCall:
 
 def answer_and_log(config: "HomeConfig", options: HookOptions, payload: HookPayload, log: "HookLog") -> str:
     """Finds the answer, and logs the call and its result for `memoranda hook status`. A helper calls this too."""
-    from memoranda.cli.home_log import log_to_home  # noqa: PLC0415
+    from memoranda.cli.log_file import log_to_home  # noqa: PLC0415
     from memoranda.integrations.hooks.answers import answer_event  # noqa: PLC0415
 
     with log_to_home(config.home.root):

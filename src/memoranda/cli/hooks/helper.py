@@ -18,12 +18,12 @@ from pathlib import Path
 
 from memoranda import __version__
 from memoranda.cli.background_tasks import log_resources, maintain_while_open
-from memoranda.cli.home_log import log_error
 from memoranda.cli.hooks import helper_protocol
 from memoranda.cli.hooks.call import answer_and_log
 from memoranda.cli.hooks.helper_files import HelperFiles, remove_stale_files, write_info
 from memoranda.cli.hooks.helper_protocol import ANSWER, FAILED, LEAVING
 from memoranda.cli.hooks.process import HookOptions
+from memoranda.cli.log_file import log_error
 from memoranda.errors import LockTimeoutError, MemorandaError
 from memoranda.home.config import load, record_location
 from memoranda.home.config.environment import locate_home
