@@ -35,8 +35,8 @@ class LogFile(logging.Handler):
             make_private_directory(self._path.parent)
             self._make_room(len(line))
             append_unsynced(self._path, line)
-        except Exception:
-            # What logs must not fail because of its log; logging itself reports the error.
+        except (OSError, ValueError, TypeError, KeyError):
+            # A full disk, or a line whose values do not fit its text; what logs must not fail because of its log.
             self.handleError(record)
 
     def _make_room(self, size: int) -> None:
