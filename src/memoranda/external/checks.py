@@ -34,6 +34,7 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, check_store, take_rows
 from memoranda.storage.position import Position
 from memoranda.storage.salvage.rebuild import DamagedDatabase
+from memoranda.storage.schema import STATE_META
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.stored_texts import first_readable_row, readable_rows
 from memoranda.support.durable_files import append_private
@@ -112,9 +113,10 @@ def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
 
     def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
-            counts = {table.name: take_rows(connection, damaged, table) for table in SCHEMA.tables[:-1]}
+            count = take_rows(connection, damaged, JOBS)
+            take_rows(connection, damaged, STATE_META)
             guard.continue_in(connection)
-        return f"{counts[JOBS.name]:,} waiting deliveries"
+        return f"{count:,} waiting deliveries"
 
     store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_jobs, salvage)
     return store
