@@ -21,6 +21,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
 
 _NAMES = tuple(column.name for column in COPIED)
@@ -81,9 +82,8 @@ class SharedFacts:
     def read_changes(self, connection: Connection, revision: int) -> FactChanges:
         """What has changed after a change; everything if the cache is ahead, because a backup was restored."""
         row = connection.execute("SELECT revision FROM fact_revisions WHERE user_id = ?", (self._user,)).fetchone()
-        store = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
         current = int(row[0]) if row else 0
-        name = str(store[0]) if store else self._engine.location
+        name = read_meta(connection, "store_id") or self._engine.location
         if revision == current:
             return FactChanges([], current, name)
         rows = connection.execute(
@@ -344,18 +344,12 @@ def forget_state(connection: Connection) -> None:
 
 def read_state(connection: Connection) -> tuple[int, str]:
     """The last change that a cache has, and of which store; 0 and "" for a new one."""
-    found = dict(
-        connection.execute("SELECT key, value FROM state_meta WHERE key IN (?, ?)", (_REVISION, _STORE)).fetchall()
-    )
-    return int(found.get(_REVISION, 0)), str(found.get(_STORE, ""))
+    return int(read_meta(connection, _REVISION) or 0), read_meta(connection, _STORE) or ""
 
 
 def _write_state(connection: Connection, revision: int, store: str) -> None:
     for key, value in ((_REVISION, str(revision)), (_STORE, store)):
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (key, value),
-        )
+        write_meta(connection, key, value)
 
 
 def _raise_counter(connection: Connection, highest: int) -> None:

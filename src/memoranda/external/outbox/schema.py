@@ -8,6 +8,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 
 APPLICATION_ID = int.from_bytes(b"MemO", "big")
 FILE_NAME = "outbox.db"
@@ -99,7 +100,7 @@ class OutboxState:
             return 0.0
 
     def resume_deliveries(self, connection: Connection, provider: str) -> None:
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{self._prefix}paused:{provider}",))
+        drop_meta(connection, f"{self._prefix}paused:{provider}")
 
     def read_position(self, connection: Connection, provider: str, scope: str) -> Position | None:
         """How far the record has been read for a provider; None when it never was."""
@@ -122,14 +123,10 @@ class OutboxState:
         )
 
     def _read(self, connection: Connection, key: str) -> str | None:
-        row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (self._prefix + key,)).fetchone()
-        return row[0] if row else None
+        return read_meta(connection, self._prefix + key)
 
     def _write(self, connection: Connection, key: str, value: str) -> None:
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (self._prefix + key, value),
-        )
+        write_meta(connection, self._prefix + key, value)
 
 
 def read_positions(connection: Connection) -> list[tuple[str, str, Position]]:

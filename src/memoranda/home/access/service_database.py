@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memoranda.home.access.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.state_meta import add_meta, drop_meta, read_meta
 
 
 class ServiceDatabase(LazyDatabase):
@@ -41,12 +42,9 @@ def load_or_create_secret(database: ServiceDatabase) -> bytes:
     if not database.exists():
         return secrets.token_bytes(32)
     with database.open().writing() as connection:
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-            (_KEY, secrets.token_hex(32)),
-        )
-        (stored,) = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_KEY,)).fetchone()
-    return bytes.fromhex(stored)
+        add_meta(connection, _KEY, secrets.token_hex(32))
+        stored = read_meta(connection, _KEY)
+    return bytes.fromhex(stored or "")
 
 
 _PREFIX = "viewer.ended_login."
@@ -66,16 +64,12 @@ class EndedLogins:
             rows = connection.execute("SELECT key, value FROM state_meta WHERE key LIKE ?", (f"{_PREFIX}%",)).fetchall()
             for key, value in rows:
                 if float(value) < time.time():
-                    connection.execute("DELETE FROM state_meta WHERE key = ?", (key,))
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
-                (_PREFIX + login_id, str(until)),
-            )
+                    drop_meta(connection, key)
+            add_meta(connection, _PREFIX + login_id, str(until))
 
     def has(self, login_id: str) -> bool:
         """Whether a login has ended."""
         if not self._database.exists():
             return False
         with self._database.open().reading() as connection:
-            row = connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_PREFIX + login_id,)).fetchone()
-        return row is not None
+            return read_meta(connection, _PREFIX + login_id) is not None

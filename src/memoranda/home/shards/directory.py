@@ -15,6 +15,7 @@ from memoranda.home.shards.placement import MAX_STORES, SHARDS, are_separate, la
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.storage.schema import Column, Schema, Table
+from memoranda.storage.state_meta import read_meta
 
 _STORES = Table(
     "stores",
@@ -191,7 +192,7 @@ class Directory:
 
 def _store_id(engine: PostgresEngine) -> str:
     with engine.reading() as connection:
-        row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
-    if row is None:
+        store_id = read_meta(connection, "store_id")
+    if store_id is None:
         raise ConfigError(f"{engine.location} has no record yet. Open it once with store.url, then add it.")
-    return str(row[0])
+    return store_id

@@ -23,6 +23,7 @@ from memoranda.storage.postgres import row_security
 from memoranda.storage.postgres.connection import PostgresConnection, RawConnection
 from memoranda.storage.postgres.dialect import PostgresDialect
 from memoranda.storage.postgres.engine import PostgresEngine
+from memoranda.storage.state_meta import read_meta, write_meta
 
 _TABLE = "outbox_positions"
 _STORE_ID = "store_id"
@@ -35,16 +36,9 @@ def keep_turn_marks(source: PostgresConnection, target: PostgresConnection, user
     not queued before the move for an imported one, and never deliver it.
     """
     key = former_stores_key(user)
-    former = {_meta(source, _STORE_ID), *_meta(source, key).split()} - {"", _meta(target, _STORE_ID)}
-    target.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, " ".join(sorted(former))),
-    )
-
-
-def _meta(connection: PostgresConnection, key: str) -> str:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
-    return str(row[0] or "") if row else ""
+    former = {read_meta(source, _STORE_ID) or "", *(read_meta(source, key) or "").split()}
+    former -= {"", read_meta(target, _STORE_ID)}
+    write_meta(target, key, " ".join(sorted(former)))
 
 
 def translate_positions(source: PostgresConnection, target: PostgresConnection, tables: list[str]) -> None:

@@ -27,6 +27,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Table
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.health_issues import HealthIssue
 
 _STORE_ID = "store_id"
@@ -84,7 +85,7 @@ def copy_imports_to_files(url: str, root: Path) -> dict[str, int]:
         with source.reading() as connection:
             rows = {copied: _read_server(connection, copied) for copied in _TABLES}
             nodes = [row[0] for row in connection.execute(f"SELECT node FROM {_SERVER.table} ORDER BY id").fetchall()]
-            store_id = _meta(connection, _STORE_ID)
+            store_id = read_meta(connection, _STORE_ID)
     if not any(rows.values()):
         return {}
     here = node_name()
@@ -93,7 +94,7 @@ def copy_imports_to_files(url: str, root: Path) -> dict[str, int]:
     with closing(imports_database(root)) as file, file.open().writing() as connection:
         for copied in _TABLES:
             _insert(connection, copied.file_table, copied.file_columns, rows[copied])
-        _set_meta(connection, _STORE_ID, store_id or "")
+        write_meta(connection, _STORE_ID, store_id or "")
     return {copied.server_table: len(rows[copied]) for copied in _TABLES}
 
 
@@ -131,7 +132,7 @@ def _user_of_family(family: str, users: Sequence[str]) -> str:
 def _is_of_same_store(file: Engine, server: Engine) -> bool:
     """Whether a file belongs to the store that the server has; the state of another, deleted store is not copied."""
     with file.reading() as here, server.reading() as there:
-        return _meta(here, _STORE_ID) == _meta(there, _STORE_ID)
+        return read_meta(here, _STORE_ID) == read_meta(there, _STORE_ID)
 
 
 def _verify(engine: Engine, copied: _Copied, rows: Sequence[Any]) -> None:
@@ -156,18 +157,6 @@ def _insert(connection: Connection, table: str, columns: Sequence[str], rows: Se
     connection.executemany(
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES (?{', ?' * (len(columns) - 1)}) ON CONFLICT DO NOTHING",
         [tuple(row) for row in rows],
-    )
-
-
-def _meta(connection: Connection, key: str) -> str | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _set_meta(connection: Connection, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
     )
 
 

@@ -23,6 +23,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
 from memoranda.storage.salvage.rebuild import SIDE_FILES
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.json_object import parse_object
 
 _log = logging.getLogger(__name__)
@@ -332,8 +333,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _owner(connection: Connection) -> str | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
-    return str(row[0]) if row else None
+    return read_meta(connection, "store_id")
 
 
 def _assign_to_store(connection: Connection, store_id: str) -> None:
@@ -344,8 +344,4 @@ def _assign_to_store(connection: Connection, store_id: str) -> None:
         connection.execute("DELETE FROM import_parts")
         connection.execute("DELETE FROM import_proposals")
         connection.execute("DELETE FROM imports")
-        connection.execute(
-            "INSERT INTO state_meta (key, value) VALUES ('store_id', ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (store_id,),
-        )
+        write_meta(connection, "store_id", store_id)

@@ -24,6 +24,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine, FeedTable
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.state_meta import read_meta
 
 _BATCH_SIZE = 500
 # The maximum of text in one batch, unless a single message is longer.
@@ -114,8 +115,7 @@ class Feed(StorePart):
         """The random id that this store got when it was created."""
         self._require_everyone()
         with self._engine.reading() as connection:
-            row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
-        return str(row[0]) if row else ""
+            return read_meta(connection, "store_id") or ""
 
     def former_store_ids(self) -> frozenset[str]:
         """The ids of the stores of a fleet in which the user of this scope was before; a file has none."""
@@ -124,10 +124,8 @@ class Feed(StorePart):
         from memoranda.storage.position import former_stores_key  # noqa: PLC0415
 
         with self._engine.reading() as connection:
-            row = connection.execute(
-                "SELECT value FROM state_meta WHERE key = ?", (former_stores_key(self._scope.user),)
-            ).fetchone()
-        return frozenset(str(row[0]).split() if row else ())
+            former = read_meta(connection, former_stores_key(self._scope.user)) or ""
+        return frozenset(former.split())
 
     def head(self) -> Head:
         return Head(*self._engine.wait_for_feed(_FEEDS))

@@ -21,6 +21,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.schema import STATE_META
+from memoranda.storage.state_meta import read_meta, write_meta
 
 SALVAGED = "salvaged"
 """The source of sessions that were lost except for their messages; also their user, if the store has several users."""
@@ -196,11 +197,7 @@ class ScheduledPrune(StorePart):
             # A time in the future is from a clock that was wrong.
             if last is not None and 0 <= now - last < interval_hours * 3600:
                 return False, last
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_LAST_PRUNE, repr(now)),
-            )
+            write_meta(connection, _LAST_PRUNE, repr(now))
             return True, last
 
     def _release(self, claimed: float, last: float | None) -> None:
@@ -216,9 +213,9 @@ class ScheduledPrune(StorePart):
 
 
 def _read_time(connection: Any) -> float | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_LAST_PRUNE,)).fetchone()
+    stored = read_meta(connection, _LAST_PRUNE)
     try:
-        return None if row is None else float(row[0])
+        return None if stored is None else float(stored)
     except ValueError:
         # Another program may have stored something else.
         return None

@@ -44,6 +44,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.types import DeleteItem, PutItem
 
 _CLEARED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
@@ -305,12 +306,10 @@ class MessageReplacement(StorePart):
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             refuse_continued(connection, session_id)
-            row = connection.execute(
-                "SELECT value FROM state_meta WHERE key = ?", (f"{REPLACED}:{session_id}",)
-            ).fetchone()
-            if row is None:
+            replaced = read_meta(connection, f"{REPLACED}:{session_id}")
+            if replaced is None:
                 raise SessionError(f"The messages of session {session_id!r} were not replaced.")
-            number, last = json.loads(row[0])
+            number, last = json.loads(replaced)
             first, last_active = _active_range(connection, session_id)
             if last_active != last or _rewind_count(connection, session_id) != number:
                 raise SessionError(f"Session {session_id!r} has changed since, so the replacement cannot be undone.")
@@ -336,10 +335,7 @@ def _rewind_count(connection: Connection, session_id: str) -> int:
 
 
 def _note_replacement(connection: Connection, session_id: str, last: int) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (f"{REPLACED}:{session_id}", json.dumps([_rewind_count(connection, session_id), last])),
-    )
+    write_meta(connection, f"{REPLACED}:{session_id}", json.dumps([_rewind_count(connection, session_id), last]))
 
 
 def _free_external_ids(connection: Connection, session_id: str, messages: Sequence[EncodedMessage]) -> None:

@@ -33,6 +33,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 from memoranda.support.shorten import shorten_end
 
 # The columns that a session inherits from the one it continues or branches from.
@@ -160,7 +161,7 @@ class Rotation(StorePart):
             if current is not None and current.holder != holder and now < current.until and not is_gone(current.holder):
                 return NoLease("busy")
             lease = Lease(session_id, holder, now + seconds)
-            _write_meta(connection, _lease_key(session_id), json.dumps([holder, lease.until]))
+            write_meta(connection, _lease_key(session_id), json.dumps([holder, lease.until]))
             return lease
 
     def release_compression_lease(self, lease: Lease) -> None:
@@ -258,10 +259,7 @@ class Rotation(StorePart):
         session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             self._require(connection, session_id)
-            row = connection.execute(
-                "SELECT value FROM state_meta WHERE key = ?", (_notes_key(connection, session_id),)
-            ).fetchone()
-        return None if row is None else row[0]
+            return read_meta(connection, _notes_key(connection, session_id))
 
     def note_compression(self, session_id: str, notes: str) -> None:
         """Store notes about compressing this conversation, across restarts and continuations."""
@@ -270,7 +268,7 @@ class Rotation(StorePart):
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
-            _write_meta(connection, _notes_key(connection, session_id), notes)
+            write_meta(connection, _notes_key(connection, session_id), notes)
             count_redactions(connection, redacted)
 
     def _begin_from(
@@ -321,7 +319,7 @@ def drop_compression_state(connection: Connection, session_id: str) -> None:
     _drop_lease(connection, session_id)
     drop_todos(connection, session_id)
     for kind in (_NOTES, REPLACED):
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (f"{kind}:{session_id}",))
+        drop_meta(connection, f"{kind}:{session_id}")
 
 
 def _copy_row(connection: Connection, message_id: int) -> list[Any]:
@@ -362,11 +360,11 @@ def _notes_key(connection: Connection, session_id: str) -> str:
 
 
 def _read_lease(connection: Connection, session_id: str) -> Lease | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_lease_key(session_id),)).fetchone()
-    if row is None:
+    stored = read_meta(connection, _lease_key(session_id))
+    if stored is None:
         return None
     try:
-        holder, until = json.loads(row[0])
+        holder, until = json.loads(stored)
         return Lease(session_id, str(holder), float(until))
     except (TypeError, ValueError):
         # Another program wrote it, so it is not a lease.
@@ -374,11 +372,4 @@ def _read_lease(connection: Connection, session_id: str) -> Lease | None:
 
 
 def _drop_lease(connection: Connection, session_id: str) -> None:
-    connection.execute("DELETE FROM state_meta WHERE key = ?", (_lease_key(session_id),))
-
-
-def _write_meta(connection: Connection, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
+    drop_meta(connection, _lease_key(session_id))

@@ -20,6 +20,7 @@ from memoranda.memory.record.store_part import StoredName, StorePart, count_reda
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Dialect
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.state_meta import read_meta, write_meta
 
 _TOKENS = "(sessions.input_tokens + sessions.output_tokens)"
 _COST = "COALESCE(sessions.actual_cost_usd, sessions.estimated_cost_usd, 0)"
@@ -461,8 +462,8 @@ class SessionUsage(StorePart):
                 ).fetchall()
                 for column in ("source", "model")
             }
-            redacted = connection.execute("SELECT value FROM state_meta WHERE key = 'redacted_secrets'").fetchone()
-        secrets = {"redacted_secrets": int(redacted[0]) if redacted else 0} if self._scope.user is None else {}
+            redacted = int(read_meta(connection, "redacted_secrets") or 0)
+        secrets = {"redacted_secrets": redacted} if self._scope.user is None else {}
         numbers = {name: value or 0 for name, value in zip(names, row, strict=True)}
         return (
             numbers
@@ -487,8 +488,7 @@ class SessionUsage(StorePart):
         key = self._stored_name(key)
         self._refuse_user()
         with self._engine.reading() as connection:
-            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+            return read_meta(connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
         key = self._stored_name(key)
@@ -496,11 +496,7 @@ class SessionUsage(StorePart):
         clean, redacted = self._redact(value)
         with self._engine.writing() as connection:
             count_redactions(connection, redacted)
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, clean),
-            )
+            write_meta(connection, key, clean)
 
 
 def _check_counters(name: str, amount: Any) -> None:

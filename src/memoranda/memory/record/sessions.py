@@ -26,6 +26,7 @@ from memoranda.memory.record.system_prompts import select_list, store_prompt, up
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine, HeldLock
+from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 from memoranda.support.shorten import shorten_end
 
 MAX_TITLE_CHARS = 100
@@ -239,7 +240,7 @@ def copy_todos(connection: Connection, session_id: str, branch_id: str) -> None:
 
 def drop_todos(connection: Connection, session_id: str) -> None:
     """Remove the list of a conversation whose first session is deleted."""
-    connection.execute("DELETE FROM state_meta WHERE key = ?", (_key(session_id),))
+    drop_meta(connection, _key(session_id))
 
 
 def _is_rewound(connection: Connection, conversation: str, message_id: int) -> bool:
@@ -255,9 +256,9 @@ def _is_rewound(connection: Connection, conversation: str, message_id: int) -> b
 
 
 def _read_versions(connection: Connection, conversation: str) -> list[Version]:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_key(conversation),)).fetchone()
+    value = read_meta(connection, _key(conversation))
     try:
-        stored = json.loads(row[0]) if row is not None else None
+        stored = json.loads(value) if value is not None else None
     except (TypeError, ValueError):
         # Another program wrote it, so it is not a list of tasks.
         return []
@@ -280,10 +281,7 @@ def _is_version(value: object) -> bool:
 
 
 def _write_versions(connection: Connection, conversation: str, versions: list[Version]) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (_key(conversation), dump_json({"versions": versions})),
-    )
+    write_meta(connection, _key(conversation), dump_json({"versions": versions}))
 
 
 def _conversation(connection: Connection, session_id: str) -> str:

@@ -12,6 +12,7 @@ from memoranda.storage.postgres.connection import PostgresConnection, RawConnect
 from memoranda.storage.postgres.dialect import TRANSACTION
 from memoranda.storage.postgres.row_security import EVERYONE, SHARED_POLICY, protect_table, set_locally
 from memoranda.storage.schema import STATE_META, ChangeTrigger, Column, Migration, Schema, Table
+from memoranda.storage.state_meta import read_meta, write_meta
 
 OLDEST_SERVER = 150_000
 _KINDS = {"text": 'text COLLATE "C"', "real": "double precision", "integer": "bigint", "blob": "bytea"}
@@ -117,9 +118,9 @@ def _create_trigger(connection: PostgresConnection, trigger: ChangeTrigger) -> N
 
 def _apply(connection: PostgresConnection, schema: Schema, migration: Migration) -> None:
     key = f"migration:{schema.name}:{migration.name}"
-    if connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (key,)).fetchone() is None:
+    if read_meta(connection, key) is None:
         migration.apply(connection)
-        connection.execute("INSERT INTO state_meta (key, value) VALUES (?, 'done')", (key,))
+        write_meta(connection, key, "done")
 
 
 def _stored_version(raw: RawConnection, schema: Schema, location: str) -> int:

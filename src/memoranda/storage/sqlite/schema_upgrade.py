@@ -11,6 +11,7 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.storage.connection import Connection as AnyConnection
 from memoranda.storage.schema import Migration, Schema
 from memoranda.storage.sqlite.database import Connection, Database
+from memoranda.storage.state_meta import read_meta, write_meta
 
 _VERSION_KEY = "memoranda_schema_version"
 
@@ -93,10 +94,7 @@ def _store_version(connection: Connection, version: int) -> None:
     if not was_opened_by_hermes(connection):
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (_VERSION_KEY, str(version)),
-    )
+    write_meta(connection, _VERSION_KEY, str(version))
 
 
 def was_opened_by_hermes(connection: AnyConnection) -> bool:
@@ -107,8 +105,8 @@ def was_opened_by_hermes(connection: AnyConnection) -> bool:
 
 def _version_beside_hermes(connection: Connection) -> int:
     """Our version in a file that Hermes has opened; 0 if a process was killed before it recorded one."""
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_VERSION_KEY,)).fetchone()
-    return int(row[0]) if row and str(row[0]).isdecimal() else 0
+    version = read_meta(connection, _VERSION_KEY) or ""
+    return int(version) if version.isdecimal() else 0
 
 
 def _stored_version(connection: Connection) -> int:
@@ -130,6 +128,6 @@ def _stored_version(connection: Connection) -> int:
 
 def _apply(connection: Connection, migration: Migration) -> None:
     key = f"migration:{migration.name}"
-    if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (key,)).fetchone():
+    if read_meta(connection, key) is None:
         migration.apply(connection)
-        connection.execute("INSERT INTO state_meta (key, value) VALUES (?, 'done')", (key,))
+        write_meta(connection, key, "done")

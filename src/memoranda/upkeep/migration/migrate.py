@@ -29,6 +29,7 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.files.named_texts import NamedTexts
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.state_meta import drop_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.home import Home, decode_user_id, encode_user_id
 from memoranda.upkeep.migration.tables import (
@@ -206,7 +207,7 @@ def _copy_checkpoints(home: Home, url: str, progress: Progress, *, to_server: bo
 
 def _release(target: Engine) -> None:
     with target.writing() as connection:
-        connection.execute("DELETE FROM state_meta WHERE key = ?", (_MARK,))
+        drop_meta(connection, _MARK)
 
 
 def _meta(engine: Engine) -> dict[str, str]:
@@ -216,10 +217,8 @@ def _meta(engine: Engine) -> dict[str, str]:
 
 def _set_meta(engine: Engine, values: dict[str, str]) -> None:
     with engine.writing() as connection:
-        connection.executemany(
-            "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            list(values.items()),
-        )
+        for key, value in values.items():
+            write_meta(connection, key, value)
 
 
 def _is_own(key: str) -> bool:

@@ -36,6 +36,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 
 FLAGS = ("active", "compacted", "rewound")
 # What a machine computes or only knows for itself.
@@ -210,10 +211,8 @@ class SyncedRows(StorePart):
         """What each machine has counted in a session when `add_counts` was last called; None if it never was."""
         session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
-            row = connection.execute(
-                "SELECT value FROM state_meta WHERE key = ?", (_counts_key(session_id),)
-            ).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+            counts = read_meta(connection, _counts_key(session_id))
+        return None if counts is None else dict(json.loads(counts))
 
     def add_counts(self, session_id: str, parts: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
         """Add what is new of other machines to the counters, and store what each has counted, in one transaction.
@@ -222,11 +221,7 @@ class SyncedRows(StorePart):
         """
         session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_counts_key(session_id), json.dumps(parts, sort_keys=True)),
-            )
+            write_meta(connection, _counts_key(session_id), json.dumps(parts, sort_keys=True))
             if amounts:
                 assignments = ", ".join(f"{name} = COALESCE({name}, 0) + ?" for name in amounts)
                 connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*amounts.values(), session_id))
@@ -236,7 +231,7 @@ class SyncedRows(StorePart):
         session_id = self._stored_name(session_id)
         if self.read_counts(session_id) is not None:
             with self._engine.writing() as connection:
-                connection.execute("DELETE FROM state_meta WHERE key = ?", (_counts_key(session_id),))
+                drop_meta(connection, _counts_key(session_id))
 
     def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
         """Another session with this title: its id and start."""
