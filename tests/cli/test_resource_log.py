@@ -25,14 +25,14 @@ def test_the_lines_are_in_a_private_file_of_the_home(tmp_path: Path, monkeypatch
     """One at the start and one at the end, with the collections of each generation; logging is as before after it."""
     monkeypatch.setattr(background_tasks, "START_DELAY_SECONDS", 0.0)
     file = tmp_path / "logs" / "server.log"
-    before = list(logging.getLogger("memoranda.agent.process_resources").handlers)
+    before = list(logging.getLogger("memoranda.cli.process_resources").handlers)
     with log_resources(tmp_path, "server"):
         wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
     first, last = file.read_text().splitlines()
     assert "MiB of memory" in first and "open files" in first and "garbage collections" in first
     assert "is stopping" in last
     assert mode(file) == 0o600
-    assert logging.getLogger("memoranda.agent.process_resources").handlers == before
+    assert logging.getLogger("memoranda.cli.process_resources").handlers == before
 
 
 def test_a_short_process_and_a_missing_home_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from memoranda.agent import process_resources
-from memoranda.agent.process_resources import ResourceLogger
+from memoranda.cli import process_resources
 from memoranda.cli.log_file import LogFile, send_log
+from memoranda.cli.process_resources import ResourceLogger
 from memoranda.home.config import load, record_location
 from memoranda.memory.record.settings import RetentionSettings
 from memoranda.support.home import Home

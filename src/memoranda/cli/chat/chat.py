@@ -9,12 +9,12 @@ from queue import SimpleQueue
 from typing import NoReturn, Self
 
 from memoranda.agent.loop import Agent
-from memoranda.agent.process_resources import ResourceLogger
 from memoranda.agent.review.report import ReviewReport
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
 from memoranda.cli.chat.output import ChatOutput, ChatStatus, build_status
 from memoranda.cli.context import EXIT_UNUSABLE
+from memoranda.cli.process_resources import ResourceLogger
 from memoranda.errors import MemorandaError, ModelError, SessionBusyError
 from memoranda.home import config
 from memoranda.memory.record.message_rows import text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.process_resources import ResourceLogger, measure_resources
+from memoranda.cli.process_resources import ResourceLogger, measure_resources
 
 
 def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_memory_that_is_taken_shows() -> None:
 def test_the_resources_are_logged_at_intervals_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """At the start, every so often, and when it stops; no thread is left."""
     with (
-        caplog.at_level(logging.INFO, logger="memoranda.agent.process_resources"),
+        caplog.at_level(logging.INFO, logger="memoranda.cli.process_resources"),
         ResourceLogger(interval_seconds=0.02),
     ):
         time.sleep(0.2)
