@@ -1,6 +1,6 @@
 """Narrow views of a session: one protocol for each part of the program that uses it.
 
-`memoranda.api.Session` and the state behind it are the only real session; these protocols let the loop, a turn,
+`memoranda.api.Session` and the state behind it are the only real session; these protocols let the loop,
 compression and reviews use it without importing it. A conversation may continue under a new id after `compress`, even
 in the middle of a turn: object and turn stay the same, and `id`, `prompt` and `messages` are then those of the
 continuation.
@@ -9,14 +9,11 @@ continuation.
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from memoranda.memory.curated.settings import Target
 from memoranda.models.model import Message, Usage
 from memoranda.support.tool import JsonObject, Tool
-
-if TYPE_CHECKING:
-    from memoranda.external.external_memory import ExternalMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,38 +104,6 @@ class AgentSession(SessionView, Protocol):
 
     def compress(self, *, force: bool = False, focus: str = "") -> Compression:
         """Shorten the context if it is due, or at once when `force`; quick when there is nothing to do."""
-
-
-class TurnSession(Protocol):
-    """A session as one of its turns sees it."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def external(self) -> "ExternalMemory": ...
-
-    @property
-    def keeps_interrupted(self) -> bool:
-        """Whether the part of an interrupted answer that was shown is recorded."""
-
-    def conversation(self) -> list[Message]:
-        """The recorded messages in the form that chat APIs accept."""
-
-    def recorded_message(self, message_id: int) -> Message:
-        """One message as it was recorded; empty when it was rewound."""
-
-    def next_turn_number(self) -> int:
-        """The number of the turn whose question was just recorded."""
-
-    def note_recall(self, recalled: str) -> None:
-        """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
-
-    def log_recall(self, message_id: int, prompt: str, note: str, recalled: str, began: float) -> None:
-        """Log what the prompt of a turn received: the note of changes, and what the providers recalled."""
-
-    def note_of_changes(self) -> str:
-        """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
 
 
 class CompressibleSession(SessionView, Protocol):

@@ -9,8 +9,7 @@ from weakref import ref
 from memoranda.api.checked_calls import call_tool, remember, require_messages, require_question
 from memoranda.api.services import HomeServices, new_session_id
 from memoranda.api.session_parts.options import SessionOptions
-from memoranda.api.session_parts.state import SessionState
-from memoranda.api.session_parts.tools import SessionTodos
+from memoranda.api.session_parts.state import SessionState, SessionTodos
 from memoranda.api.turn import Turn
 from memoranda.errors import SessionBusyError, StorageError
 from memoranda.external.external_memory import ExternalMemory

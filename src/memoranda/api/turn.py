@@ -11,7 +11,7 @@ from memoranda.external.external_memory import with_recall
 from memoranda.external.message_text import plain_text
 
 if TYPE_CHECKING:
-    from memoranda.agent.session_views import TurnSession
+    from memoranda.api.session_parts.state import SessionState
     from memoranda.storage.engine import HeldLock
     from memoranda.types import ChatMessage
 
@@ -25,7 +25,7 @@ class Turn:
 
     def __init__(
         self,
-        session: "TurnSession",
+        session: "SessionState",
         text: Any,
         *,
         lock: "HeldLock",

@@ -41,6 +41,11 @@ class ShownMessage:
     def speaker(self) -> str:
         return f"{self.role} {self.tool}".strip()
 
+    @property
+    def facts(self) -> str:
+        damaged = " · damaged: it does not match its checksum" if self.is_damaged else ""
+        return f"{show_time(self.timestamp)} · #{self.number}{damaged}"
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
@@ -203,11 +208,9 @@ def _html_head(conversation: Conversation) -> str:
 
 def _html_message(message: ShownMessage) -> str:
     kind = message.role if message.role in ("user", "assistant", "tool", "system") else "other"
-    damaged = " · damaged: it does not match its checksum" if message.is_damaged else ""
-    facts = f"{show_time(message.timestamp)} · #{message.number}{damaged}"
     parts = [
         f'<article class="{kind}" id="m{message.number}">\n'
-        f"<h2><bdi>{_html_escape(message.speaker)}</bdi> <small>{_html_escape(facts)}</small></h2>\n"
+        f"<h2><bdi>{_html_escape(message.speaker)}</bdi> <small>{_html_escape(message.facts)}</small></h2>\n"
     ]
     if message.text and message.role == "tool":
         parts.append(_folded("output", message.text))
@@ -254,9 +257,7 @@ def _head(conversation: Conversation) -> str:
 
 
 def _message(message: ShownMessage) -> str:
-    damaged = " · damaged: it does not match its checksum" if message.is_damaged else ""
-    facts = f"{show_time(message.timestamp)} · #{message.number}{damaged}"
-    lines = ["", f"## {_escape(message.speaker)}", "", f"*{facts}*", ""]
+    lines = ["", f"## {_escape(message.speaker)}", "", f"*{message.facts}*", ""]
     if message.text:
         lines += _code_block(message.text) if message.role == "tool" else _quote(message.text)
     for name, arguments in message.calls:

@@ -8,6 +8,7 @@ The same serves an opened home, whose calls wait for a disk, and a client, whose
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
@@ -86,11 +87,7 @@ def iterate_in_threads(
     return iterate
 
 
-class _Leavable(Protocol):
-    async def __aexit__(self, *error: Any) -> None: ...
-
-
-_Opened = TypeVar("_Opened", bound=_Leavable)
+_Opened = TypeVar("_Opened", bound=AbstractAsyncContextManager[Any, None])
 
 
 class Opener(Generic[_Opened]):

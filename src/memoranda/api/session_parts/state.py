@@ -4,6 +4,7 @@ A background review sees it as a `ReviewedSession`. A `PromptPreview` shows a pe
 model, section by section.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from memoranda.api.services import HomeServices, new_session_id
 from memoranda.api.session_parts.options import GATEWAY, SessionOptions
 from memoranda.api.session_parts.prompt import FrozenPrompt, PromptContext
 from memoranda.api.session_parts.record import SessionRecord, strip_recall
-from memoranda.api.session_parts.tools import PROVIDER_TOOLS, SessionTodos, SessionTools, tools_as_columns
+from memoranda.api.session_parts.tools import PROVIDER_TOOLS, SessionTools, tools_as_columns
 from memoranda.api.session_parts.writes import UntrustedText
 from memoranda.errors import ContinuedError
 from memoranda.external.external_memory import ExternalMemory, guarded
@@ -28,6 +29,7 @@ from memoranda.support.tool import Tool
 if TYPE_CHECKING:
     from memoranda.agent.compression.trigger import BoundaryReason
     from memoranda.agent.session_views import SavedChange
+    from memoranda.agent.todo_tool import Todo
     from memoranda.api.session_parts.compressor import SessionCompressor
     from memoranda.home.session_db import SessionDB
     from memoranda.models.model import ChatModel
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 class SessionState:
     """Prompt, tools, record and external memory of one session, and how they continue together.
 
-    Compression sees a session through this class (`agent.session_views.CompressibleSession`), and so does a turn.
+    A turn works with this class, and compression too (`agent.session_views.CompressibleSession`).
     """
 
     def __init__(
@@ -358,3 +360,31 @@ def preview_prompt(services: HomeServices, user: str | None, source: str) -> Pro
         tuple(PromptPart(tool.name, tool.description, estimate_tools([tool])) for tool in state.tools),
         prompt.notices,
     )
+
+
+class SessionTodos:
+    """Reads and writes the `todo` list of the conversation that a session belongs to."""
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+
+    def load(self) -> "list[Todo]":
+        """The tasks in their order; none before the first one is saved."""
+        from memoranda.agent.todo_tool import is_todo
+
+        record = self._state.record
+        stored = record.db.conversation_todos(record.id) if record.exists else None
+        todos = json.loads(stored) if stored else []
+        return [todo for todo in todos if is_todo(todo)] if isinstance(todos, list) else []
+
+    def save(self, todos: "Sequence[Todo]") -> None:
+        """Replace the list; it is durable when this returns. Credentials in it are redacted."""
+        clean = [{name: self._state.services.redact(text) for name, text in todo.items()} for todo in todos]
+        self._state.follow_continuation()
+        self._state.open_record().save_conversation_todos(self._state.record.id, json.dumps(clean, ensure_ascii=False))
+
+    def note(self) -> str:
+        """The open tasks, for the summary of the conversation."""
+        from memoranda.agent.todo_tool import describe_todos
+
+        return describe_todos(self.load())

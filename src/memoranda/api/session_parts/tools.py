@@ -4,10 +4,9 @@ A request to a model begins with the tools, so a missing tool would invalidate t
 tools of a session therefore stay the same when it is resumed, even if a provider is gone or one was added.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from memoranda.api.services import HomeServices
 from memoranda.api.session_parts.options import SessionOptions
@@ -20,10 +19,7 @@ from memoranda.support.origin import Origin
 from memoranda.support.tool import JsonObject, Tool, facts_of, tool_refusal
 
 if TYPE_CHECKING:
-    from memoranda.agent.todo_tool import Todo
     from memoranda.api.services import HomeServices
-    from memoranda.api.session_parts.record import SessionRecord
-    from memoranda.home.session_db import SessionDB
     from memoranda.models.model import ChatModel
 
 # The column of a session's row that stores the providers' tools.
@@ -137,42 +133,3 @@ class SessionTools:
 
     def _filter_allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return tuple(tool for tool in tools if self.allows(tool.name))
-
-
-class _State(Protocol):
-    """The members of `SessionState` that the list needs."""
-
-    @property
-    def services(self) -> "HomeServices": ...
-    @property
-    def record(self) -> "SessionRecord": ...
-    def follow_continuation(self) -> None: ...
-    def open_record(self) -> "SessionDB": ...
-
-
-class SessionTodos:
-    """Reads and writes the `todo` list of the conversation that a session belongs to."""
-
-    def __init__(self, state: _State) -> None:
-        self._state = state
-
-    def load(self) -> "list[Todo]":
-        """The tasks in their order; none before the first one is saved."""
-        from memoranda.agent.todo_tool import is_todo
-
-        record = self._state.record
-        stored = record.db.conversation_todos(record.id) if record.exists else None
-        todos = json.loads(stored) if stored else []
-        return [todo for todo in todos if is_todo(todo)] if isinstance(todos, list) else []
-
-    def save(self, todos: "Sequence[Todo]") -> None:
-        """Replace the list; it is durable when this returns. Credentials in it are redacted."""
-        clean = [{name: self._state.services.redact(text) for name, text in todo.items()} for todo in todos]
-        self._state.follow_continuation()
-        self._state.open_record().save_conversation_todos(self._state.record.id, json.dumps(clean, ensure_ascii=False))
-
-    def note(self) -> str:
-        """The open tasks, for the summary of the conversation."""
-        from memoranda.agent.todo_tool import describe_todos
-
-        return describe_todos(self.load())
