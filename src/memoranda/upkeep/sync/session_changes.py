@@ -295,7 +295,7 @@ def _message_records(run: Run, session_id: str, listed: list[tuple[Any, ...]]) -
     for gid, number in listed:
         version, place = known[gid]
         record = {"t": "message", "key": keys[0], "gid": gid, "v": version.name, "was": sorted(version.replaced)}
-        record |= {"place": json.loads(place)} if place else {}
+        record["place"] = json.loads(place)
         if not version.digest:
             yield record | {"gone": True}
         elif number in states:

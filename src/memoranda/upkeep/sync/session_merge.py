@@ -64,11 +64,11 @@ def recover_pending(run: Run) -> None:
             None,
         )
         if start is not None:
-            for (number, _), (_, _, gid, name, digest, replaced, bundle, *place) in zip(
+            for (number, _), (_, _, gid, name, digest, replaced, bundle, place) in zip(
                 found[start:], wanted, strict=False
             ):
                 version = Version(name, digest, frozenset(replaced))
-                run.tables.set_message(session_id, gid, number, version, run.number, bundle, "".join(place))
+                run.tables.set_message(session_id, gid, number, version, run.number, bundle, place)
             run.unordered.add(session_id)
     run.tables.connection.execute("DELETE FROM pending_messages")
 
@@ -144,7 +144,7 @@ def _merge_fields(run: Run, session_id: str, theirs: dict[str, list[Any]]) -> No
     new: dict[str, Any] = {}
     for name, (version, value) in theirs.items():
         if name in COUNTED and FIELD in known:
-            # From a version that did not know whose they are.
+            # What each machine has counted is added up instead.
             continue
         run.clock.see(version)
         digest = digest_of(value)
@@ -215,7 +215,7 @@ def _merge_messages(run: Run, session_id: str, records: list[Record], numbers: d
         state: State | None = None if record.get("gone") else (record["m"], record["copy"], record["flags"])
         version = Version(record["v"], "" if state is None else message_digest(state), frozenset(record["was"]))
         run.clock.see(version.name)
-        place = encode_place(*record["place"]) if record.get("place") else ""
+        place = encode_place(*record["place"])
         number, ours = known.get(record["gid"]) or same.find(state, version.digest)
         if ours is None:
             write = _Write(number, record["gid"], version, state, run.bundle, place)

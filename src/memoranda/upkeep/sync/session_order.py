@@ -26,18 +26,18 @@ _UNORDERED = "unordered"
 
 @dataclass(frozen=True, slots=True)
 class PlacedMessage:
-    """A message of a session as `sync.db` knows it; `place` is the gid before it and its time, None if unknown."""
+    """A message of a session as `sync.db` knows it; `place` is the gid before it and its time."""
 
     gid: str
     number: int
     version: Version
     bundle: str
-    place: tuple[str, float] | None
+    place: tuple[str, float]
 
     def as_expected(self) -> list[Any]:
         """What `pending_messages` notes of it."""
-        place = "" if self.place is None else encode_place(*self.place)
         version = self.version
+        place = encode_place(*self.place)
         return [self.gid, version.name, version.digest, sorted(version.replaced), self.bundle, place]
 
 
@@ -45,9 +45,7 @@ def encode_place(after: str, at: float) -> str:
     return json.dumps([after, at])
 
 
-def _decode_place(place: str) -> tuple[str, float] | None:
-    if not place:
-        return None
+def _decode_place(place: str) -> tuple[str, float]:
     after, at = json.loads(place)
     return after, at
 
@@ -67,16 +65,11 @@ def order_sessions(run: Run) -> None:
     run.tables.set_value(_UNORDERED, json.dumps(waiting))
 
 
-def common_order(messages: Mapping[str, tuple[str, float] | None], local: Mapping[str, int]) -> list[str]:
-    """The gids in the order that all machines derive; `local` are the ids here, by which old ones stay as they are."""
+def common_order(places: Mapping[str, tuple[str, float]]) -> list[str]:
+    """The gids in the order that all machines derive from the places of the messages."""
     following: dict[str, list[tuple[float, str]]] = {}
-    before = ""
-    for gid in sorted(messages, key=lambda gid: local[gid]):
-        place = messages[gid]
-        if place is None:
-            # From a version that did not note this.
-            place, before = (before, 0.0), gid
-        following.setdefault(place[0] if place[0] in messages else "", []).append((place[1], gid))
+    for gid, (before, at) in places.items():
+        following.setdefault(before if before in places else "", []).append((at, gid))
     found: dict[str, None] = {}
     waiting = [gid for _, gid in sorted(following.get("", ()), reverse=True)]
     while waiting:
@@ -85,7 +78,7 @@ def common_order(messages: Mapping[str, tuple[str, float] | None], local: Mappin
             found[gid] = None
             waiting += [later for _, later in sorted(following.get(gid, ()), reverse=True)]
     # A bundle that names messages in a circle must not lose them.
-    return [*found, *sorted(gid for gid in messages if gid not in found)]
+    return [*found, *sorted(gid for gid in places if gid not in found)]
 
 
 def _read(run: Run) -> str:
@@ -103,9 +96,7 @@ def _order_session(run: Run, session_id: str) -> bool:
     if len(by_id) < sum(bool(each.version.digest) for each in placed.values()) or by_id.keys() - rows.keys():
         # A message with two names: after a machine has lost its state, both orders stay.
         return True
-    order = common_order(
-        {gid: each.place for gid, each in placed.items()}, {gid: each.number for gid, each in placed.items()}
-    )
+    order = common_order({gid: each.place for gid, each in placed.items()})
     wanted = [placed[gid].number for gid in order if placed[gid].version.digest]
     first = next((at for at, (one, other) in enumerate(zip(wanted, sorted(by_id), strict=True)) if one != other), None)
     if first is None:

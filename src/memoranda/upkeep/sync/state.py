@@ -70,7 +70,7 @@ SCHEMA = Schema(
                 Column("gid", "text", "NOT NULL", "Its id that all machines share."),
                 Column("message_id", "integer", "NOT NULL", "Its id here."),
                 *_VERSION,
-                Column("place", "text", "NOT NULL DEFAULT ''", "The gid before it where it was added, and its time."),
+                Column("place", "text", "NOT NULL", "The gid before it where it was added, and its time."),
             ),
         ),
         Table(
@@ -295,13 +295,13 @@ class SyncTables:
     def set_message(
         self, session_id: str, gid: str, message_id: int, version: Version, run: int, bundle: str, place: str = ""
     ) -> None:
-        """Store the version of a message. Of two places that machines gave it, all keep the same one."""
+        """Store the version of a message; a new one needs a place. Of two places, all machines keep the same one."""
         self.connection.execute(
             "INSERT INTO synced_messages (session_id, gid, message_id, version, digest, replaced, run, bundle, place)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session_id, gid) DO UPDATE SET"
             " message_id = excluded.message_id, version = excluded.version, digest = excluded.digest,"
             " replaced = excluded.replaced, run = excluded.run, bundle = excluded.bundle, place = CASE"
-            " WHEN place = '' OR (excluded.place <> '' AND excluded.place < place) THEN excluded.place ELSE place END",
+            " WHEN excluded.place <> '' AND excluded.place < place THEN excluded.place ELSE place END",
             (
                 session_id,
                 gid,
@@ -317,11 +317,10 @@ class SyncTables:
 
     def merge_place(self, session_id: str, gid: str, place: str) -> None:
         """Note the place that another machine gave a message, if it is the one that all keep."""
-        if place:
-            self.connection.execute(
-                "UPDATE synced_messages SET place = ? WHERE session_id = ? AND gid = ? AND (place = '' OR place > ?)",
-                (place, session_id, gid, place),
-            )
+        self.connection.execute(
+            "UPDATE synced_messages SET place = ? WHERE session_id = ? AND gid = ? AND place > ?",
+            (place, session_id, gid, place),
+        )
 
     def places_of(self, session_id: str) -> list[tuple[str, int, Version, str, str]]:
         """The messages of a session: gid, id here, version, bundle and place."""
