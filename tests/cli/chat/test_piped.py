@@ -80,14 +80,6 @@ def test_without_a_key_it_says_how_to_set_one(home: Path) -> None:
     assert not home.exists()
 
 
-def test_the_removed_demo_flag_says_what_to_run_instead(home: Path) -> None:
-    """It is a usage error, and nothing answers in place of a model."""
-    done = _run(home, "--demo", "--query", "Hello!")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "'memoranda demo'" in done.stderr and "memoranda secret set" in done.stderr
-    assert not home.exists()
-
-
 def test_every_event_is_a_line_of_json(home: Path, service: ScriptedServer) -> None:
     """The events are in order, and the pieces of text make up the answer."""
     events = _events(home, said="Hello\nPlease remember tabs\n/memory\n")

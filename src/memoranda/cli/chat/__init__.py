@@ -20,10 +20,6 @@ from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
 _HOW_TO_LIST = "'memoranda sessions list' shows all conversations."
-_DEMO_REMOVED = (
-    "--demo was removed. 'memoranda demo' shows the memory at work without a model; for a chat, set a model up with "
-    "'memoranda secret set ANTHROPIC_API_KEY'."
-)
 _EPILOG = """\b
 Examples:
   memoranda chat
@@ -47,9 +43,8 @@ Examples:
 @click.option("--new", is_flag=True, help="Start a new conversation (this is the default).")
 @click.option("--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
 @click.option("--plain", is_flag=True, help="Show answers as the model writes them, without rendering Markdown.")
-@click.option("--demo", is_flag=True, hidden=True)
 @memory_options
-def command(model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool, demo: bool) -> None:
+def command(model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool) -> None:
     """Talk to a model that remembers. /help lists the commands of the chat.
 
     Every message is on disk before the next step. Ctrl-C stops an answer; your message and what was shown of the
@@ -58,8 +53,6 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     JSON.
     """
     invocation = Invocation.current()
-    if demo:
-        raise click.UsageError(_DEMO_REMOVED)
     if new and resume:
         raise click.UsageError("--new and --resume cannot be combined.")
     if resume is not None and not resume.strip():
