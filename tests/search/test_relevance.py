@@ -16,8 +16,6 @@ from memoranda.search.relevance import (
     SEARCH_BY_WORDS,
     HitRater,
     judge_prompt,
-    measure_relevance,
-    relevant_hits,
 )
 from tests.cases import cases
 
@@ -41,7 +39,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
 
 
 def _worth(db: SessionDB, prompt: str) -> list[str]:
-    return [hit.session_id for hit in relevant_hits(db, prompt, Filters(db.scope), limit=3)]
+    return [hit.session_id for hit in judge_prompt(db, prompt, Filters(db.scope), limit=3).hits]
 
 
 @cases(
@@ -89,27 +87,27 @@ def test_one_users_past_is_not_shown_to_another(tmp_path: Path) -> None:
         ana.append_message(ana.create_session("s", "cli"), "user", _SAID[0])
         everyone.index.catch_up()
         prompt = "Which port did the heron cluster of staging have?"
-        assert [hit.session_id for hit in relevant_hits(ana, prompt, Filters(ana.scope), limit=3)] == ["s"]
-        assert relevant_hits(ben, prompt, Filters(ben.scope), limit=3) == []
+        assert [hit.session_id for hit in judge_prompt(ana, prompt, Filters(ana.scope), limit=3).hits] == ["s"]
+        assert judge_prompt(ben, prompt, Filters(ben.scope), limit=3).hits == []
 
 
 def test_a_question_has_to_match_less_than_a_task(db: SessionDB) -> None:
     """With the same words, in the same place."""
     question, task = ("which heron cluster had the port?", "print the port of heron cluster")
-    by_kind = [measure_relevance(db, prompt, Filters(db.scope), limit=3)[0] for prompt in (question, task)]
+    by_kind = [judge_prompt(db, prompt, Filters(db.scope), limit=3).measured[0] for prompt in (question, task)]
     assert by_kind[0].words == by_kind[1].words and by_kind[0].points > by_kind[1].points
 
 
 def test_everyday_words_name_no_subject(db: SessionDB) -> None:
     """All words of the prompt are there, and none counts."""
-    (first, *_) = measure_relevance(db, "what does the page list test?", Filters(db.scope), limit=3)
+    (first, *_) = judge_prompt(db, "what does the page list test?", Filters(db.scope), limit=3).measured
     assert first.share > 0.9 and first.words == 0 and not first.clears
 
 
 def test_a_name_that_does_not_occur_counts_against_a_hit(db: SessionDB) -> None:
     """The words match, but the question is about another one."""
     own, other = (
-        measure_relevance(db, f"which port did the heron cluster of {name} have?", Filters(db.scope), limit=3)[0]
+        judge_prompt(db, f"which port did the heron cluster of {name} have?", Filters(db.scope), limit=3).measured[0]
         for name in ("staging", "Konstanz")
     )
     assert own.measures["missing_name"] == 0 and other.measures["missing_name"] == 1 and other.points < own.points
@@ -126,7 +124,7 @@ def test_every_weight_has_a_measure(db: SessionDB) -> None:
     """A misspelt name would fail on the first prompt of a user."""
     found = db.find("heron cluster port", Filters(db.scope), limit=3)
     searched = HitRater(db.conversations, found).measure(found.hits[0])
-    (prompted, *_) = measure_relevance(db, "heron cluster port", Filters(db.scope), limit=3)
+    (prompted, *_) = judge_prompt(db, "heron cluster port", Filters(db.scope), limit=3).measured
     assert searched is not None
     for by_words, by_meaning, measured in (
         (SEARCH_BY_WORDS, SEARCH_BY_MEANING, searched), (FLOOR_BY_WORDS, FLOOR_BY_MEANING, prompted)
@@ -152,5 +150,5 @@ def test_meaning_counts_where_a_search_considers_it(db: SessionDB) -> None:
 @given(st.text(max_size=60))
 def test_any_prompt_is_measured_without_an_error(db: SessionDB, prompt: str) -> None:
     """And no share is over the whole."""
-    for each in measure_relevance(db, prompt, Filters(db.scope), limit=3):
+    for each in judge_prompt(db, prompt, Filters(db.scope), limit=3).measured:
         assert 0 <= each.share <= 1.0001

@@ -9,7 +9,7 @@ import pytest
 import memoranda
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.postings import Filters
-from memoranda.search.relevance import measure_relevance
+from memoranda.search.relevance import judge_prompt
 from memoranda.search.repeated_questions import content_words, is_answer, is_asking
 from tests.cases import cases
 from tests.search.conftest import Call
@@ -129,7 +129,7 @@ def test_what_was_recalled_often_stays_evidence(tmp_path: Path, kind: str) -> No
             for number in range(20):
                 tell(db, f"other-{number}", [f"Where is checklist {number}?", f"In docs/release-{number}.md."])
             prompt = f"Did we settle this: {_recall_often(db, kind, count)[0]} zebra?"
-            (first, *_) = measure_relevance(db, prompt, Filters(db.scope), limit=3)
+            (first, *_) = judge_prompt(db, prompt, Filters(db.scope), limit=3).measured
             assert first.hit.session_id == "original" and first.clears
             shares.append(first.share)
     assert shares[0] < 1 and shares[1] > 0.9 * shares[0]

@@ -81,12 +81,6 @@ def _providers(invocation: Invocation) -> Iterable[tuple[str, str]]:
     return ((name, "") for name in discover(invocation.locate_home().root))
 
 
-def _profiles(invocation: Invocation) -> Iterable[tuple[str, str]]:
-    from memoranda.home.config import locate_home  # noqa: PLC0415
-
-    return ((name, "") for name in locate_home(invocation.home, "default").profiles())
-
-
 def complete_session(context: click.Context, parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """Completes the id of a session from the beginning of the id or of its title, the latest sessions first.
 
@@ -114,4 +108,3 @@ def complete_session(context: click.Context, parameter: click.Parameter, incompl
 complete_host = complete_names(_hosts)
 complete_setting = complete_names(_settings)
 complete_provider = complete_names(_providers)
-complete_profile = complete_names(_profiles)

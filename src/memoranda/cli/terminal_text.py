@@ -40,6 +40,11 @@ def local_time(seconds: float | None) -> str:
         return "?"
 
 
+def count_of(number: int, noun: str) -> str:
+    """A number with its noun: "1 session", "2 sessions"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def format_change(change: Mapping[str, Any], file: str) -> str:
     """Formats one change of a journal: its number, time, file, action, actor, session and note."""
     session = f", session {printable(change['session'])}" if change["session"] else ""

@@ -206,11 +206,6 @@ class PromptRelevance:
         return found
 
 
-def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
-    """The conversations that are relevant to a prompt, best first; for most prompts there are none."""
-    return judge_prompt(db, prompt, filters, limit=limit).hits
-
-
 def judge_prompt(
     db: RelevanceStore, prompt: str, filters: Filters, *, limit: int, is_own: Callable[[Hit], bool] = lambda hit: False
 ) -> PromptRelevance:
@@ -265,11 +260,6 @@ class HitRater:
         if measured is None or measured.points < LIKELY:
             return "unsure"
         return "sure" if measured.points >= SURE else "likely"
-
-
-def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
-    """Searches for the words of a prompt and measures the first hits."""
-    return judge_prompt(db, prompt, filters, limit=limit).measured
 
 
 def _lead(hits: Sequence[Hit], number: int) -> float:

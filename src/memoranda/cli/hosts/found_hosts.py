@@ -4,13 +4,13 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from memoranda import __version__
 from memoranda.cli.context import Invocation
+from memoranda.cli.terminal_text import local_time
 from memoranda.errors import HomeError
 from memoranda.home.config import locate_home
 from memoranda.home.config.environment import ENVIRONMENT
@@ -121,7 +121,7 @@ def inspect_installed_hosts(home: Home) -> list[HostStatus]:
 
 def format_host(status: HostStatus) -> str:
     version = f" ({status.version})" if status.version else ""
-    call = "" if status.last_call is None else f"; its last hook call was at {_format_time(status.last_call)}"
+    call = "" if status.last_call is None else f"; its last hook call was at {local_time(status.last_call)}"
     return f"Host: {status.host.title} starts {status.program}{version}{call}"
 
 
@@ -132,7 +132,3 @@ def host_as_json(status: HostStatus) -> dict[str, Any]:
         "version": status.version or None,
         "last_call": status.last_call,
     }
-
-
-def _format_time(timestamp: float) -> str:
-    return f"{datetime.fromtimestamp(timestamp, UTC).astimezone():%Y-%m-%d %H:%M}"

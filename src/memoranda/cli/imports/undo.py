@@ -11,6 +11,7 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.imports.workflow import hold_import_lock
 from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import count_of
 from memoranda.importers.sources import SOURCES
 from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory, UndoReport
@@ -92,8 +93,8 @@ def _list(invocation: Invocation) -> None:
 def _import_line(logged: LoggedImport) -> str:
     programs = ", ".join(SOURCES[name].program if name in SOURCES else name for name in logged.sources)
     at = datetime.fromtimestamp(logged.began, UTC)
-    proposals = f", {_count(logged.proposals, 'proposal')}" if logged.proposals else ""
-    state = "undone" if logged.undone else _count(logged.sessions, "session") + proposals
+    proposals = f", {count_of(logged.proposals, 'proposal')}" if logged.proposals else ""
+    state = "undone" if logged.undone else count_of(logged.sessions, "session") + proposals
     return f"{logged.id}  {at:%Y-%m-%d %H:%M} UTC  {programs}: {state}"
 
 
@@ -110,23 +111,21 @@ def _as_json(logged: LoggedImport) -> dict[str, Any]:
 
 def _report_text(report: UndoReport, *, done: bool) -> str:
     verb = "Removed" if done else "Would remove"
-    lines = [f"{verb} {_count(report.messages, 'message')}: {_count(len(report.removed), 'session')} as a whole"]
+    lines = [f"{verb} {count_of(report.messages, 'message')}: {count_of(len(report.removed), 'session')} as a whole"]
     if report.shortened:
-        lines[0] += f", and the newest part of {_count(len(report.shortened), 'session')}"
+        lines[0] += f", and the newest part of {count_of(len(report.shortened), 'session')}"
     lines[0] += "."
     if report.proposals.pending:
-        lines.append(f"{'Withdrew' if done else 'Would withdraw'} {_count(len(report.proposals.pending), 'proposal')}.")
+        lines.append(
+            f"{'Withdrew' if done else 'Would withdraw'} {count_of(len(report.proposals.pending), 'proposal')}."
+        )
     if report.proposals.decided:
-        decided = _count(report.proposals.decided, "proposal")
+        decided = count_of(report.proposals.decided, "proposal")
         lines.append(f"  {decided} decided here since: 'memoranda memory log' shows what was saved")
     return "\n".join([*lines, *_kept_lines(report.kept)])
 
 
 def _kept_lines(kept: Sequence[Any]) -> list[str]:
     counts = Counter(session.reason for session in kept)
-    lines = [f"  {_count(number, 'session')} kept: {_REASONS[reason]}" for reason, number in sorted(counts.items())]
+    lines = [f"  {count_of(number, 'session')} kept: {_REASONS[reason]}" for reason, number in sorted(counts.items())]
     return [*lines, *(f"    {session.session_id}" for session in kept[:20])]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -18,7 +18,7 @@ from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyo
 from memoranda.cli.server_refusals import VACUUM, refused_on_server
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
-from memoranda.cli.terminal_text import local_time, terminal_line
+from memoranda.cli.terminal_text import count_of, local_time, terminal_line
 from memoranda.errors import SessionError, StorageError
 from memoranda.external.vendors.sent_record import providers_with_sessions
 from memoranda.home import config
@@ -151,9 +151,9 @@ def confirm_and_delete(
     server_url = "" if db.path.is_absolute() else config.server_url(invocation.locate_home())
     deleted = delete_sessions(db, root, ids, delete, server_url=server_url)
     dropped = deleted.dropped_deliveries
-    notes = [f"Dropped {_count(dropped, 'notification')} that waited for an external memory."] if dropped else []
+    notes = [f"Dropped {count_of(dropped, 'notification')} that waited for an external memory."] if dropped else []
     notes += deleted.problems + describe_copies(root, ids, server_url)
-    text = "\n".join([f"Deleted {_count(deleted.count, 'session')}.{_saved_in(export_to)}", *notes])
+    text = "\n".join([f"Deleted {count_of(deleted.count, 'session')}.{_saved_in(export_to)}", *notes])
     text += "" if deleted.overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
     invocation.respond(
         text,
@@ -170,7 +170,7 @@ def _saved_in(export_to: Path | None) -> str:
 def describe_sessions(rows: list[dict[str, Any]]) -> str:
     """Says how many sessions and messages there are, and lists the first ones."""
     messages = sum(row["message_count"] for row in rows)
-    lines = [f"{_count(len(rows), 'session')} with {_count(messages, 'message')}:"]
+    lines = [f"{count_of(len(rows), 'session')} with {count_of(messages, 'message')}:"]
     lines += [
         f"  {local_time(row['last_active'])}  {terminal_line(row['id'])}  {terminal_line(row['title'] or '', 50)}"
         for row in rows[:_MAX_ROWS_SHOWN]
@@ -178,10 +178,6 @@ def describe_sessions(rows: list[dict[str, Any]]) -> str:
     if len(rows) > _MAX_ROWS_SHOWN:
         lines.append(f"  … and {len(rows) - _MAX_ROWS_SHOWN} more")
     return "\n".join(lines)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @click.command()

@@ -19,7 +19,7 @@ from memoranda.cli.filter_options import (
 )
 from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
 from memoranda.cli.sessions.lookup import find_session
-from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
+from memoranda.cli.terminal_text import bold, count_of, dim, local_time, print_paged, terminal_line
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
@@ -202,8 +202,8 @@ def stats(all_users: bool) -> None:
     for column in ("by_source", "by_model"):
         lines += ["", bold(column.replace("_", " "))]
         lines += [
-            f"{counts['messages']:>14,}  {_plural('message', counts['messages'])} in {counts['sessions']:,} "
-            f"{_plural('session', counts['sessions'])}: {terminal_line(name) or '(none)'}"
+            f"{counts['messages']:>14,}  {_plural('message', counts['messages'])} in "
+            f"{count_of(counts['sessions'], 'session')}: {terminal_line(name) or '(none)'}"
             for name, counts in numbers[column].items()
         ]
     record = sizes.get("state.db", 0)

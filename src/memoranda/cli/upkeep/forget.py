@@ -15,7 +15,7 @@ from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_home, sessions_of_everyone
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.sessions.lookup import find_session
-from memoranda.cli.terminal_text import terminal_line
+from memoranda.cli.terminal_text import count_of, terminal_line
 from memoranda.errors import SessionError
 from memoranda.memory.curated.memory_file import digest_prefix
 from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport, ForgetSubject
@@ -147,13 +147,13 @@ def _confirm_and_forget(invocation: Invocation, memory: Memory, subject: ForgetS
 
 def _respond(invocation: Invocation, report: ForgetReport) -> None:
     places = [place for place in report.found if place.action != "keep"]
-    lines = [f"Forgotten in {_count(len(places), 'place')}." if places else "It was found nowhere in the stores."]
+    lines = [f"Forgotten in {count_of(len(places), 'place')}." if places else "It was found nowhere in the stores."]
     lines += [f"At {line}." for line in report.at_services]
     lines += [f"Could not be changed: {line}" for line in report.problems]
     if report.left:
         lines += ["Left:", *map(_describe_place, report.left)]
     else:
-        read = f"{_count(report.files_read, 'file')} ({report.bytes_read / 1e6:,.1f} MB)"
+        read = f"{count_of(report.files_read, 'file')} ({report.bytes_read / 1e6:,.1f} MB)"
         lines.append(f"Read {read} byte by byte: nothing is left.")
     lines += [_describe_place(place).strip() for place in report.found if place.area == "outside"]
     lines += report.notes
@@ -167,7 +167,7 @@ def _describe_found(report: ForgetReport) -> str:
     if not report.found:
         return "It was found nowhere in the stores. Forgetting still asks external memories and reads every byte."
     shown = report.found[:_MAX_PLACES_SHOWN]
-    lines = [f"Found {_count(report.count, 'time')} in {_count(len(report.found), 'place')}:"]
+    lines = [f"Found {count_of(report.count, 'time')} in {count_of(len(report.found), 'place')}:"]
     lines += map(_describe_place, shown)
     if len(report.found) > len(shown):
         lines.append(f"  … and {len(report.found) - len(shown):,} more (--json lists all)")
@@ -177,8 +177,6 @@ def _describe_found(report: ForgetReport) -> str:
 
 def _describe_place(place: ForgetPlace) -> str:
     note = f" ({place.note})" if place.note else ""
-    return f"  {place.area}: {terminal_line(place.where)}, {_count(place.count, 'time')}: {_VERBS[place.action]}{note}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return (
+        f"  {place.area}: {terminal_line(place.where)}, {count_of(place.count, 'time')}: {_VERBS[place.action]}{note}"
+    )

@@ -123,11 +123,6 @@ def unpack(data: bytes) -> Vector:
     return vector
 
 
-def angles(vector: Vector) -> list[float]:
-    """The phases in radians."""
-    return [phase * math.tau / TURN for phase in vector]
-
-
 @cache
 def fast_arithmetic() -> Any:
     """The numpy module, or None. Imported with the first vector, so that nothing else waits for the import."""

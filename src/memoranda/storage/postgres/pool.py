@@ -180,17 +180,11 @@ logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class _Connection(psycopg.Connection[Any]):
-    """Remembers why the last attempt to connect failed, which the pool does not tell its callers."""
-
-    last_failure = ""
+    """A connection that keeps only some statements prepared."""
 
     @classmethod
     def connect(cls, *arguments: Any, **options: Any) -> "_Connection":
-        try:
-            connection = super().connect(*arguments, **options)
-        except psycopg.Error as error:
-            cls.last_failure = first_line(error)
-            raise
+        connection = super().connect(*arguments, **options)
         connection.prepared_max = _PREPARED
         return connection
 

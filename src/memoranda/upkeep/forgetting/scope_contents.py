@@ -20,7 +20,7 @@ from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.home_files import Archives, HomeFiles
-from memoranda.upkeep.forgetting.provider_copies import ProviderCopies, ServiceAnswers
+from memoranda.upkeep.forgetting.provider_copies import ProviderCopies
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
 from memoranda.upkeep.forgetting.small_databases import HomeDatabases, ServerTables
@@ -133,12 +133,6 @@ class ScopeContents:
         self._tables.forget(matcher)
         self.queue.erase_removed()
         return problems
-
-    def forget_at_services(
-        self, matcher: TextMatcher, entries: Sequence[tuple[Target, str]], session_ids: Collection[str]
-    ) -> ServiceAnswers:
-        """Delete the text at external memories."""
-        return self.providers.forget_text(matcher, entries, session_ids)
 
     def source_files(self, session_ids: Collection[str]) -> list[ForgetPlace]:
         """The files of other programs that the sessions came from."""

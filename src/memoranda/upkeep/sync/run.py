@@ -22,7 +22,6 @@ class SyncReport:
     sent: dict[str, int] = field(default_factory=dict)
     received: dict[str, int] = field(default_factory=dict)
     bundles_written: int = 0
-    bundles_read: int = 0
     conflicts: int = 0
     waiting: list[str] = field(default_factory=list)
     """Bundles that have not arrived completely."""

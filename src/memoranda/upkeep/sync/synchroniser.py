@@ -191,7 +191,6 @@ def _merge(run: Run, bundle: BundleFile, records: list[Record]) -> None:
     link_sessions(run)
     note_unordered(run)
     run.tables.add_bundle(bundle.name)
-    run.report.bundles_read += 1
     run.bundle = ""
     run.commit()
 
@@ -267,5 +266,4 @@ def _preview(run: Run, folder: SharedFolder) -> None:
     received: Counter[str] = Counter()
     for _, records in _arrived(run, folder):
         received.update(map(_kind_of, records))
-        run.report.bundles_read += 1
     run.report.received = _named(received)
