@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.external.active_provider import accept_provider
@@ -49,76 +49,7 @@ class ProviderStatus:
     backlog: Backlog
 
 
-class _Manager(Protocol):
-    """The methods of `MemoryManager` that the names delegate to."""
-
-    @property
-    def notify(self) -> ProviderNotifier: ...
-    def initialize(self, session_id: str, **facts: Any) -> bool: ...
-    def shutdown(self) -> bool: ...
-    def recall(self, query: str, session_id: str = "") -> str: ...
-    def tools_for(self) -> list[Tool]: ...
-
-
-class HookNames:
-    """The base of `MemoryManager`. Like its methods, none of these raises because of a provider."""
-
-    def initialize_all(self: _Manager, session_id: str, **facts: Any) -> bool:
-        """Start the provider; `hermes_home` is added when it is missing. False when the provider is not ready yet."""
-        return self.initialize(session_id, **facts)
-
-    def shutdown_all(self: _Manager) -> bool:
-        """Deliver what can be delivered within the limit, and close."""
-        return self.shutdown()
-
-    def prefetch_all(self: _Manager, query: str, *, session_id: str = "") -> str:
-        """What the provider remembers about a query, within the deadline of a turn."""
-        return self.recall(query, session_id)
-
-    def queue_prefetch_all(self: _Manager, query: str, *, session_id: str = "") -> None:
-        """Have the provider prepare recall for the next turn, without waiting."""
-        self.notify.prefetch_next(query, session_id)
-
-    def sync_all(
-        self: _Manager,
-        user_content: object,
-        assistant_content: object,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> bool:
-        """Queue a completed turn; True when it is durable. The caller follows it with `queue_prefetch_all`."""
-        return self.notify.turn_finished(user_content, assistant_content, session_id, messages, prefetch=False)
-
-    def get_all_tool_schemas(self: _Manager) -> list[JsonObject]:
-        """The provider's tools, each as `{"name", "description", "parameters"}`."""
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in self.tools_for()
-        ]
-
-    def on_session_end(self: _Manager, messages: list[Message], *, session_id: str = "") -> bool:
-        """Queue the end of a session; True when it is durable."""
-        return self.notify.session_ended(messages, session_id)
-
-    def on_session_switch(
-        self: _Manager, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, **facts: Any
-    ) -> bool:
-        """Queue a new session id; True when it is durable."""
-        return self.notify.session_switched(new_session_id, parent_session_id=parent_session_id, reset=reset, **facts)
-
-    def on_memory_write(
-        self: _Manager, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None
-    ) -> bool:
-        """Queue a write to curated memory; True when it is durable."""
-        return self.notify.memory_written(action, target, content, metadata)
-
-    def on_delegation(self: _Manager, task: str, result: str, *, child_session_id: str = "", **facts: Any) -> bool:
-        """Queue the result of a delegate; True when it is durable."""
-        return self.notify.delegated(task, result, child_session_id=child_session_id, **facts)
-
-
-class MemoryManager(HookNames):
+class MemoryManager:
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
@@ -416,3 +347,59 @@ class MemoryManager(HookNames):
     def _report_outbox_failure(self, error: Exception) -> None:
         _log.error("External memory failed in outbox: %s", error)
         self._health.record_failure("outbox", str(error))
+
+    # The names of the design for what is above; like the methods above, none raises because of a provider.
+
+    def initialize_all(self, session_id: str, **facts: Any) -> bool:
+        """Start the provider; `hermes_home` is added when it is missing. False when the provider is not ready yet."""
+        return self.initialize(session_id, **facts)
+
+    def shutdown_all(self) -> bool:
+        """Deliver what can be delivered within the limit, and close."""
+        return self.shutdown()
+
+    def prefetch_all(self, query: str, *, session_id: str = "") -> str:
+        """What the provider remembers about a query, within the deadline of a turn."""
+        return self.recall(query, session_id)
+
+    def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
+        """Have the provider prepare recall for the next turn, without waiting."""
+        self.notify.prefetch_next(query, session_id)
+
+    def sync_all(
+        self,
+        user_content: object,
+        assistant_content: object,
+        *,
+        session_id: str = "",
+        messages: list[Message] | None = None,
+    ) -> bool:
+        """Queue a completed turn; True when it is durable. The caller follows it with `queue_prefetch_all`."""
+        return self.notify.turn_finished(user_content, assistant_content, session_id, messages, prefetch=False)
+
+    def get_all_tool_schemas(self) -> list[JsonObject]:
+        """The provider's tools, each as `{"name", "description", "parameters"}`."""
+        return [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in self.tools_for()
+        ]
+
+    def on_session_end(self, messages: list[Message], *, session_id: str = "") -> bool:
+        """Queue the end of a session; True when it is durable."""
+        return self.notify.session_ended(messages, session_id)
+
+    def on_session_switch(
+        self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, **facts: Any
+    ) -> bool:
+        """Queue a new session id; True when it is durable."""
+        return self.notify.session_switched(new_session_id, parent_session_id=parent_session_id, reset=reset, **facts)
+
+    def on_memory_write(
+        self, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Queue a write to curated memory; True when it is durable."""
+        return self.notify.memory_written(action, target, content, metadata)
+
+    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **facts: Any) -> bool:
+        """Queue the result of a delegate; True when it is durable."""
+        return self.notify.delegated(task, result, child_session_id=child_session_id, **facts)

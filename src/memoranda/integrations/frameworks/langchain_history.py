@@ -12,7 +12,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
 from memoranda.integrations.frameworks import blocking_calls
-from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
@@ -27,16 +27,18 @@ class MemorandaChatHistory(BaseChatMessageHistory):
 
     def __init__(self, session_id: str, memory: "Memory") -> None:
         self.session_id = session_id
-        self._memory = memory
-        self.record_id = join_names(SOURCE, memory.user, session_id)
+        self._session = RecordedSession.of(memory, SOURCE, session_id)
+
+    @property
+    def record_id(self) -> str:
+        """The id of the conversation in the record."""
+        return self._session.id
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """The messages of the conversation in their order."""
-        if not self._exists:
-            return []
-        recorded = self._memory.sessions.get_messages(self.record_id)
-        return messages_from_dict([found for message in recorded if (found := _original(message)) is not None])
+        originals = [_original(message) for message in self._session.messages()]
+        return messages_from_dict([found for found in originals if found is not None])
 
     async def aget_messages(self) -> list[BaseMessage]:
         """The messages, read outside the event loop."""
@@ -44,12 +46,7 @@ class MemorandaChatHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages, all of them or none."""
-        rows = [_message(message_to_dict(message)) for message in messages]
-        db = self._memory.sessions
-        if rows and db.get_session(self.record_id) is None:
-            db.create_session(self.record_id, SOURCE)
-        if rows:
-            db.append_messages(self.record_id, rows)
+        self._session.append(_message(message_to_dict(message)) for message in messages)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages outside the event loop; a cancellation takes effect when they are recorded."""
@@ -57,16 +54,12 @@ class MemorandaChatHistory(BaseChatMessageHistory):
 
     def clear(self) -> None:
         """Take all messages out of the conversation; `restore_replaced` of the store undoes it."""
-        if self._exists:
-            self._memory.sessions.replace_messages(self.record_id, [])
+        if self._session.row() is not None:
+            self._session.replace([])
 
     async def aclear(self) -> None:
         """Take all messages out of the conversation, outside the event loop."""
         await blocking_calls.run_to_end(self.clear)
-
-    @property
-    def _exists(self) -> bool:
-        return self._memory.services.has_record and self._memory.sessions.get_session(self.record_id) is not None
 
 
 def _message(original: dict[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,12 @@ from memoranda.integrations.hosts.host import (
     PluginFile,
     Settings,
     SettingsFile,
-    UnusableSettingsError,
 )
-from memoranda.integrations.hosts.plugin_settings import FILE_NAME, plugin_settings, read_replaced
+from memoranda.integrations.hosts.plugin_settings import DESCRIPTION, FILE_NAME, map_in, plugin_settings, read_replaced
 from memoranda.integrations.hosts.settings_change import read_settings
 from memoranda.integrations.hosts.yaml_edit import read_yaml
 
 _SECTION, _KEY = "memory", "provider"
-_DESCRIPTION = "The memory that all of your agents share: recall, search, and a record of every conversation"
 
 
 def _files(environment: HostEnvironment) -> list[SettingsFile]:
@@ -52,14 +50,14 @@ def _directory(root: Path) -> Path:
 
 
 def _select(settings: Settings, command: LaunchCommand) -> Settings:
-    return {**settings, _SECTION: {**_memory_section(settings), _KEY: PROGRAM}}
+    return {**settings, _SECTION: {**map_in(settings, _SECTION), _KEY: PROGRAM}}
 
 
 def _deselect(root: Path) -> Callable[[Settings], Settings]:
     """Returns a function that selects the provider from before the installation again, or none."""
 
     def remove(settings: Settings) -> Settings:
-        section = _memory_section(settings)
+        section = map_in(settings, _SECTION)
         if section.get(_KEY) != PROGRAM:
             return settings
         replaced = read_replaced(_directory(root))
@@ -71,25 +69,17 @@ def _deselect(root: Path) -> Callable[[Settings], Settings]:
     return remove
 
 
-def _memory_section(settings: Settings) -> Settings:
-    section = settings.get(_SECTION) or {}
-    if not isinstance(section, dict):
-        raise UnusableSettingsError(f"{_SECTION} is {type(section).__name__}, not a map")
-    return section
-
-
 def _provider_code(command: LaunchCommand) -> bytes:
     return Path(__file__).with_name("hermes_plugin.py").read_bytes()
 
 
 def _manifest(command: LaunchCommand) -> bytes:
-    return f'name: {PROGRAM}\nversion: "{__version__}"\ndescription: "{_DESCRIPTION}"\n'.encode()
+    return f'name: {PROGRAM}\nversion: "{__version__}"\ndescription: "{DESCRIPTION}"\n'.encode()
 
 
 def _settings(root: Path, command: LaunchCommand) -> bytes:
-    current = _memory_section(read_yaml((read_settings(_config(root)) or b"").decode())).get(_KEY)
-    replaced = read_replaced(_directory(root)) if current == PROGRAM else current
-    return plugin_settings(HERMES, command, root, replaced if isinstance(replaced, str) and replaced else None)
+    selected = map_in(read_yaml((read_settings(_config(root)) or b"").decode()), _SECTION).get(_KEY)
+    return plugin_settings(HERMES, command, root, _directory(root), selected)
 
 
 HERMES_HOST = Host(

@@ -16,9 +16,8 @@ from memoranda.integrations.hosts.host import (
     PluginFile,
     Settings,
     SettingsFile,
-    UnusableSettingsError,
 )
-from memoranda.integrations.hosts.plugin_settings import FILE_NAME, plugin_settings, read_replaced
+from memoranda.integrations.hosts.plugin_settings import DESCRIPTION, FILE_NAME, map_in, plugin_settings, read_replaced
 from memoranda.integrations.hosts.settings_change import read_settings
 from memoranda.support.relaxed_json import parse_json5
 
@@ -33,7 +32,6 @@ _CONFIG_SCHEMA = {
         }
     },
 }
-_DESCRIPTION = "The memory that all of your agents share: recall, search, and a record of every conversation"
 
 
 def _files(environment: HostEnvironment) -> list[SettingsFile]:
@@ -65,14 +63,14 @@ def _directory(root: Path) -> Path:
 
 
 def _select(settings: Settings, command: LaunchCommand) -> Settings:
-    plugins = _map(settings, "plugins")
-    entries = _map(plugins, "entries")
-    entry = _map(entries, PROGRAM)
+    plugins = map_in(settings, "plugins")
+    entries = map_in(plugins, "entries")
+    entry = map_in(entries, PROGRAM)
     # Without this permission OpenClaw shows the plugin no prompts and no turns.
-    hooks = {**_map(entry, "hooks"), "allowConversationAccess": True}
+    hooks = {**map_in(entry, "hooks"), "allowConversationAccess": True}
     changed = {
         **plugins,
-        "slots": {**_map(plugins, "slots"), "memory": PROGRAM},
+        "slots": {**map_in(plugins, "slots"), "memory": PROGRAM},
         "entries": {**entries, PROGRAM: {**entry, "enabled": True, "hooks": hooks}},
     }
     allowed = plugins.get("allow")
@@ -85,8 +83,8 @@ def _deselect(root: Path) -> Callable[[Settings], Settings]:
     """Returns a function that gives the slot back to the plugin that had it before, or else to the default."""
 
     def remove(settings: Settings) -> Settings:
-        plugins = dict(_map(settings, "plugins"))
-        slots, entries = _map(plugins, "slots"), _map(plugins, "entries")
+        plugins = dict(map_in(settings, "plugins"))
+        slots, entries = map_in(plugins, "slots"), map_in(plugins, "entries")
         if slots.get("memory") == PROGRAM:
             replaced = read_replaced(_directory(root))
             others = {name: value for name, value in slots.items() if name != "memory"}
@@ -107,15 +105,6 @@ def _deselect(root: Path) -> Callable[[Settings], Settings]:
     return remove_if_present
 
 
-def _map(settings: Settings, name: str) -> dict[str, Any]:
-    value = settings.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise UnusableSettingsError(f"{name} is {type(value).__name__}, not a map")
-    return value
-
-
 def _plugin_code(command: LaunchCommand) -> bytes:
     return Path(__file__).with_name("openclaw_plugin.js").read_bytes()
 
@@ -126,7 +115,7 @@ def _manifest(command: LaunchCommand) -> bytes:
             "id": PROGRAM,
             "name": "Memoranda",
             "version": __version__,
-            "description": _DESCRIPTION,
+            "description": DESCRIPTION,
             "kind": "memory",
             "activation": {"onStartup": True},
             "contracts": {"tools": list(TOOLS)},
@@ -150,10 +139,9 @@ def _package(command: LaunchCommand) -> bytes:
 def _settings(environment: HostEnvironment, command: LaunchCommand) -> bytes:
     text = (read_settings(_config(environment)) or b"").decode()
     settings = parse_json5(text) if text.strip() else {}
-    current = _map(_map(settings, "plugins"), "slots").get("memory")
+    selected = map_in(map_in(settings, "plugins"), "slots").get("memory")
     root = _root(environment)
-    replaced = read_replaced(_directory(root)) if current == PROGRAM else current
-    return plugin_settings(OPENCLAW, command, root, replaced if isinstance(replaced, str) and replaced else None)
+    return plugin_settings(OPENCLAW, command, root, _directory(root), selected)
 
 
 def _json(value: dict[str, Any]) -> bytes:

@@ -6,32 +6,46 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.integrations.hooks.events import TOOLS, spool_directory
-from memoranda.integrations.hosts.host import PROGRAM, LaunchCommand
+from memoranda.integrations.hosts.host import PROGRAM, LaunchCommand, Settings, UnusableSettingsError
 from memoranda.integrations.hosts.settings_change import HostFileChange, read_settings
 from memoranda.support.json_object import parse_object
 
 FILE_NAME = "memoranda.json"
+DESCRIPTION = "The memory that all of your agents share: recall, search, and a record of every conversation"
 _REPLACES = "replaces"
 # What OpenClaw uses when no plugin is selected.
 _BUILT_IN = ("memory-core",)
 _SHARED = "From Memoranda, the memory that all of the user's agents share. "
 
 
-def plugin_settings(host: str, command: LaunchCommand, host_directory: Path, replaces: str | None) -> bytes:
+def plugin_settings(
+    host: str, command: LaunchCommand, host_directory: Path, plugin_directory: Path, selected: Any
+) -> bytes:
     """Returns the content of the file.
 
     `host_directory` is where the host keeps its state; the plugin needs it because a host may run a copy of the plugin
-    elsewhere. `replaces` is the memory that the host used before.
+    elsewhere. `selected` is the memory that the host uses now, ours or another one, which ours replaces.
     """
     first, *rest = command.words
+    replaces = read_replaced(plugin_directory) if selected == PROGRAM else selected
     settings = {
         PROGRAM: {"command": first, "args": [*rest, "hook", host, *command.options]},
         "spool": str(spool_directory(Path(command.home), host)),
         "host_directory": str(host_directory),
-        _REPLACES: replaces,
+        _REPLACES: replaces if isinstance(replaces, str) and replaces else None,
         "tools": _tool_schemas(),
     }
     return json.dumps(settings, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def map_in(settings: Settings, name: str) -> Settings:
+    """Returns a map in the settings of a host; an empty one if there is none."""
+    value = settings.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UnusableSettingsError(f"{name} is {type(value).__name__}, not a map")
+    return value
 
 
 def read_replaced(directory: Path) -> str | None:
