@@ -92,17 +92,17 @@ def test_the_recall_log_says_what_was_given_and_why_not(tmp_path: Path) -> None:
     nothing = _log_call(tmp_path, "Write a poem", "nothing", at=2_000.0)
     _log_call(tmp_path, "Plans of Bo", "given", user="bo", at=3_000.0)
     page = read_log(tmp_path, None, Redactor())
-    assert [call.outcome for call in page.calls] == ["nothing", "given"]
+    assert [call["outcome"] for call in page.calls] == ["nothing", "given"]
     assert dict(page.counts) == {"nothing": 1, "given": 1}
-    assert [message.message_id for message in page.calls[1].given] == [7]
-    (candidate,) = page.calls[0].candidates
-    assert (candidate.words_too_low, candidate.points_too_low, candidate.clears) == (True, True, False)
-    assert page.calls[0].kinds == "a question"
-    assert [call.prompt for call in read_log(tmp_path, "bo", Redactor()).calls] == ["Plans of Bo"]
-    assert [call.id for call in read_log(tmp_path, None, Redactor(), outcome="nothing").calls] == [nothing]
+    assert [message["message_id"] for message in page.calls[1]["given"]] == [7]
+    (candidate,) = page.calls[0]["candidates"]
+    assert (candidate["words_too_low"], candidate["points_too_low"], candidate["clears"]) == (True, True, False)
+    assert page.calls[0]["kinds"] == "a question"
+    assert [call["prompt"] for call in read_log(tmp_path, "bo", Redactor()).calls] == ["Plans of Bo"]
+    assert [call["id"] for call in read_log(tmp_path, None, Redactor(), outcome="nothing").calls] == [nothing]
     assert read_log(tmp_path, None, Redactor(), host="codex").calls == ()
     found = find_call(tmp_path, None, Redactor(), nothing)
-    assert found is not None and found.words == ("deadlock",)
+    assert found is not None and found["words"] == ["deadlock"]
     assert find_call(tmp_path, "bo", Redactor(), nothing) is None
 
 
@@ -113,7 +113,7 @@ def test_a_log_that_another_program_wrote_into_is_shown(tmp_path: Path) -> None:
     odd = {"id": "1", "at": 5, "outcome": 3, "candidates": [1, {"words": "x"}], "floor": [], "given": "x", "ms": "y"}
     path.write_text("nonsense\n[]\n" + json.dumps(odd) + "\n")
     (call,) = read_log(tmp_path, None, Redactor()).calls
-    assert (call.outcome, call.given, len(call.candidates), call.ms) == ("", (), 1, 0)
+    assert (call["outcome"], call["given"], len(call["candidates"]), call["ms"]) == ("", [], 1, 0)
 
 
 def test_spending_is_summed_and_charted(tmp_path: Path) -> None:

@@ -42,52 +42,8 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RecalledMessage:
-    """A message that a prompt received, or a candidate for it, with the measures that decided."""
-
-    session_id: str
-    message_id: int
-    share: float = 0.0
-    words: int = 0
-    points: float = 0.0
-    clears: bool = False
-    words_too_low: bool = False
-    points_too_low: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RecallCall:
-    """One recall. The log keeps only plain words of a prompt."""
-
-    id: str
-    at: float
-    host: str
-    event: str
-    session_id: str
-    """The conversation in the record, if it was recorded."""
-    message_id: int
-    """The prompt in the record; 0 if the log does not know it."""
-    prompt: str
-    outcome: str
-    reason: str
-    given: tuple[RecalledMessage, ...]
-    candidates: tuple[RecalledMessage, ...]
-    kinds: str
-    floor_words: int
-    floor_points: float
-    words: tuple[str, ...]
-    found_nowhere: tuple[str, ...]
-    note: str
-    text: str
-    """What was recalled, if it is not a message of the record."""
-    ms: int | None
-    cpu_ms: int | None
-    memory_given: bool
-
-    @property
-    def is_prompt(self) -> bool:
-        return self.event in _PROMPTS
+# One recall as a page shows it; `_describe` has its fields.
+RecallCall = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,48 +149,50 @@ def _record_id(call: Mapping[str, Any], user: str | None) -> str:
 
 
 def _describe(raw: Mapping[str, Any], user: str | None, redactor: Redactor) -> RecallCall:
+    """One recall. The log keeps only plain words of a prompt."""
     call: dict[str, Any] = redactor.value(dict(raw))[0]
     floor = call.get("floor") if isinstance(call.get("floor"), dict) else {}
     assert isinstance(floor, dict)
     needed_words, needed_points = int(_number(floor, "words")), _number(floor, "points")
     kinds = ", ".join(text for name, text in _KINDS.items() if floor.get(name)) or "a task" if floor else ""
-    return RecallCall(
-        _text(call, "id"),
-        float(call["at"]),
-        _text(call, "host"),
-        _text(call, "event"),
-        _record_id(raw, user),
-        int(_number(call, "message_id")),
-        _text(call, "prompt"),
-        _text(call, "outcome"),
-        _text(call, "reason"),
-        tuple(_message(item, 0, 0.0) for item in _objects(call, "given")),
-        tuple(_message(item, needed_words, needed_points) for item in _objects(call, "candidates")),
-        kinds,
-        needed_words,
-        needed_points,
-        tuple(map(str, _list(call, "words"))),
-        tuple(map(str, _list(call, "found_nowhere"))),
-        _text(call, "note"),
-        _text(call, "text"),
-        int(_number(call, "ms")) if "ms" in call else None,
-        int(_number(call, "cpu_ms")) if "cpu_ms" in call else None,
-        call.get("memory") is True,
-    )
+    event = _text(call, "event")
+    return {
+        **{name: _text(call, name) for name in ("id", "host", "prompt", "outcome", "reason", "note")},
+        "at": float(call["at"]),
+        "event": event,
+        "is_prompt": event in _PROMPTS,
+        # The conversation in the record, if it was recorded.
+        "session_id": _record_id(raw, user),
+        # The prompt in the record; 0 if the log does not know it.
+        "message_id": int(_number(call, "message_id")),
+        "given": [_message(item, 0, 0.0) for item in _objects(call, "given")],
+        "candidates": [_message(item, needed_words, needed_points) for item in _objects(call, "candidates")],
+        "kinds": kinds,
+        "floor_words": needed_words,
+        "floor_points": needed_points,
+        "words": list(map(str, _list(call, "words"))),
+        "found_nowhere": list(map(str, _list(call, "found_nowhere"))),
+        # What was recalled, if it is not a message of the record.
+        "text": _text(call, "text"),
+        "ms": int(_number(call, "ms")) if "ms" in call else None,
+        "cpu_ms": int(_number(call, "cpu_ms")) if "cpu_ms" in call else None,
+        "memory_given": call.get("memory") is True,
+    }
 
 
-def _message(item: Mapping[str, Any], needed_words: int, needed_points: float) -> RecalledMessage:
+def _message(item: Mapping[str, Any], needed_words: int, needed_points: float) -> dict[str, Any]:
+    """A message that a prompt received, or a candidate for it, with the measures that decided."""
     words, points = int(_number(item, "words")), _number(item, "points")
-    return RecalledMessage(
-        _text(item, "session_id"),
-        int(_number(item, "message_id")),
-        _number(item, "share"),
-        words,
-        points,
-        item.get("clears") is True,
-        words < needed_words,
-        points < needed_points,
-    )
+    return {
+        "session_id": _text(item, "session_id"),
+        "message_id": int(_number(item, "message_id")),
+        "share": _number(item, "share"),
+        "words": words,
+        "points": points,
+        "clears": item.get("clears") is True,
+        "words_too_low": words < needed_words,
+        "points_too_low": points < needed_points,
+    }
 
 
 def _text(call: Mapping[str, Any], name: str) -> str:
@@ -269,7 +227,7 @@ def show(request: PageRequest) -> View:
         sessions=_sessions_of(request, session),
         skip=skip,
     )
-    links = find_links(request, [(session, 0), *((call.session_id, call.message_id) for call in log.calls)])
+    links = find_links(request, [(session, 0), *((call["session_id"], call["message_id"]) for call in log.calls)])
     data = {
         "log": log,
         "outcome": outcome,
@@ -295,8 +253,8 @@ def show_call(request: PageRequest) -> View:
 def named_messages(calls: Iterable[RecallCall]) -> Iterator[tuple[str, int]]:
     """The conversations and messages that recalls name."""
     for call in calls:
-        yield call.session_id, call.message_id
-        yield from ((found.session_id, found.message_id) for found in (*call.given, *call.candidates))
+        for named in (call, *call["given"], *call["candidates"]):
+            yield named["session_id"], named["message_id"]
 
 
 def redactor_of(request: PageRequest) -> Redactor:
