@@ -17,10 +17,11 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# The everyday run: no slow tests, few examples per property. Each process loads and runs its share of the files.
+# The everyday run: no slow tests, few examples per property. Each process loads and runs its share of the files; three
+# of them, also on two cores, because some tests wait.
 # Nothing is tried again, so that plugin is left out. SHUFFLE=seed runs the files in a random order.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist each --max-worker-restart 4 -m "not slow" -p no:rerunfailures \
+	$(BIN)/python -m pytest -n 3 --dist each --max-worker-restart 4 -m "not slow" -p no:rerunfailures \
 		$(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 # Some files, each in a process of its own, chosen at random by SEED; all of them with FILES=all.

@@ -20,6 +20,7 @@ from hypothesis.strategies import text
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
+from memoranda.storage.sqlite import exclusive_file
 from memoranda.support.origin import Origin
 from tests.cpu_limit import (
     pytest_runtest_call,
@@ -58,6 +59,8 @@ __all__ = [
 
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
+# Files with tests in which another process opens a store while it is repaired.
+WITH_OTHER_PROCESSES = ("test_exclusive_file.py", "test_replaced.py", "test_salvage_concurrency.py")
 _numbers = count()
 _ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
@@ -107,6 +110,13 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, _own_directory: Path) -> N
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(_own_directory / "user"))
     monkeypatch.setenv("USERPROFILE", str(_own_directory / "user"))
+
+
+@pytest.fixture(autouse=True)
+def _no_other_process_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a repair replace a store without the second in which it waits for processes that are about to open it."""
+    if request.path.name not in WITH_OTHER_PROCESSES:
+        monkeypatch.setattr(exclusive_file, "_HOLD_AFTER_REPLACING", 0.0)
 
 
 @pytest.fixture(scope="session")

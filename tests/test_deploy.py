@@ -81,6 +81,7 @@ def test_all_files_agree_on_the_port_of_the_service() -> None:
     assert f"127.0.0.1:{PORT}/livez" in dict(_instructions())["HEALTHCHECK"]
 
 
+@pytest.mark.slow
 def test_the_commands_in_the_files_are_commands_of_the_program() -> None:
     """With the options that they pass."""
     unit = (DEPLOY / "memoranda.service").read_text()

@@ -110,6 +110,7 @@ def test_an_attack_in_the_providers_memory_does_not_reach_the_model(tmp_path: Pa
     assert all("The zebra is Otto." in answer for answer in (answers[0], answers[1], answers[3]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "recall"),
     [
@@ -218,6 +219,7 @@ def test_what_a_provider_says_about_itself_is_screened(tmp_path: Path) -> None:
         assert "Ignore all previous" not in session.tools[-1].description
 
 
+@pytest.mark.slow
 def test_a_plugin_that_never_finishes_loading_is_left_out_in_time(tmp_path: Path) -> None:
     """The session begins without it."""
     add_plugin(tmp_path, "diary", "import time\ntime.sleep(200)\n" + DIARY)
@@ -247,6 +249,7 @@ def test_many_sessions_at_once_all_have_the_provider(tmp_path: Path) -> None:
         wait_until(lambda: {line[1] for line in told(home) if line[0] == "turn"} == {f"turn {n}" for n in range(4)})
 
 
+@pytest.mark.slow
 def test_the_facts_of_one_user_are_not_recalled_for_another(tmp_path: Path) -> None:
     """Each user of a gateway has a store of their own."""
     config.set_value(Home.at(tmp_path), "memory.provider", "holographic")
@@ -291,6 +294,7 @@ def noted(home: Path, name: str) -> list[list[str]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_two_providers_are_one_external_memory(tmp_path: Path) -> None:
     """Their blocks, recall and tools are there together, and both receive what happens."""
     home = two_homes(tmp_path)
@@ -307,6 +311,7 @@ def test_two_providers_are_one_external_memory(tmp_path: Path) -> None:
     assert noted(home, "one") == noted(home, "two") == expected
 
 
+@pytest.mark.slow
 def test_a_write_outside_a_session_waits_for_both(tmp_path: Path) -> None:
     """Each receives it at its next start."""
     home = two_homes(tmp_path)
@@ -363,6 +368,7 @@ def test_a_resumed_session_keeps_its_tools_when_a_provider_is_added_or_removed(t
         assert session.call("one_read", {})["reason"] == "unavailable"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [15, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_an_outage_of_one_provider_is_made_up_for_and_the_other_notices_nothing(
     tmp_path: Path, strikes: Strikes, turns: int

@@ -100,6 +100,7 @@ def test_the_dependencies_of_the_test_are_those_of_the_package() -> None:
     assert tuple(re.findall(r'"([\w.-]+?)>=', declared[1])) == _DEPENDENCIES
 
 
+@pytest.mark.slow
 def test_no_message_of_the_program_names_a_checkout() -> None:
     """Neither its directory for packages nor the commands of its makefile."""
     sources = (ROOT / "src").rglob("*.py")

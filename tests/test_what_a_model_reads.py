@@ -249,6 +249,7 @@ def test_an_attack_that_is_split_over_two_messages_is_withheld(memory: Memory) -
     assert not all(half in json.dumps(answer) for half in halves)
 
 
+@pytest.mark.slow
 def test_a_script_that_runs_what_it_downloads_is_withheld_like_an_order(memory: Memory) -> None:
     """A person put it there by hand; through the tool it is refused. An installer that a tool documents is shown."""
     session = memory.session()

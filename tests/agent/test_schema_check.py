@@ -68,6 +68,7 @@ _JSON = st.recursive(
 _SCHEMA_WORDS = st.sampled_from(["type", "enum", "properties", "required", "items", "anyOf", "minimum", "maxLength"])
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=5), _JSON), st.dictionaries(_SCHEMA_WORDS, _JSON) | _JSON)
 def test_the_check_never_raises(arguments: dict[str, Any], schema: Any) -> None:
     """Whatever a model sends and a developer wrote, the answer is a short text."""

@@ -118,6 +118,7 @@ def test_a_model_keeps_its_list_through_the_tool(tmp_path: Path) -> None:
         resumed.end()
 
 
+@pytest.mark.slow
 def test_undoing_a_turn_undoes_what_it_changed_in_the_list(tmp_path: Path) -> None:
     """Also after compression, in a branch alone, and when another process reads the list."""
     with memoranda.open(tmp_path) as memory:

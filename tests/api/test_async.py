@@ -230,6 +230,7 @@ def test_the_loop_runs_while_a_model_a_tool_and_a_summary_take_their_time(tmp_pa
     run(main())
 
 
+@pytest.mark.slow
 def test_no_file_is_read_or_written_in_the_thread_of_the_loop(tmp_path: Path) -> None:
     """Opening, a session with its prompt, turns, tools and search: the store and the files are used in threads."""
     found: set[str] = set()

@@ -108,6 +108,7 @@ def test_a_child_opens_what_a_thread_was_opening(tmp_path: Path) -> None:
         assert memory.search("heron")["results"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["", pytest.param("holographic", marks=pytest.mark.slow)])
 def test_a_session_loads_its_modules_before_its_first_background_thread(tmp_path: Path, provider: str) -> None:
     """A process that is forked while a thread loads a module could never load it. Only a provider loads its own."""

@@ -177,6 +177,7 @@ def test_a_model_that_declines_leaves_the_messages(home: Path) -> None:
         assert _has_messages(search.call({"query": "zebra"}), "The model refused")
 
 
+@pytest.mark.slow
 def test_a_model_with_a_small_window_reads_the_part_with_the_matches(home: Path) -> None:
     """The request fits its window, with the question and the match in it."""
     _set(home, "search.summarize", "true")

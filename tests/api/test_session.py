@@ -188,6 +188,7 @@ def test_an_external_memory_is_notified_of_compression_in_order(tmp_path: Path) 
     assert heard[kinds.index("end")] == ["end", 24]
 
 
+@pytest.mark.slow
 def test_delegated_work_is_linked_and_told(tmp_path: Path) -> None:
     """The delegate reads memory, writes none, and the external memory is notified of the result."""
     home = diary_home(tmp_path)
@@ -357,6 +358,7 @@ def test_what_was_saved_in_a_turn_that_is_taken_back_is_told_again(memory: Memor
         assert "Tea at four." in turn.messages[-1]["content"]
 
 
+@pytest.mark.slow
 def test_another_process_that_compressed_is_followed_by_everything(tmp_path: Path) -> None:
     """Also by taking back, branching and naming; the session that was left stays ended."""
     with memoranda.open(tmp_path) as one, memoranda.open(tmp_path) as other:

@@ -129,6 +129,7 @@ def test_the_turn_number_continues_after_compression_and_resume(tmp_path: Path) 
     assert [line[1] for line in told(home) if line[0] == "number"] == [*range(1, 15)]
 
 
+@pytest.mark.slow
 def test_the_context_engine_learns_why_a_session_starts(tmp_path: Path) -> None:
     """Start, resume, reset, branch and compression, each with the session before."""
     engine = Engine()

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import memoranda
 from memoranda.api.search_extras import configured_embedder
 from memoranda.search.settings import RecallSettings
@@ -36,6 +38,7 @@ def test_the_encoder_is_given_if_search_by_meaning_is_on() -> None:
     assert configured_embedder(RecallSettings(semantic=False, semantic_model=("onnx:/nowhere",))) is None
 
 
+@pytest.mark.slow
 def test_a_provider_is_started_with_it(tmp_path: Path) -> None:
     """If the home has search by meaning with a local model."""
     add_plugin(tmp_path, "listener", _PLUGIN)

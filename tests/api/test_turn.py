@@ -46,6 +46,7 @@ def _lines(home: Path, kind: str) -> list[list[object]]:
     return [line for line in told(home) if line[0] == kind]
 
 
+@pytest.mark.slow
 def test_a_locked_outbox_holds_up_no_reply_and_loses_no_turn(tmp_path: Path) -> None:
     """The turn is delivered as soon as the file is free, by the same session."""
     home = diary_home(tmp_path)
@@ -147,6 +148,7 @@ def test_what_was_said_before_a_provider_was_used_is_not_replayed(tmp_path: Path
     assert [line[1] for line in _lines(other, "turn")] == ["new here"]
 
 
+@pytest.mark.slow
 def test_a_provider_that_could_not_be_loaded_receives_later_what_it_missed(tmp_path: Path) -> None:
     """Turns that were completed while its plugin was broken."""
     home = diary_home(tmp_path)
@@ -197,6 +199,7 @@ def test_a_turn_is_done_once(tmp_path: Path) -> None:
     assert _lines(home, "turn") == [["turn", "first", "one"]]
 
 
+@pytest.mark.slow
 def test_a_turn_of_pictures_is_delivered_and_an_empty_session_is_not(tmp_path: Path) -> None:
     """With the text that there is, which is none; a session in which nothing was completed has no end to tell of."""
     home = diary_home(tmp_path)

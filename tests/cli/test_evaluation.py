@@ -51,6 +51,7 @@ def test_models_are_compared_by_what_they_keep_and_invent(home: Path) -> None:
     assert (gone["summaries"], gone["failed"], gone["coverage"]) == (0, 1, None)
 
 
+@pytest.mark.slow
 def test_the_configured_model_is_measured_by_default(home: Path) -> None:
     """The table has a line for it, and the ledger its call."""
     lines = Terminal(home, "eval", "summaries").ok().splitlines()
@@ -59,6 +60,7 @@ def test_the_configured_model_is_measured_by_default(home: Path) -> None:
     assert Terminal(home, "usage").json("--by", "purpose")["rows"][0]["name"] == "search"
 
 
+@pytest.mark.slow
 def test_without_a_summary_the_command_fails_with_the_reason(home: Path) -> None:
     """A spent budget is no result."""
     config.set_value(Home.at(home), "budget.daily_tokens", "0")

@@ -73,6 +73,7 @@ def test_while_another_import_runs_nothing_is_migrated(
     assert not any((home / name).exists() for name in ("memories", "migration", "backups"))
 
 
+@pytest.mark.slow
 def test_with_yes_everything_moves_and_is_found(home: Path, source: Path) -> None:
     """What was shown is what is done; a report stays, and conversations can be searched at once."""
     planned, done = answer(home, "--dry-run"), answer(home, "--yes")
@@ -89,6 +90,7 @@ def test_with_yes_everything_moves_and_is_found(home: Path, source: Path) -> Non
         assert db.search_messages("locker")
 
 
+@pytest.mark.slow
 def test_a_second_time_nothing_is_new(home: Path, source: Path) -> None:
     """Not even a report is written."""
     answer(home, "--yes")
@@ -112,6 +114,7 @@ def test_the_home_is_copied_before(home: Path, source: Path) -> None:
     assert answer(home, "--yes", "--no-backup")["backup"] is None
 
 
+@pytest.mark.slow
 def test_secrets_move_only_by_order(home: Path, source: Path) -> None:
     """And no preset for data can be given that order."""
     answer(home, "--yes")

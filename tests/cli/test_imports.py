@@ -110,6 +110,7 @@ def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
     assert "Nothing is new." in run(home, "claude-code").output
 
 
+@pytest.mark.slow
 def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
     """The report names the id; a preview removes nothing, --yes removes all of it, and it can be imported again."""
     done = answer(home, "claude-code", "--source", str(transcript), "--yes")

@@ -86,6 +86,7 @@ def test_the_demo_says_that_its_lines_are_scripted(terminal: Terminal) -> None:
     assert not terminal.home.exists()
 
 
+@pytest.mark.slow
 @cases("path", command_paths(), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     """--help works and offers the shared options; every noun shows examples."""
@@ -101,6 +102,7 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert CliRunner().invoke(command, ["nonsense"]).exit_code == 2
 
 
+@pytest.mark.slow
 def test_the_installed_command_starts() -> None:
     """As a shell starts it; the tests of the commands call them in this process."""
     script = Path(sys.executable).with_name("memoranda")
@@ -121,6 +123,7 @@ def test_the_installed_command_and_the_module_are_the_same_program(tmp_path: Pat
     assert json.loads(outputs[0])["memory"]["entries"] == []
 
 
+@pytest.mark.slow
 def test_a_command_loads_only_what_it_needs() -> None:
     """Asking for the version loads no noun, and no command loads a YAML or .env parser it does not use."""
     code = "import sys; from memoranda.cli.main import main\ntry: main()\nfinally: print(sorted(sys.modules))"

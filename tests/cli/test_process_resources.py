@@ -25,6 +25,7 @@ def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
     assert during.resident_bytes is not None and during.resident_bytes > 2**20
 
 
+@pytest.mark.slow
 def test_memory_that_is_taken_shows() -> None:
     """The figure follows what the process holds, in bytes."""
     before = measure_resources().resident_bytes

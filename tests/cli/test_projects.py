@@ -29,6 +29,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
+@pytest.mark.slow
 def test_search_is_limited_to_the_repository_that_one_is_in(terminal: Terminal, tmp_path: Path) -> None:
     """In another clone of it, and by its name from anywhere."""
     for project in ("this", "ana/house", "house"):
@@ -40,6 +41,7 @@ def test_search_is_limited_to_the_repository_that_one_is_in(terminal: Terminal, 
     assert len(terminal.json("search", "lock")["results"]) == 2
 
 
+@pytest.mark.slow
 def test_a_hit_from_another_program_says_how_to_resume_it_there(terminal: Terminal, tmp_path: Path) -> None:
     """The exact command, in search and in show, for people and as JSON; one of our own has none."""
     command = f"cd {tmp_path / 'house'} && claude --resume 0b1c"
@@ -69,6 +71,7 @@ def test_an_unknown_project_is_answered_with_the_known_ones(terminal: Terminal) 
     assert terminal.json("search", "lock", "--project", "shed")["results"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["search", "lock"], ["sessions", "list"]], ids=" ".join)
 def test_in_a_directory_without_a_repository_this_is_that_directory(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

@@ -61,6 +61,7 @@ def test_a_provider_is_set_up_tested_shown_and_switched_off(terminal: Terminal) 
     assert terminal.json("provider", "list")["active"] == "holographic"
 
 
+@pytest.mark.slow
 def test_answers_are_checked_and_secrets_go_to_the_secrets(terminal: Terminal) -> None:
     """What is refused switches nothing on."""
     add_plugin(terminal.home, "asking", ASKING)
@@ -205,6 +206,7 @@ def test_a_plugin_beside_a_bundled_provider_is_listed_and_used(terminal: Termina
     assert "zebras" in terminal.ok("provider", "ask", "zebras")
 
 
+@pytest.mark.slow
 def test_the_status_of_a_vendor_shows_the_variables_that_matter(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

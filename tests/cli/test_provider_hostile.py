@@ -168,6 +168,7 @@ def test_status_names_only_variables_that_the_settings_need(
     assert (status["missing"], status["secrets"]) == ([], {"P_URL": False})
 
 
+@pytest.mark.slow
 def test_status_lists_everything_that_the_design_names(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Built-in, provider, its settings, installed, ready, missing variables with their addresses, all providers."""
     monkeypatch.delenv("P_KEY", raising=False)
@@ -211,6 +212,7 @@ def p_command(args):
 """
 
 
+@pytest.mark.slow
 def test_a_command_of_the_provider_s_own_answers_in_json_too(terminal: Terminal) -> None:
     """Output, exit code, and errors without a traceback."""
     _plugin(terminal.home, "pass", cli=CLI)

@@ -110,6 +110,7 @@ def test_a_secret_that_cannot_be_stored_changes_nothing(terminal: Terminal) -> N
     assert not (terminal.home / "config.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_broken_settings_file_is_replaced_by_setup(terminal: Terminal) -> None:
     """As the message says; what was in it is kept."""
     add_plugin(terminal.home, "asking", ASKING)

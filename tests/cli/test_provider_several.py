@@ -125,6 +125,7 @@ def test_status_and_test_show_each_provider(terminal: Terminal) -> None:
     assert [step["ok"] for step in terminal.json("provider", "test", "beta")["steps"]] == [True] * 4
 
 
+@pytest.mark.slow
 def test_one_broken_provider_fails_its_own_test(terminal: Terminal) -> None:
     """The other is tested all the same."""
     terminal.ok("provider", "use", "alpha", "beta")

@@ -117,6 +117,7 @@ def test_the_test_names_the_reason_of_a_failure(terminal: Terminal, double: Acme
     assert "turn" not in report and "recall" not in report
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_named_by_every_command(terminal: Terminal, caplog: pytest.LogCaptureFixture) -> None:
     """Not only that the provider is not ready."""
     terminal.ok("config", "set", "memory.provider", "acme")

@@ -158,6 +158,7 @@ def _leaves(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
         yield path
 
 
+@pytest.mark.slow
 def test_every_other_command_refuses_a_service(run: Callable[..., Result], tmp_path: Path) -> None:
     """So that no one changes a home on this machine believing that it is the service."""
     others = [path for path in _leaves(command) if " ".join(path) not in COMMANDS]

@@ -45,6 +45,7 @@ def test_an_empty_home_has_nothing(terminal: Terminal, home: Home) -> None:
     assert not home.root.exists()
 
 
+@pytest.mark.slow
 @needs_vectors
 def test_a_build_embeds_everything(terminal: Terminal, home: Home) -> None:
     """Status shows how much there is, and remove deletes it."""

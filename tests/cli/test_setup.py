@@ -44,6 +44,7 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_without_a_terminal_and_a_yes_it_only_shows(user: Path, terminal: Terminal) -> None:
     """Both programs are listed with what would be done, and no file changes."""
     before = tree(user)
@@ -58,6 +59,7 @@ def test_without_a_terminal_and_a_yes_it_only_shows(user: Path, terminal: Termin
     assert not terminal.home.exists()
 
 
+@pytest.mark.slow
 def test_with_yes_it_imports_installs_and_ends_with_a_search(user: Path, terminal: Terminal) -> None:
     """The search is over the user's own words, and finds the conversation they come from."""
     shown = terminal.ok("setup", "--yes")
@@ -72,6 +74,7 @@ def test_with_yes_it_imports_installs_and_ends_with_a_search(user: Path, termina
         assert {row["source"] for row in db.list_sessions_rich()} == {"claude-code", "codex"}
 
 
+@pytest.mark.slow
 def test_a_second_setup_changes_nothing(user: Path, terminal: Terminal) -> None:
     """Nothing is imported or written twice, and the search is shown again."""
     terminal.ok("setup", "--yes")
@@ -84,6 +87,7 @@ def test_a_second_setup_changes_nothing(user: Path, terminal: Terminal) -> None:
     assert tree(user) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "replaced"), [("''", True), ("honcho", False)])
 def test_another_memory_that_a_host_uses_is_replaced_only_by_name(
     user: Path, terminal: Terminal, provider: str, replaced: bool

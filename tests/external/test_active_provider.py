@@ -66,6 +66,7 @@ def test_a_hanging_provider_costs_one_deadline(tmp_path: Path) -> None:
     manager.shutdown()
 
 
+@pytest.mark.slow
 def test_a_late_recall_is_used_when_the_next_one_is_late_too(tmp_path: Path) -> None:
     """By the same session, and once."""
     provider = Slow()

@@ -74,6 +74,7 @@ def test_a_provider_that_is_late_joins_the_session_when_it_is_ready(tmp_path: Pa
     assert told(home)[0] == ["turn", "early", "yes"]
 
 
+@pytest.mark.slow
 def test_a_turn_has_one_deadline(tmp_path: Path) -> None:
     """For what a provider does at its start and for the recall together."""
     source = DIARY.replace(
@@ -169,6 +170,7 @@ def _messages(home: Path, questions: int = 4, **settings: Any) -> tuple[list[str
         return [tool.name for tool in session.tools], asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "tools", "recalls"), [("hybrid", True, True), ("context", False, True), ("tools", True, False)]
 )
@@ -203,6 +205,7 @@ def test_a_session_keeps_to_its_budgets(tmp_path: Path) -> None:
     assert asked[0].count("word") * 5 <= 50
 
 
+@pytest.mark.slow
 def test_a_platform_has_the_toolsets_that_are_configured_for_it(tmp_path: Path) -> None:
     """Provider tools go with the memory tool; a platform that is not named has everything."""
     home = diary_home(tmp_path)
@@ -221,6 +224,7 @@ def test_a_platform_has_the_toolsets_that_are_configured_for_it(tmp_path: Path) 
                 assert session.call("memory", {"action": "add", "content": platform})["success"] is ("memory" in names)
 
 
+@pytest.mark.slow
 def test_what_a_person_changes_is_mirrored(tmp_path: Path) -> None:
     """By any command, and when a proposal is approved; the provider receives it at its next start."""
     home = diary_home(tmp_path)

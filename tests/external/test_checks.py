@@ -147,6 +147,7 @@ def test_settings_that_cannot_be_read_are_found(tmp_path: Path) -> None:
     assert "provider setup p" in finding.remedy
 
 
+@pytest.mark.slow
 def test_the_command_reports_and_repairs_it(tmp_path: Path) -> None:
     """In words and as JSON."""
     terminal = Terminal(tmp_path / "home")

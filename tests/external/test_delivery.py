@@ -132,6 +132,7 @@ def test_a_delivery_that_another_process_may_have_made_is_not_a_first_attempt(tm
     manager.shutdown()
 
 
+@pytest.mark.slow
 def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     """Nothing waits for it, not even shutting down; the next start delivers it, with the same key."""
     release = threading.Event()
@@ -207,6 +208,7 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
     release.set()
 
 
+@pytest.mark.slow
 def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
     """Within the limit for shutting down."""
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(1.2)), ProviderSettings())
@@ -286,6 +288,7 @@ def test_each_user_has_separate_jobs(tmp_path: Path) -> None:
     assert _as_user(tmp_path, InMemory(), "ana") == ["ana's"]
 
 
+@pytest.mark.slow
 def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
     """A provider that hangs slows no turn down."""
     release = threading.Event()
@@ -325,6 +328,7 @@ def test_a_turn_that_a_service_refuses_for_good_is_parked_at_once(tmp_path: Path
     assert "verysecret" not in backlog.last_error
 
 
+@pytest.mark.slow
 def test_turns_wait_for_as_long_as_a_service_asks(tmp_path: Path) -> None:
     """Nothing more is sent meanwhile, not even another session's turn; then everything arrives, with the same key."""
     with serving(lambda exchange: exchange.answer(429, {}, Retry_After="1")) as service:

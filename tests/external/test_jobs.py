@@ -49,6 +49,7 @@ def _problems(home: Path) -> list[str]:
     return [issue.problem for issue in check_outbox(home, ("p",)) if issue.severity != "note"]
 
 
+@pytest.mark.slow
 @given(
     args=st.dictionaries(st.text(max_size=5), _JSON, max_size=3), facts=st.dictionaries(st.text(), _JSON, max_size=2)
 )

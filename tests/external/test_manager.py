@@ -263,6 +263,7 @@ def _hang(*args: Any, **facts: Any) -> Any:
     time.sleep(HANG)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [_hang, lambda *args, **facts: _raise(ValueError("no")), lambda *args, **facts: _raise(SystemExit()),

@@ -99,6 +99,7 @@ def test_a_refused_key_says_which_command_sets_another() -> None:
         _client(service).get("x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_what_may_pass_is_temporary_and_repeated_where_that_is_safe(status: int) -> None:
     """A GET, and a POST that has a key or only reads; another POST is sent once."""
@@ -371,6 +372,7 @@ def test_what_json_cannot_say_is_a_permanent_error() -> None:
         assert service.requests == []
 
 
+@pytest.mark.slow
 def test_a_client_costs_no_import_before_its_first_request() -> None:
     """A provider can be listed, configured and checked without the network's modules."""
     program = (

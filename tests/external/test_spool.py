@@ -85,6 +85,7 @@ def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, h
     assert _files(home) == []
 
 
+@pytest.mark.slow
 def test_what_is_written_outside_a_session_is_kept_too(tmp_path: Path) -> None:
     """In the order in which it was written."""
     home = diary_home(tmp_path)
@@ -100,6 +101,7 @@ def test_what_is_written_outside_a_session_is_kept_too(tmp_path: Path) -> None:
     assert [line[3] for line in told(home)] == ["First.", "Second."]
 
 
+@pytest.mark.slow
 def test_a_session_loads_what_it_spooled_as_soon_as_it_can(tmp_path: Path) -> None:
     """By itself, in order, and before what comes after it; meanwhile it counts as waiting."""
     provider = InMemory()
@@ -256,6 +258,7 @@ time.sleep(200)
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
     """Not after half a minute; while it lives no other process gets it."""
     outbox = Outbox(tmp_path)

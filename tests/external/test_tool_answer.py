@@ -50,6 +50,7 @@ def check_withheld(attack: str, shape: str) -> None:
         assert "memoranda provider call diary_read --provider diary --withheld" in shown["withheld"]
 
 
+@pytest.mark.slow
 @cases("attack", SAMPLES, ids=range(len(SAMPLES)))
 def test_no_known_attack_reaches_the_model(attack: str) -> None:
     """In a memory among others."""
@@ -142,6 +143,7 @@ def test_json_that_is_nested_deeply_is_an_answer() -> None:
         assert isinstance(answer("[" * depth + "]" * depth).json["success"], bool)
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

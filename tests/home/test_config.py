@@ -141,6 +141,7 @@ def test_a_wrong_value_in_the_environment_names_the_variable(home: Home) -> None
         config.load(home, {"MEMORANDA_MEMORY_NUDGE_INTERVAL": "x"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     [

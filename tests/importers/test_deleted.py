@@ -53,6 +53,7 @@ def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home
     assert home.take(reader, rescan=True).messages == 1
 
 
+@pytest.mark.slow
 def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None:
     """A branch that is read from its beginning still has only what is its own, with a memory of imports or without."""
     trunk = [said(f"t{number}") for number in range(600)]

@@ -43,6 +43,7 @@ def test_the_import_state_contains_no_credential(tmp_path: Path, title: str) -> 
     assert all(_SECRET.encode() not in file.read_bytes() for file in tmp_path.glob(f"{FILE_NAME}*"))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text(max_size=20))
 def test_a_reader_can_parse_its_redacted_state(

@@ -53,6 +53,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -106,6 +106,7 @@ def test_a_plan_says_exactly_what_happens(
         home.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(60))
 @given(lines=_lines, is_ended=st.booleans())

@@ -41,6 +41,7 @@ def ask(model: Any, *, streamed: bool = False, **options: Any) -> tuple[Reply, l
     return model.reply("You help.", [user("Hello")], [tool()], on_text=listen, **options), heard
 
 
+@pytest.mark.slow
 @_both_ways
 def test_an_answer_is_returned_completely(connect: Connect, streamed: bool) -> None:
     """Text, model and finish reason are those of the service; streamed, the pieces are the text."""
@@ -52,6 +53,7 @@ def test_an_answer_is_returned_completely(connect: Connect, streamed: bool) -> N
     assert server.received[0].streamed is streamed
 
 
+@pytest.mark.slow
 @_both_ways
 def test_several_tool_calls_are_returned_with_their_arguments(connect: Connect, streamed: bool) -> None:
     """They are in order, with the fragments of the arguments joined."""
@@ -95,6 +97,7 @@ REFUSALS: list[tuple[Refuse, type[ModelError]]] = [
 ]
 
 
+@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize(("step", "kind"), REFUSALS, ids=[f"{step.status} {step.message[:20]}" for step, _ in REFUSALS])
 def test_refusals_are_distinguished_and_not_retried(
@@ -108,6 +111,7 @@ def test_refusals_are_distinguished_and_not_retried(
     assert len(server.received) == 1
 
 
+@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_what_passes_is_tried_again(connect: Connect, status: int, streamed: bool) -> None:
@@ -163,6 +167,7 @@ def test_the_deadline_is_kept(connect: Connect, slow: Slow, streamed: bool) -> N
     assert took < 5
 
 
+@pytest.mark.slow
 def test_the_deadline_covers_all_tries(connect: Connect) -> None:
     """Retries do not extend it."""
     steps: list[Step] = [Slow(Refuse(503, "busy"), before=0.25)]
@@ -215,6 +220,7 @@ GARBAGE = [
 ]
 
 
+@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize("step", GARBAGE, ids=lambda step: step.text[:30])
 def test_garbage_is_an_error_of_ours(connect: Connect, step: Garbage, streamed: bool) -> None:
@@ -286,6 +292,7 @@ def test_a_program_that_waits_can_be_interrupted(api: str) -> None:
             assert time.monotonic() - began < GIVE_UP
 
 
+@pytest.mark.slow
 def test_many_threads_share_one_client(connect: Connect) -> None:
     """Each gets the answer to its own question."""
     with ScriptedServer(lambda received: Reply(received.conversation[1][-1]["content"] + "!")) as server:

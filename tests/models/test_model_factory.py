@@ -82,6 +82,7 @@ def test_settings_reach_the_service() -> None:
     assert server.received[0].json["max_tokens"] == 50
 
 
+@pytest.mark.slow
 def test_choosing_a_model_imports_no_sdk() -> None:
     """They take seconds; the first question may, the start of a program may not."""
     program = (

@@ -38,6 +38,7 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=300) | st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @given(ANY_TEXT)
 @settings(deadline=None, max_examples=examples(200))
 def test_no_text_makes_it_fail(text: str) -> None:
@@ -47,6 +48,7 @@ def test_no_text_makes_it_fail(text: str) -> None:
     assert list(findings) == sorted(findings, key=lambda finding: (finding.span[0], finding.id))
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8"), max_size=200), st.text(st.characters(codec="utf-8"), max_size=200))
 @settings(deadline=None, max_examples=examples(100))
 def test_text_around_an_attack_does_not_hide_it(before: str, after: str) -> None:

@@ -250,6 +250,7 @@ def test_ten_thousand_random_texts_come_out_the_same() -> None:
         assert_same_for_every_cut(text, [chance.randint(1, 60) for _ in range(chance.randrange(60))])
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200).filter(lambda text: "<" not in text), CUTS)
 @settings(max_examples=examples(200))
 def test_text_without_brackets_is_never_held_back(text: str, sizes: list[int]) -> None:
@@ -258,6 +259,7 @@ def test_text_without_brackets_is_never_held_back(text: str, sizes: list[int]) -
     assert all(stream.feed(chunk) == chunk for chunk in cut(text, sizes))
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @settings(max_examples=examples(300))
 def test_what_is_held_back_is_bounded(text: str) -> None:
@@ -286,6 +288,7 @@ def found_tags(text: str) -> list[fence_tags.FenceTag]:
     return found
 
 
+@pytest.mark.slow
 @given(TEXTS, st.text(max_size=40) | TEXTS, st.text("abc \n.", max_size=40), CUTS)
 @settings(max_examples=examples(200))
 def test_a_built_block_is_hidden_after_any_text(before: str, recalled: str, after: str, sizes: list[int]) -> None:
@@ -332,6 +335,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> int:
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

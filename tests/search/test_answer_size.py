@@ -75,6 +75,7 @@ def test_every_answer_keeps_to_its_size(db: SessionDB, arguments: dict[str, Any]
         assert answer["success"] or answer["reason"] not in ("internal", "too_large"), answer
 
 
+@pytest.mark.slow
 @cases(
     "arguments",
     [
@@ -101,6 +102,7 @@ def test_what_was_typed_is_repeated_in_part(db: SessionDB, arguments: dict[str, 
     assert answer.get("reason") not in ("internal", "too_large", "unavailable"), answer
 
 
+@pytest.mark.slow
 def test_long_words_leave_room_for_what_was_found(db: SessionDB) -> None:
     """Repeating what was typed never takes the place of the results."""
     slashes = "\\" * 60
@@ -153,6 +155,7 @@ def test_text_is_cut_to_its_room(text: str, room: int) -> None:
     short.encode()
 
 
+@pytest.mark.slow
 @given(texts=st.lists(st.text(st.characters(), min_size=1)), room=st.integers(20, 300))
 def test_as_many_names_are_repeated_as_there_is_room_for(texts: list[str], room: int) -> None:
     """One at least, cut if it must be."""

@@ -1,5 +1,6 @@
 """Reading what was typed."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,6 +170,7 @@ def test_a_query_has_an_end() -> None:
     assert patterns(parse("(" * 1_500 + "deep" + ")" * 400)) == [Word("deep")]
 
 
+@pytest.mark.slow
 @given(text=st.text())
 def test_every_text_is_a_query(text: str) -> None:
     """Nothing that can be typed is an error, and terms are there whenever parts are."""

@@ -1,5 +1,6 @@
 """Which curated entries bear on a question."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def test_those_that_share_most_come_first() -> None:
     assert entries_matching("heron on staging", entries) == ["staging heron", "heron", "staging"]
 
 
+@pytest.mark.slow
 @given(question=st.text(), entries=st.lists(st.text(), max_size=5))
 def test_what_is_found_was_there(question: str, entries: list[str]) -> None:
     """Nothing is made up or said twice, whatever is asked."""

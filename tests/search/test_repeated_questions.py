@@ -56,6 +56,7 @@ def _ask_often(db: SessionDB, questions: tuple[str, ...], reply: str, count: int
         tell(db, f"asking-{number}", [questions[number % len(questions)], reply], at=BEGIN + (number + 1) * _DAY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", ["I do not know.", "From an earlier conversation: queue first, in one order."])
 @pytest.mark.parametrize("kind", _ASKINGS)
 def test_after_twenty_askings_the_original_comes_first(db: SessionDB, call: Call, kind: str, reply: str) -> None:

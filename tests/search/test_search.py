@@ -112,6 +112,7 @@ def test_a_question_finds_its_answer(library: Library) -> None:
     assert found.how == WITHOUT_SMALL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
@@ -346,6 +347,7 @@ def test_no_session_floods_the_others(library: Library, question: str, noisy: in
     assert found.note is None
 
 
+@pytest.mark.slow
 def test_scheduled_jobs_rank_below_people_when_both_sources_are_named(library: Library) -> None:
     """They cannot crowd them out."""
     library.add("person", "the quail service", time=NOW - 60 * DAY)

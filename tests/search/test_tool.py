@@ -102,6 +102,7 @@ def test_every_hit_has_its_surroundings_at_every_size_of_message(
     assert (len(results), shapes) == (3, {shape})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 5, 10])
 @pytest.mark.parametrize("size", [30, 150, 700, 5_000])
 def test_nothing_is_cut_to_a_few_words(db: SessionDB, call: Call, size: int, limit: int) -> None:
@@ -448,6 +449,7 @@ def test_every_parameter_is_known_by_its_name() -> None:
     assert tuple(PARAMETERS["properties"]) == NAMES
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(
     arguments=st.dictionaries(

@@ -163,6 +163,7 @@ def test_all_the_inputs_are_here() -> None:
     assert len(TYPED) == 111
 
 
+@pytest.mark.slow
 @cases(("typed", "found", "not_found"), TYPED, ids=lambda value: str(value)[:20])
 def test_an_input_finds_what_a_person_expects(
     library: Library, typed: str, found: str | None, not_found: str | None
@@ -177,6 +178,7 @@ def test_an_input_finds_what_a_person_expects(
         assert not_found not in names
 
 
+@pytest.mark.slow
 @cases("typed", [typed for typed, _, _ in TYPED], ids=lambda value: str(value)[:20])
 def test_messages_are_found_by_the_same_inputs(library: Library, typed: str) -> None:
     """The message level answers whenever the conversation level does."""

@@ -71,6 +71,7 @@ def _count(path: Path) -> int:
         return len(store.messages.get_messages("s"))
 
 
+@pytest.mark.slow
 def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> None:
     """Not a byte changes, and the process is named; when it has ended, it can be done."""
     with _open_in_another_process(path) as number:
@@ -82,6 +83,7 @@ def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> No
     assert _count(path) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_process_is_named")
 def test_the_locks_alone_show_another_process(path: Path) -> None:
     """The other process neither reads nor writes at that time."""
@@ -92,6 +94,7 @@ def test_the_locks_alone_show_another_process(path: Path) -> None:
         assert tree(path.parent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_process_is_named")
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_log_that_lost_its_file_may_still_be_in_use(path: Path, lose: object) -> None:
@@ -105,6 +108,7 @@ def test_a_log_that_lost_its_file_may_still_be_in_use(path: Path, lose: object) 
         assert tree(path.parent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="only Linux tells who has a file open")
 def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) -> None:
     """It loses the lock when it reads the file apart from SQLite, and continues to write."""
@@ -125,6 +129,7 @@ def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) ->
         other.kill()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) -> None:
     """Locks would not keep a process from itself; and the ones that it has stay."""
     with open_store(path) as store:
@@ -161,6 +166,7 @@ def test_a_process_that_waits_to_open_the_file_gets_the_new_one(path: Path) -> N
     assert _count(path.with_name("kept")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_process_is_named")
 def test_without_a_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process holds a lock, so an open file is not noticed; but none of its writes is lost silently."""
@@ -185,6 +191,7 @@ def test_without_a_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatc
     assert _count(path) == 1
 
 
+@pytest.mark.slow
 def test_one_of_two_concurrent_repairs_is_refused(path: Path) -> None:
     """It does not disturb the other one."""
     refused: list[int] = []
@@ -203,6 +210,7 @@ def test_one_of_two_concurrent_repairs_is_refused(path: Path) -> None:
     assert {each.name for each in path.parent.iterdir()} == {"state.db", "state.marker.json", "kept"}
 
 
+@pytest.mark.slow
 def test_what_was_there_is_kept_byte_for_byte(tmp_path: Path) -> None:
     """The file and its log."""
     path = killed_store(tmp_path / "state.db")
@@ -223,6 +231,7 @@ def test_what_was_kept_before_is_not_written_over(path: Path, name: str) -> None
     assert tree(path.parent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lose", [*LOSSES.values(), lambda path: None], ids=[*LOSSES, "there"])
 def test_a_repair_that_fails_changes_nothing(tmp_path: Path, lose: object) -> None:
     """For example, the disk is full."""
@@ -240,6 +249,7 @@ def test_a_repair_that_fails_changes_nothing(tmp_path: Path, lose: object) -> No
     assert tree(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_journal_of_the_old_file_is_not_played_back_into_the_new_one(path: Path) -> None:
     """It is kept with the file that it belongs to."""
     with closing(sqlite3.connect(path)) as connection:

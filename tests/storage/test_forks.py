@@ -61,6 +61,7 @@ def test_what_a_child_writes_after_its_parent_has_closed_the_file_is_kept(tmp_pa
     assert _contents(path) == expected
 
 
+@pytest.mark.slow
 def test_a_child_inherits_no_open_file_of_the_home(tmp_path: Path) -> None:
     """SQLite would count locks on such a file that the child does not have."""
     with memoranda.open(tmp_path) as memory, memory.session(source="cli") as session:

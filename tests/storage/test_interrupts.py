@@ -42,6 +42,7 @@ def test_an_interrupted_write_is_complete_or_absent_and_blocks_no_other(store: S
     assert last > 50 and len(beginnings) < last
 
 
+@pytest.mark.slow
 def test_an_interrupted_read_blocks_no_other(store: SessionStore) -> None:
     """Others read and write at the same time, and a fork does not wait for it."""
     store.messages.append_messages("s", _batch(0))

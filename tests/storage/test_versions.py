@@ -145,6 +145,7 @@ def test_a_migration_that_fails_does_not_change_the_store(tmp_path: Path) -> Non
     assert order == ["first", "second", "second"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("step", range(1, 12))
 def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Path, step: int) -> None:

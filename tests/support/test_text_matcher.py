@@ -3,6 +3,7 @@
 import json
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def test_a_part_of_the_mark_gets_another_mark() -> None:
     assert not matcher.found_in(str(matcher.replace("I have forgotten it").value))
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.text(min_size=1, max_size=8), st.text(max_size=40))
 def test_nothing_is_found_after_a_replacement(before: str, text: str, after: str) -> None:
     """Whatever surrounds it; and text without it stays as it is."""

@@ -48,6 +48,7 @@ def test_every_tool_that_is_offered_has_its_row(memory: Memory, monkeypatch: pyt
     assert set(TOOLS.values()) <= {name for name, facts in OWN_TOOLS.items() if facts.for_hosts}
 
 
+@pytest.mark.slow
 def test_own_tools_are_built_from_their_rows() -> None:
     """Whatever offers them: `Tool` itself is for tools of others, whose names are not written in the source."""
     built = [path for path in SOURCE.rglob("*.py") if re.search(r"(?<!\w)Tool\(\s*\"", path.read_text("utf-8"))]

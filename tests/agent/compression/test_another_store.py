@@ -56,6 +56,7 @@ def _named(db: SessionDB, session_id: str) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None:
     """This is true in the range and lines of a summary and in shortened output; session_search can read them."""
     assert other.import_sessions(db.export_all()).ok
@@ -70,6 +71,7 @@ def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None
         assert search(other, "s3", session_id="s1", around_message_id=number)["success"]
 
 
+@pytest.mark.slow
 def test_an_imported_conversation_that_continues_names_one_range(db: SessionDB, other: SessionDB) -> None:
     """The next summary continues the range of the imported one."""
     other.import_sessions(db.export_all())

@@ -64,6 +64,7 @@ def test_old_output_is_pruned_first_and_then_no_model_is_asked() -> None:
     assert cut and all(item.replacement and item.replacement["role"] == "tool" for item in cut)
 
 
+@pytest.mark.slow
 def test_forced_there_is_a_summary_all_the_same() -> None:
     """A person who asks for compression gets it, also where it is switched off or pruning would do."""
     messages = [*chatter(2), *work(20, "parser"), *chatter(4)]
@@ -124,6 +125,7 @@ def test_rules_and_tasks_survive_word_for_word() -> None:
     assert parse_summaries([done.summary]).pinned.tasks == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step",
     [
@@ -227,6 +229,7 @@ def test_the_latest_request_is_never_cut() -> None:
     assert "tokens are left" in done.why
 
 
+@pytest.mark.slow
 def test_huge_output_at_the_end_is_cut_when_it_must_be() -> None:
     """Less than older output, and only when the context would not be short otherwise."""
     live = numbered([*chatter(60), calls("c"), result("c", "0123456789" * 5_000)])

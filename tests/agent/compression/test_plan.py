@@ -1,5 +1,7 @@
 """Head, middle and tail are cut where nothing belongs together."""
 
+import pytest
+
 from memoranda.agent.compression.plan import CompressionPlan, cut_positions, make_plan
 from memoranda.agent.compression.settings import CompressionSettings
 from tests.agent.compression.conftest import calls, chatter, numbered, result, said
@@ -95,6 +97,7 @@ def test_one_piece_that_cannot_be_cut_is_kept_whole() -> None:
     assert len(plan.tail) == 41
 
 
+@pytest.mark.slow
 def test_a_long_context_is_planned_quickly() -> None:
     """Ten thousand messages, without looking at each pair of them."""
     plan = _plan([*chatter(5_000, 5)], window=200_000)

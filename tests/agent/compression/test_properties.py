@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def _check(live: list[LiveMessage], done: CompressedContext, chosen: Compression
     assert done.last_seen == live[-1].id
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80))
 @given(messages=conversation(), kind=MODELS, window=st.sampled_from([2_000, 8_000, 128_000]), force=st.booleans(),
        first=st.integers(0, 4), last=st.integers(0, 8))  # fmt: skip

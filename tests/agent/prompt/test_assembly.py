@@ -2,6 +2,7 @@
 
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def test_blank_sections_leave_no_trace() -> None:
     assert prompt.text == "i\n\nd" and [section.name for section in prompt.sections] == ["identity", "date"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.builds(Section, st.sampled_from(ORDER), st.text(max_size=20))))
 def test_equal_sections_give_equal_prompts_and_fingerprints(sections: list[Section]) -> None:
     """And a stored prompt has the fingerprint of the one that was stored."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def test_entries_twice_in_a_file_are_one(store: MemoryStore, write: Callable[...
     store.reset("memory", PERSON)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text(min_size=1, max_size=400), max_size=30), st.lists(st.text(min_size=1, max_size=400), max_size=30)
 )

@@ -99,6 +99,7 @@ def test_pipes_and_huge_files_are_left_out(put: Callable[..., Path], project: Pa
     assert shown.text == "" and len(shown.notices) == 2
 
 
+@pytest.mark.slow
 def test_an_attack_in_the_last_line_of_a_long_file_is_withheld(put: Callable[..., Path], project: Path) -> None:
     """The whole text is scanned before it is cut."""
     put("AGENTS.md", "Keep functions small.\n" * 10_000 + ATTACK)

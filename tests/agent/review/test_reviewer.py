@@ -251,6 +251,7 @@ ERRORS: list[ModelError] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [*BROKEN, *ERRORS], ids=lambda step: type(step).__name__)
 def test_a_broken_model_changes_nothing_and_is_seen(
     tmp_path: Path, step: Step, caplog: pytest.LogCaptureFixture

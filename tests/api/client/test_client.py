@@ -66,6 +66,7 @@ def _read_message(sender: socket.socket) -> bytes:
     return head + b"\r\n\r\n" + body
 
 
+@pytest.mark.slow
 def test_a_lost_answer_does_not_record_anything_twice(service: RunningService, user: str) -> None:
     """The client sends the request again, and the service recognises it."""
     with lossy_network(service.address, lose=2) as url, memoranda.connect(url, service.key(user=user)) as memory:
@@ -101,6 +102,7 @@ def test_a_service_that_was_killed_records_a_repeated_turn_once(service: Running
         assert len(memory.session(session_id=user).conversation()) == 2
 
 
+@pytest.mark.slow
 def test_what_is_not_safe_to_repeat_is_sent_once(service: RunningService, user: str) -> None:
     """Undoing twice would undo two turns."""
     key = service.key(user=user)

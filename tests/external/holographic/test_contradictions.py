@@ -86,6 +86,7 @@ def _found(home: Path, texts: tuple[str, ...]) -> list[tuple[set[str], float]]:
     return [({pair.newer.content, pair.older.content}, pair.score) for pair in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", CONTRADICTING)
 def test_different_values_of_one_attribute_are_found(home: Path, texts: tuple[str, str]) -> None:
     """Two values for what there is one of."""
@@ -94,12 +95,14 @@ def test_different_values_of_one_attribute_are_found(home: Path, texts: tuple[st
     assert found[0][1] >= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", GOING_TOGETHER)
 def test_facts_that_go_together_are_not_reported(home: Path, texts: tuple[str, str]) -> None:
     """Other subjects, other attributes, other times, and attributes with many values."""
     assert _found(home, texts) == []
 
 
+@pytest.mark.slow
 def test_all_true_pairs_are_found_among_everything_else(home: Path) -> None:
     """With every sentence of both lists in one store nothing is lost, and the newer fact comes first."""
     pairs = [pair for pair in CONTRADICTING if "Ana" not in pair[0] and "Bob is" not in pair[0]]
@@ -161,6 +164,7 @@ def test_a_pair_must_be_about_one_entity_and_one_attribute(home: Path, a: str, b
     assert bool(_found(home, (a, b))) is contradicting
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_can_be_compared(a: str, b: str) -> None:
     """Whatever it is; and no text contradicts itself."""

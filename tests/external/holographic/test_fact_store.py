@@ -25,6 +25,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 def test_a_fact_is_kept_with_where_it_comes_from(home: Path, clock: Clock) -> None:
     """Provenance, category, tags and time survive closing."""
     with opened(home, clock=clock) as store:
@@ -145,6 +146,7 @@ def test_a_file_of_another_program_is_left_alone(home: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_adding_does_not_get_slower_with_the_number_of_facts(store: FactStore) -> None:
     """Only the rows of the new fact are written."""
     for number in range(60):

@@ -79,6 +79,7 @@ def test_related_returns_neighbours_and_shared_facts(store: FactStore, ask: Retr
     assert [(each.fact.content, each.through) for each in found[3:]] == [("Bob likes tea", "Bob")]
 
 
+@pytest.mark.slow
 def test_a_fact_with_many_entities_is_found_by_each(store: FactStore, ask: Retriever) -> None:
     """A vector has room for sixteen."""
     names = [f"Person{letter}" for letter in "ABCDEFGHIJKLMNOP"]

@@ -29,6 +29,7 @@ def _ask(provider: HolographicProvider, tool: str = "fact_store", **arguments: A
     return answer
 
 
+@pytest.mark.slow
 def test_every_action_has_its_answer(provider: HolographicProvider) -> None:
     """The replies of a fact's whole life."""
     first = _ask(provider, action="add", content="Ana lives in Berlin", category="user_pref", tags="home,city")

@@ -48,11 +48,15 @@ def test_a_planted_attack_does_not_reach_the_model(attack: str, double: AcmeDoub
         {"id": "m1", "text": attack, "user": "default"},
         {"id": "m2", "text": "The zebra is called Otto.", "user": "default"},
     ]
-    with memoranda.open(home) as memory, memory.session() as session:
-        with session.turn("What is the zebra called?") as turn:
-            seen = str(turn.messages[-1]["content"])
-            turn.done("Otto.")
+    with (
+        memoranda.open(home) as memory,
+        memory.session() as session,
+        session.turn("What is the zebra called?") as turn,
+    ):
+        seen = str(turn.messages[-1]["content"])
+        # Before the turn ends: then it is delivered, and the vendor would find it, too.
         answer = json.dumps(session.call("acme_search", {"query": "zebra"}))
+        turn.done("Otto.")
     for text in (seen, answer):
         assert "The zebra is called Otto." in text
         assert "ignore all previous" not in text.casefold()

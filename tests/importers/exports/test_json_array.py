@@ -37,6 +37,7 @@ def problems(raw: bytes) -> list[str]:
     return [each.text for each in read(raw) if isinstance(each, Problem)]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(given_values=st.lists(_values, max_size=6), chunk=st.integers(1, 40), indent=st.sampled_from([None, 1]))
 def test_a_list_is_read_in_chunks_of_any_size(given_values: list[Any], chunk: int, indent: int | None) -> None:
@@ -108,6 +109,7 @@ def test_bytes_that_are_not_utf_8_do_not_end_the_reading() -> None:
     assert found[1] == {"b": 2}
 
 
+@pytest.mark.slow
 def test_an_element_that_is_too_large_is_named_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It costs no more memory than is allowed to an element."""
     monkeypatch.setattr(module, "MAX_ELEMENT_CHARS", 10_000)

@@ -89,6 +89,7 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memoranda
         yield MemorandaSessionStore(memory)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.fixed_dictionaries({"type": st.text()}, optional={"message": _json, "content": _json, "n": _json})))
 def test_any_entry_comes_back_equal(shared_store: MemorandaSessionStore, entries: list[Any]) -> None:

@@ -66,6 +66,7 @@ def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
     assert '"prompt": "Which port?"' in (tmp_path / "memoranda.in").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 1", "echo '{ broken'", "echo '[1]'", f"exec sleep {HANG}"])
 def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, tmp_path: Path) -> None:
     """Recall is empty after a deadline, and the turn is on disk."""
@@ -106,6 +107,7 @@ def test_users_of_a_gateway_have_separate_memories(facts: dict[str, str], user: 
     assert first.endswith(f"--user {user}") if user else "--user" not in first
 
 
+@pytest.mark.slow
 def test_an_account_that_is_named_as_the_owner_s_uses_the_owner_s_memory(tmp_path: Path) -> None:
     """Hermes's own settings name it; other accounts still have separate memories."""
     machine = Machine(tmp_path, _program(tmp_path, ""))

@@ -290,6 +290,7 @@ _groups = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKS)
 @given(st.dictionaries(st.sampled_from(["Stop", "SessionStart", "PreToolUse"]), _groups))
 def test_hooks_of_others_are_never_changed(

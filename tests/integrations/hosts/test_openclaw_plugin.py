@@ -68,6 +68,7 @@ def _program(root: Path, script: str) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
     """The notes are read once for a session, recall for each prompt; the answer of a tool arrives unchanged."""
     machine = Machine(tmp_path, _program(tmp_path, 'cat | tee -a "$0.in" > /dev/null; echo \'{"text": "told"}\''))
@@ -88,6 +89,7 @@ def test_a_prompt_that_no_person_wrote_gets_no_recall(tmp_path: Path) -> None:
     assert answer == {"appendSystemContext": "told"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 1", "echo '{ broken'", "echo '[1]'", f"exec sleep {HANG}"])
 def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, tmp_path: Path) -> None:
     """Recall is empty after a deadline, and the turn is on disk, without reasoning and tool calls."""
@@ -101,6 +103,7 @@ def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, 
     assert (turn["session_id"], turn["user"], turn["database"]) == ("s1", None, str(database))
 
 
+@pytest.mark.slow
 def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
     """This happens when Memoranda is moved while OpenClaw runs."""
     machine = Machine(tmp_path, str(tmp_path / "gone" / "memoranda"))
@@ -110,6 +113,7 @@ def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
     assert len(machine.waiting()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "user"),
     [

@@ -1,5 +1,6 @@
 """The file format, byte for byte as other programs write and read it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def test_a_file_is_parsed_as_the_format_says(text: str, entries: list[str]) -> N
     assert parse(text) == entries
 
 
+@pytest.mark.slow
 @given(st.lists(st.text()))
 def test_what_was_parsed_survives_another_round(pieces: list[str]) -> None:
     """A file parses to the same entries after it was written again."""

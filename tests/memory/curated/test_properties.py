@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def _store(tmp_path: Path) -> MemoryStore:
     return open_store(directory, CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT))
 
 
+@pytest.mark.slow
 @_quick
 @given(steps=st.lists(st.tuples(_TARGET, _BATCH), max_size=6))
 def test_what_is_acknowledged_is_on_disk_within_the_budget_and_reads_back(

@@ -137,6 +137,7 @@ def test_a_write_that_shrinks_an_over_full_store_is_accepted(directory: Path, wr
     assert tool.call({"action": "remove", "old_text": "ccc"})["success"]
 
 
+@pytest.mark.slow
 def test_a_large_write_that_shrinks_an_over_full_store_is_accepted(directory: Path, write: Callable[..., Path]) -> None:
     """However far above the limit both are."""
     write("\n§\n".join(f"Fact {number} about port {number}." for number in range(1000)))
@@ -251,6 +252,7 @@ _KEYS = st.sampled_from(["target", "action", "content", "old_text", "operations"
 _ARGUMENTS = st.dictionaries(_KEYS, _JSON | st.sampled_from(["memory", "user", "add", "replace", "remove", "a"]))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 @given(_ARGUMENTS)
 def test_no_arguments_make_the_tool_raise(tool: MemoryTool, arguments: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ def _do(store: SessionStore, action: str, session_id: str, timestamps: list[floa
         store.edits.rewind_to_message(session_id, said[-1]["id"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(SAYING, REWINDING), max_size=12))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:

@@ -146,6 +146,7 @@ OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_everyday_operation_reads_a_whole_table(filled: Path, name: str) -> None:
     """Each statement of it finds its rows by an index or a key."""
@@ -158,6 +159,7 @@ def test_no_list_is_sorted(filled: Path, name: str) -> None:
     assert [plan for plan in _plans(filled, OPERATIONS[name]) if "TEMP B-TREE FOR ORDER BY" in plan] == []
 
 
+@pytest.mark.slow
 def test_an_append_is_a_few_statements(filled: Path) -> None:
     """However many messages the session has."""
     few = _statements(filled, lambda store: store.messages.append_message("s7", "user", "x"))

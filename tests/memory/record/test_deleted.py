@@ -41,6 +41,7 @@ def test_nothing_but_its_name_is_left_of_a_deleted_session(path: Path) -> None:
     assert all(text not in path.read_bytes() for text in (b"words of a", b"Title of a"))
 
 
+@pytest.mark.slow
 def test_a_rescued_store_still_knows_what_was_deleted(path: Path, tmp_path: Path) -> None:
     """What was lost with the damage does not count as deleted, so that it can be imported again."""
     with _filled(path) as store:

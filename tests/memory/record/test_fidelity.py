@@ -75,6 +75,7 @@ def test_any_message_is_returned_unchanged(
     assert found["unknown fields"] == unknown
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(unknown=UNKNOWN)
 def test_unknown_fields_are_returned_under_their_names(shared: SessionStore, unknown: dict[str, Any]) -> None:

@@ -87,6 +87,7 @@ def test_an_acknowledged_item_survives_a_killed_writer(path: Path) -> None:
         assert store.item_passages.damaged() == []
 
 
+@pytest.mark.slow
 def test_a_salvage_keeps_the_items(tmp_path: Path) -> None:
     """Items are rows like others: what can be read of a damaged file is in the new one, and is found."""
     with memoranda.open(tmp_path) as memory:

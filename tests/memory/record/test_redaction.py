@@ -70,6 +70,7 @@ SECRET_MESSAGES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", SECRET_MESSAGES.values(), ids=SECRET_MESSAGES)
 @pytest.mark.parametrize("way", ["append", "batch", "compact", "import"])
 def test_no_part_of_a_message_contains_a_secret(

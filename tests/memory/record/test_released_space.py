@@ -51,6 +51,7 @@ def test_the_file_shrinks_by_what_was_pruned(path: Path) -> None:
         assert len(store.messages.get_messages("s2")) == 30
 
 
+@pytest.mark.slow
 def test_space_is_released_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process writes between two of them, and one that is stopped leaves the rest."""
     monkeypatch.setattr(sqlite_database, "_PAGES_PER_STEP", 5)

@@ -109,6 +109,7 @@ _SHAPES: dict[str, Callable[[random.Random], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @cases("shape", _SHAPES)
 def test_ordinary_names_stay(shape: str) -> None:
     """No id of a program, service or file is taken for a credential."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 _KEYS = st.sampled_from(["action", "name", "content", "old_text", "new_text", "file", "description"])
 
 
+@pytest.mark.slow
 @given(st.dictionaries(_KEYS, _JSON | st.sampled_from([*ACTIONS, "deploy", "SKILL.md", "../x"]), max_size=7) | _JSON)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 def test_any_arguments_get_an_answer(tools: SkillTools, arguments: Any) -> None:

@@ -35,6 +35,7 @@ def _spend(ledger: Ledger, model: Fixed, calls: int) -> int:
     return calls
 
 
+@pytest.mark.slow
 def test_background_work_stops_when_its_money_is_spent(tmp_path: Path, server_url: str) -> None:
     """The call that exceeds the limit is the last one; calls for a user continue."""
     ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=None), server_url=server_url)
@@ -45,6 +46,7 @@ def test_background_work_stops_when_its_money_is_spent(tmp_path: Path, server_ur
     ledger.close()
 
 
+@pytest.mark.slow
 def test_background_work_stops_when_its_tokens_are_spent(tmp_path: Path, server_url: str) -> None:
     """Which is the limit for models whose price is unknown."""
     ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=5_000), server_url=server_url)
@@ -235,6 +237,7 @@ ledger.metered(Fixed(before=lambda: os.kill(os.getpid(), 9)), "review", backgrou
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_in_a_call_leaves_it_in_the_ledger(tmp_path: Path) -> None:
     """Under way for those who look at once, with its estimate for those who add up."""
     died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path)], check=False, timeout=GIVE_UP)

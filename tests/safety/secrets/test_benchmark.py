@@ -1,5 +1,7 @@
 """What the benchmark of redaction promises, with values that no rule has seen."""
 
+import pytest
+
 from benchmarks.secrets import carriers, formats, situations
 from benchmarks.secrets.evaluate import changed_lines, missed_formats, missed_situations
 from benchmarks.secrets.lookalikes import generated_lines, written_lines
@@ -8,6 +10,7 @@ from tests.cases import cases
 SEED = 20260301
 
 
+@pytest.mark.slow
 @cases("group", ["COMMON", "NEWER"])
 @cases("texts", ["USUAL", "OTHER"])
 def test_at_most_five_formats_stay_in_clear(group: str, texts: str) -> None:

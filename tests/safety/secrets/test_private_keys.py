@@ -60,6 +60,7 @@ def _leaks(text: str) -> list[str]:
     return [line for line in LINES if any(line[place : place + 10] in text for place in range(len(line) - 9))]
 
 
+@pytest.mark.slow
 @cases("way", WAYS.values(), ids=WAYS)
 @cases("key", KEYS.values(), ids=KEYS)
 def test_a_private_key_is_taken_out_whole(key: str, way: Callable[[str], str]) -> None:
@@ -72,6 +73,7 @@ def test_a_private_key_is_taken_out_whole(key: str, way: Callable[[str], str]) -
     assert text.endswith("\nthanks, Anna")
 
 
+@pytest.mark.slow
 @cases("way", WAYS.values(), ids=WAYS)
 @cases("key", KEYS.values(), ids=KEYS)
 def test_a_key_without_its_end_is_taken_out_to_its_last_line(key: str, way: Callable[[str], str]) -> None:

@@ -96,6 +96,7 @@ HARM = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARM)
 @pytest.mark.parametrize("opened", [True, False])
 def test_it_heals(tmp_path: Path, sessions: SessionStore, harm: Callable[[Path], None], opened: bool) -> None:

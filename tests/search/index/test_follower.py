@@ -4,6 +4,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.follower import Follower
 from tests.forked import forking, held_by_another_thread, in_child
@@ -37,6 +39,7 @@ class _Index:
 _LIMIT = 30.0
 
 
+@pytest.mark.slow
 def test_a_steady_load_does_not_put_indexing_off() -> None:
     """Appends that never pause are indexed all the same."""
     index = _Index()

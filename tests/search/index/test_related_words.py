@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.search.index import related_words as module
 from memoranda.search.index.related_words import close_words, opposite_words, related_words
 from memoranda.search.index.tokenizer import tokenize
@@ -70,6 +72,7 @@ def test_names_of_people_are_not_related() -> None:
     assert related_words("hanna") == related_words("adam") == {}
 
 
+@pytest.mark.slow
 def test_no_row_relates_a_word_to_itself_or_twice_to_another() -> None:
     """Closeness is the last digit of each entry."""
     for row in _ROWS:

@@ -120,6 +120,7 @@ TEXTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @example("゛ﾞ㎏ Ⅷ ㍻ ﷺ İ ŉ")
 @example("a\x00b\ud800c")
@@ -132,6 +133,7 @@ def test_tokens_are_plain(text: str) -> None:
         assert not token.isspace()
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @example("0A’")
 @settings(max_examples=examples(400))
@@ -175,6 +177,7 @@ def _occurs_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
     return there == list(tokens)
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @settings(max_examples=examples(400))
 def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:

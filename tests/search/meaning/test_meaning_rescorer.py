@@ -48,6 +48,7 @@ def _rescore(db: SessionDB, seconds: float = 30.0) -> MeaningRescorer:
     return rescorer
 
 
+@pytest.mark.slow
 def test_meaning_finds_the_member_of_a_class(db: SessionDB) -> None:
     """The words cannot distinguish the sessions, which all share one with the question."""
     _fill(db)

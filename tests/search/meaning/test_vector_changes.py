@@ -19,6 +19,7 @@ from tests.search.meaning.test_vector_index import _TEXTS, _fill, _find, _index
 pytestmark = pytest.mark.usefixtures("static_vectors")
 
 
+@pytest.mark.slow
 def test_forgetting_waits_for_a_process_that_embeds(db: SessionDB) -> None:
     """A batch of a slow model takes seconds; if forgetting failed, all vectors would be deleted."""
     _fill(db)
@@ -35,6 +36,7 @@ def test_forgetting_waits_for_a_process_that_embeds(db: SessionDB) -> None:
     assert index.counts().messages == 2
 
 
+@pytest.mark.slow
 def test_a_forked_child_closes_nothing_of_its_parent(db: SessionDB) -> None:
     """SQLite forbids that a child closes a connection of its parent."""
     _fill(db)

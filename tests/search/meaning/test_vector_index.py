@@ -56,6 +56,7 @@ def test_what_shares_no_word_is_found(db: SessionDB) -> None:
     assert _find(index, "holiday on a boat")[0] == "s2"
 
 
+@pytest.mark.slow
 def test_it_follows_new_messages(db: SessionDB) -> None:
     """Only what is new is embedded, and a reader that is open sees it."""
     _fill(db)
@@ -92,6 +93,7 @@ def _stored_vectors(path: Path) -> list[bytes]:
     return [vectors[start : start + 256] for start in range(0, len(vectors), 256)]
 
 
+@pytest.mark.slow
 def test_a_redacted_message_gets_a_new_vector(db: SessionDB) -> None:
     """The old meaning is gone from the file."""
     _fill(db)

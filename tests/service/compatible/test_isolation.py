@@ -87,6 +87,7 @@ def ana(compatible: RunningService) -> _Belongings:
     return _Belongings(compatible.client(compatible.key(user="isolated-ana")))
 
 
+@pytest.mark.slow
 @cases("name", sorted(_ROUTES))
 def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings, name: str) -> None:
     """Every route answers another user's key as if the id did not exist, and changes nothing."""
@@ -101,6 +102,7 @@ def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings,
     assert ana.picture() == before
 
 
+@pytest.mark.slow
 @cases("name", sorted(set(_ROUTES) - _WITHOUT_USER))
 def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: _Belongings, name: str) -> None:
     """Not even by the header: the request is refused before anything is done."""
@@ -108,6 +110,7 @@ def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: _
     assert _request(bo, _ROUTES[name], ana.ids, **{"X-Memoranda-User": "isolated-ana"}).status_code == 403
 
 
+@pytest.mark.slow
 @cases("name", sorted(_ROUTES))
 def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name: str) -> None:
     """Without a key 401, with a key that lacks the scope 403, in the form of the API."""

@@ -59,6 +59,7 @@ def test_an_updated_memory_does_not_hide_its_old_text(client: httpx.Client) -> N
     assert _list(client) == ["The gate is blue.", "The gate is red."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -171,6 +172,7 @@ def test_what_is_not_there_is_said_so(client: httpx.Client) -> None:
         assert "/v1/export" in answer.json()["detail"]
 
 
+@pytest.mark.slow
 def test_memories_are_in_the_export_of_the_service(compatible: RunningService, client: httpx.Client) -> None:
     """Our own export has them as items with their history, and another user can import them."""
     memory_id = _add(client, "The heron nests in April.")

@@ -65,6 +65,7 @@ def test_the_feed_has_nothing_of_others(followed: tuple[httpx.Client, str], shar
     assert session_id not in other.get("/v1/feed", params={"start": "beginning", "limit": 500}).text
 
 
+@pytest.mark.slow
 def test_a_long_poll_is_answered_when_something_happens(followed: tuple[httpx.Client, str]) -> None:
     """Long before its time is over; without events it ends in time and says where to continue."""
     client, session_id = followed
@@ -90,6 +91,7 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, str]]:
             event[name] = value
 
 
+@pytest.mark.slow
 def test_a_stream_sends_events_and_continues_where_it_broke_off(followed: tuple[httpx.Client, str]) -> None:
     """Last-Event-ID is the cursor of the last event that the client has."""
     client, session_id = followed

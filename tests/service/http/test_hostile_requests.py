@@ -139,6 +139,7 @@ def _is_complete(received: bytes) -> bool:
     return bool(lengths) and len(body) >= int(lengths[0].partition(b":")[2])
 
 
+@pytest.mark.slow
 @cases(("raw", "accepted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_a_hostile_request_is_refused_cleanly(
     hostile_target: RunningService, raw: bytes, accepted: set[int | None]

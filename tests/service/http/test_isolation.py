@@ -103,6 +103,7 @@ def build_request(route: Route, victim: Victim, **query: str) -> dict[str, Any]:
 
 
 # A stream does not end; its events come from the same function as the feed's. Forgetting has a test of its own below.
+@pytest.mark.slow
 @cases(
     "route", [route for route in CHECKED if route.name not in ("feed_stream", "forget")], ids=lambda route: route.name
 )
@@ -134,6 +135,7 @@ def check_stranger(stranger: httpx.Client, victim: Victim, route: Route) -> None
         assert SECRET not in answer.text, route.name
 
 
+@pytest.mark.slow
 @cases("route", [route for route in CHECKED if route.for_user], ids=lambda route: route.name)
 def test_a_key_that_is_bound_to_a_user_names_no_other_user(
     victim: Victim, stranger: httpx.Client, route: Route
@@ -164,6 +166,7 @@ def check_victim(running: RunningService, victim: Victim, tenant: str) -> None:
     assert row is not None and row["user_id"] == stored
 
 
+@pytest.mark.slow
 @cases("route", CHECKED, ids=lambda route: route.name)
 def test_every_route_needs_a_key_and_its_scope(shared_service: RunningService, victim: Victim, route: Route) -> None:
     """401 without a key; 403 with a key that has all other scopes."""

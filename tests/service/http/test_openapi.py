@@ -63,6 +63,7 @@ def test_every_route_has_an_example_or_a_test_of_its_own() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_description_has_every_route_and_resolves_every_reference(example_client: httpx.Client) -> None:
     """Names of operations are unique, and no schema is missing."""
     description = example_client.get("/openapi.json").json()

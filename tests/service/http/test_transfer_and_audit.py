@@ -17,6 +17,7 @@ def _talk(client: httpx.Client, session_id: str, *texts: str) -> None:
     assert client.post(f"/v1/sessions/{session_id}/messages", json={"messages": messages}).status_code == 201
 
 
+@pytest.mark.slow
 def test_an_export_is_imported_whole(client: httpx.Client, tmp_path: Path) -> None:
     """Byte for byte the same texts, for another user in another home; a second import adds nothing."""
     _talk(client, "move-1", "a \0 b", "数据")

@@ -111,6 +111,7 @@ def test_the_metadata_leads_from_the_resource_to_all_endpoints(remote_service: R
     assert all(value.startswith(remote_service.url) for name, value in server.items() if name.endswith("_endpoint"))
 
 
+@pytest.mark.slow
 def test_without_a_public_address_there_is_no_oauth(tmp_path: Path) -> None:
     """The Host header is the client's word, so no metadata is made of it."""
     with run_remote_service(tmp_path / "home", with_oauth=False) as running, browsing(running) as person:
@@ -119,6 +120,7 @@ def test_without_a_public_address_there_is_no_oauth(tmp_path: Path) -> None:
         assert ask(running, INITIALIZE).headers["WWW-Authenticate"] == "Bearer"
 
 
+@pytest.mark.slow
 def test_an_approved_client_gets_the_access_of_the_key(program: ClientProgram) -> None:
     """With the same user and the scopes that were asked for; the response names state and issuer."""
     key = program.running.key("read", "curate", "append", user="oauth-ana")
@@ -162,6 +164,7 @@ def test_a_code_is_valid_once(program: ClientProgram) -> None:
     assert program.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -210,6 +213,7 @@ def test_an_access_token_expires(program: ClientProgram) -> None:
     assert program.works(program.refresh(tokens["refresh_token"]).json()["access_token"])
 
 
+@pytest.mark.slow
 def test_a_revoked_key_ends_what_it_approved(program: ClientProgram) -> None:
     """At once, for access and refresh tokens."""
     token = program.running.key(user="o7")
@@ -251,6 +255,7 @@ def test_a_token_for_another_resource_is_refused(program: ClientProgram) -> None
     assert program.exchange_code(code, resource="https://other.example/mcp").json()["error"] == "invalid_target"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed",
     [
@@ -352,6 +357,7 @@ def test_a_key_that_cannot_be_used_approves_nothing(program: ClientProgram) -> N
         assert page.status_code == 403 and words in page.text and (not key or key not in page.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -379,6 +385,7 @@ def test_a_client_with_wrong_metadata_is_not_registered(program: ClientProgram, 
     assert refused.status_code == 400 and refused.json()["error"].startswith("invalid_")
 
 
+@pytest.mark.slow
 def test_only_so_many_clients_can_register(tmp_path: Path) -> None:
     """Registration needs no key, so it must not fill the store."""
     with run_remote_service(tmp_path / "home") as running, browsing(running) as person:

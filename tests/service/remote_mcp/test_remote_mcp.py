@@ -65,6 +65,7 @@ def test_a_session_survives_a_restart_of_the_service(tmp_path: Path) -> None:
         assert ask(running, rpc("ping"), key=other, Mcp_Session_Id=session).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_key_that_only_reads_gets_the_tools_that_only_read(remote_service: RunningService) -> None:
     """Its calls of other tools change nothing."""
     key = remote_service.key("read", user="reader")
@@ -98,6 +99,7 @@ def test_two_users_know_nothing_of_each_other(remote_service: RunningService) ->
     assert named.status_code == 403 and "bees" not in named.text
 
 
+@pytest.mark.slow
 @cases("key", ["", "nonsense", "mk_000000000000_" + "x" * 43, "mat_" + "x" * 43])
 def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningService, key: str) -> None:
     """Clients start their OAuth flow with this header."""
@@ -107,6 +109,7 @@ def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningS
     assert expected in refused.headers["WWW-Authenticate"]
 
 
+@pytest.mark.slow
 @cases(
     ("headers", "status"),
     [
@@ -144,6 +147,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(remote_service: R
         assert b" 413 " in connection.makefile("rb").readline()
 
 
+@pytest.mark.slow
 def test_an_answer_can_be_a_stream(remote_service: RunningService) -> None:
     """For a client that accepts nothing else; also the first answer, which names the session."""
     key = remote_service.key("read")

@@ -40,6 +40,7 @@ def _decide(running: RunningViewer, client: httpx.Client, keep: str) -> httpx.Re
     return client.post("/view/approvals/conflicts/decide", data=fields, follow_redirects=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep", "expected"),
     [

@@ -34,6 +34,7 @@ def test_today_has_the_latest_of_each_agent(client: httpx.Client) -> None:
         assert text in page, text
 
 
+@pytest.mark.slow
 def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Client) -> None:
     """A result links to its message, marks the words, lists the signals, and has the exact command."""
     page = client.get("/view/search", params={"q": "deadlock queue"}).text
@@ -44,6 +45,7 @@ def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Clie
     assert "Trip to Lisbon" not in page
 
 
+@pytest.mark.slow
 def test_filters_are_addresses(client: httpx.Client) -> None:
     """Each filter narrows the search, and its chip removes it again."""
     assert "Fix the deadlock" in client.get("/view/search", params={"q": "deadlock", "source": "claude-code"}).text
@@ -99,6 +101,7 @@ def test_a_session_shows_turns_tools_recall_and_relations(client: httpx.Client) 
     assert f'Branch of\n  <a href="/view/sessions/{DEADLOCK}"' in client.get(f"/view/sessions/{BRANCH}").text
 
 
+@pytest.mark.slow
 def test_a_branch_shows_the_context_that_it_copied(tmp_path: Path) -> None:
     """The copies link to the original messages; with messages of its own, the context is folded."""
     with run_viewer(tmp_path / "home") as running:
@@ -115,6 +118,7 @@ def test_a_branch_shows_the_context_that_it_copied(tmp_path: Path) -> None:
         assert '<details class="card context">' in page and "Question 29" in page and "Another way" in page
 
 
+@pytest.mark.slow
 def test_today_counts_all_conversations(tmp_path: Path) -> None:
     """Also those that the page does not list, and none of yesterday."""
     now = time.time()
@@ -128,6 +132,7 @@ def test_today_counts_all_conversations(tmp_path: Path) -> None:
         assert "<strong>55</strong> conversations today" in running.client().get("/view/").text
 
 
+@pytest.mark.slow
 def test_each_recall_stands_at_its_own_prompt(tmp_path: Path) -> None:
     """Our agent logs the message; of hooks with equal words, the nearest in time counts; the rest is in the log."""
     with run_viewer(tmp_path / "home") as running:
@@ -170,6 +175,7 @@ def test_a_compressed_conversation_is_one(client: httpx.Client, session: str) ->
     assert "The context was compressed here" in page
 
 
+@pytest.mark.slow
 def test_a_long_session_is_read_part_by_part(client: httpx.Client) -> None:
     """Following the links forward and back shows every message once, in order."""
 
@@ -256,6 +262,7 @@ def test_no_link_of_a_page_is_broken(client: httpx.Client) -> None:
                 assert client.get(address).status_code == 200, f"{start} links to {address}"
 
 
+@pytest.mark.slow
 def test_users_see_only_their_own(tmp_path: Path) -> None:
     """A viewer for one user shows neither the sessions nor the messages of another."""
     home = tmp_path / "home"

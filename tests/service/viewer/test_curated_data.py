@@ -178,6 +178,7 @@ def test_the_message_of_a_change_is_the_tool_call_before_it(tmp_path: Path) -> N
         assert find_message(db, "s1", 50.0) is None
 
 
+@pytest.mark.slow
 def test_the_prompt_is_shown_by_sections_with_tokens(tmp_path: Path) -> None:
     """The same sections as a session's prompt, without starting one or recording anything."""
     with memoranda.open(tmp_path) as memory:

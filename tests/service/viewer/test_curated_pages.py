@@ -54,6 +54,7 @@ def test_an_entry_is_added_edited_removed_and_each_is_undone(viewer: RunningView
     assert again.status_code == 409 and "nothing to undo" in again.text
 
 
+@pytest.mark.slow
 def test_the_second_of_two_tabs_sees_all_texts_and_loses_none(viewer: RunningViewer) -> None:
     """The conflict shows what was seen, what is stored and what was typed; the form then replaces or adds."""
     client, curated = viewer.client(), viewer.memory.curated
@@ -74,6 +75,7 @@ def test_the_second_of_two_tabs_sees_all_texts_and_loses_none(viewer: RunningVie
     assert curated.entries("memory") == ("Mine.",)
 
 
+@pytest.mark.slow
 def test_a_refused_text_stays_in_its_form(viewer: RunningViewer) -> None:
     """Attacks and texts over the limit are refused as from the tool; a person may allow what the scanner found."""
     client, curated = viewer.client(), viewer.memory.curated
@@ -90,6 +92,7 @@ def test_a_refused_text_stays_in_its_form(viewer: RunningViewer) -> None:
     assert page.status_code == 200 and curated.entries("memory") == (JENKINS, ATTACK)
 
 
+@pytest.mark.slow
 def test_a_change_of_another_program_that_the_page_showed_is_no_obstacle(viewer: RunningViewer) -> None:
     """The store refuses an unseen outside change once; the form of a page that showed it is accepted."""
     client, curated = viewer.client(), viewer.memory.curated
@@ -120,6 +123,7 @@ def _propose(viewer: RunningViewer) -> str:
     return store.proposals.all()[0].id
 
 
+@pytest.mark.slow
 def test_a_proposal_is_approved_rejected_and_restored(viewer: RunningViewer) -> None:
     """A rejected one can be restored; an approved one is a change like any other, and can be undone."""
     client, curated = viewer.client(), viewer.memory.curated
@@ -182,6 +186,7 @@ def test_addresses_that_name_nothing_are_not_found(viewer: RunningViewer, path: 
     assert viewer.client().get(path).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "fields"),
     [

@@ -105,6 +105,7 @@ def _address(page: Page, parts: dict[str, str], **query: str) -> str:
     return page_url(page.path, **query, **{name: parts[name] for name in re.findall(r"{(\w+)}", page.path)})
 
 
+@pytest.mark.slow
 @cases("page", PAGES_TO_SEE, ids=lambda page: page.name)
 def test_no_page_shows_what_belongs_to_another_user(
     clients: dict[str, httpx.Client], neighbours: dict[str, Neighbour], page: Page
@@ -128,6 +129,7 @@ def test_no_page_shows_what_belongs_to_another_user(
         assert other.status_code in (403, 404)
 
 
+@pytest.mark.slow
 @cases("page", PAGES_WITH_FORMS, ids=lambda page: page.name)
 def test_no_form_changes_what_belongs_to_another_user(
     clients: dict[str, httpx.Client], neighbours: dict[str, Neighbour], page: Page
@@ -156,6 +158,7 @@ def _state(user: Neighbour) -> object:
     return curated.entries("memory"), curated.entries("user"), curated.proposals.all(), jobs
 
 
+@pytest.mark.slow
 def test_a_key_without_a_scope_has_no_buttons(service: RunningService, neighbours: dict[str, Neighbour]) -> None:
     """A key that may only read sees the pages of its user, and its forms are refused."""
     client = service.client()

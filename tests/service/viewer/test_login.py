@@ -38,6 +38,7 @@ def test_a_link_is_valid_for_a_minute() -> None:
     assert not links.redeem(late)
 
 
+@pytest.mark.slow
 def test_a_head_request_does_not_use_a_link_up(viewer: RunningViewer) -> None:
     """Programs that only look at a link leave it valid."""
     path = viewer.viewer.new_login_path()
@@ -72,6 +73,7 @@ def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
         assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.slow
 @cases("origin", ["https://evil.example", "null", "http://127.0.0.1:1", None])
 def test_a_form_of_another_page_is_refused(viewer: RunningViewer, origin: str | None) -> None:
     """The cookie and even the token do not help a page of another origin."""
@@ -171,6 +173,7 @@ def test_a_service_without_keys_shows_the_owner(tmp_path: Path) -> None:
         assert client.get("/view/", headers={"Host": "evil.example"}).status_code == 421
 
 
+@pytest.mark.slow
 def test_every_node_knows_a_login_and_its_end(tmp_path: Path) -> None:
     """A login at one node of a fleet is valid at another; after logging out there, a copied cookie is not."""
     home = tmp_path / "home"

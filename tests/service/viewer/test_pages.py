@@ -18,6 +18,7 @@ from tests.service.viewer.running_viewer import run_viewer
 from tests.timing import GIVE_UP
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", page_urls())
 def test_every_page_answers(client: httpx.Client, name: str) -> None:
     """Every page has a title, one main part, and no style or script inside it."""
@@ -28,6 +29,7 @@ def test_every_page_answers(client: httpx.Client, name: str) -> None:
     assert len(answer.content) < 200_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", page_urls())
 def test_every_page_works_on_an_empty_home(tmp_path: Path, name: str) -> None:
     """Looking at a home without anything creates nothing."""

@@ -98,6 +98,7 @@ def test_releasing_one_name_keeps_the_others(tmp_path: Path) -> None:
     assert not named_lock._registry._files
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_dropped_is_released(tmp_path: Path) -> None:
     """This is true even when the garbage collector drops it during another use of the locks."""
     path = tmp_path / "lock"

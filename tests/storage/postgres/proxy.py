@@ -5,6 +5,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 
 
@@ -31,6 +32,7 @@ class Proxy:
 
     def close(self) -> None:
         self._listener.close()
+        rmtree(self.directory, ignore_errors=True)
 
     def _accept(self) -> None:
         while True:

@@ -108,6 +108,7 @@ def test_a_lost_connection_stores_a_repeated_external_id_once(
     assert [row["content"] for row in store.messages.get_messages("s")].count("next") == 1
 
 
+@pytest.mark.slow
 def test_dead_connections_are_replaced(store: SessionStore, postgres_server: Server) -> None:
     """After the server has ended all connections, reads and writes continue without an error."""
     for _ in range(10):

@@ -50,6 +50,7 @@ def test_a_healthy_server_has_no_issue_but_that_it_is_the_tests_server(
     assert "because fsync, full_page_writes, synchronous_commit are off" in issue.problem
 
 
+@pytest.mark.slow
 def test_a_superuser_is_not_separated_from_users(
     store: SessionStore, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """One name for every way to write where a repository is published."""
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=1, max_size=
 HOSTS = st.from_regex(r"[a-z][a-z0-9]{1,10}\.(example|org|dev)", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(HOSTS, st.lists(NAMES, min_size=1, max_size=4), st.integers(1, 65_535), NAMES)
 def test_every_way_to_write_an_address_gives_one_name(host: str, steps: list[str], port: int, user: str) -> None:
     """By SSH or HTTPS, with a port, a user, capitals, an ending or a slash too many."""

@@ -49,6 +49,7 @@ def _restore(file: Path, root: Path, passphrase: str | None = None, *, replace: 
         restore_backup(archive, Home(root), replace=replace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("passphrase", [None, pytest.param("correct horse", marks=pytest.mark.slow)])
 def test_a_restored_home_has_the_same_contents(tmp_path: Path, passphrase: str | None) -> None:
     """Conversations, entries, journal, settings and profiles; only the index is left out, and search works."""

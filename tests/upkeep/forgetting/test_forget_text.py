@@ -46,6 +46,7 @@ def test_it_is_listed_wherever_it_is(forgotten: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_byte_of_it_is_left(forgotten: Path, marker: str) -> None:
     """An independent search of all files, archives included, finds nothing, and the report says so."""
     assert occurrences(forgotten, marker) == {}
@@ -57,6 +58,7 @@ def test_no_byte_of_it_is_left(forgotten: Path, marker: str) -> None:
     assert report["files_read"] > 20
 
 
+@pytest.mark.slow
 def test_other_text_stays(forgotten: Path) -> None:
     """Messages, entries, files and history keep everything else."""
     with memoranda.open(forgotten) as memory:

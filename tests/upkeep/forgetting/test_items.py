@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import memoranda
 
 _NOTES = ("notes", "work")
@@ -38,6 +40,7 @@ def test_a_text_is_forgotten_in_items(tmp_path: Path) -> None:
     assert b"zorbatov" not in _bytes(tmp_path).lower()
 
 
+@pytest.mark.slow
 def test_a_user_is_forgotten_with_items(tmp_path: Path) -> None:
     """Of a user who only has items, nothing is left; others keep theirs."""
     with memoranda.open(tmp_path, user="ana") as ana:

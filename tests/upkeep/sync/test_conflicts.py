@@ -19,6 +19,7 @@ def _conflicting(pair: list[Machine]) -> None:
     sync_all(pair, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
@@ -42,6 +43,7 @@ def test_a_conflict_is_shown_and_decided(pair: list[Machine], choice: Choice, ex
     assert a.conflicts() == b.conflicts() == []
 
 
+@pytest.mark.slow
 def test_a_decision_is_in_the_journal_and_can_be_undone(pair: list[Machine]) -> None:
     """The undo travels like any other change."""
     _conflicting(pair)

@@ -83,6 +83,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", HOSTILE.values(), ids=HOSTILE)
 def test_a_bundle_that_is_not_valid_is_refused_as_a_whole(
     pair: list[Machine], folder: Path, plant: Callable[[Path], object]
@@ -99,6 +100,7 @@ def test_a_bundle_that_is_not_valid_is_refused_as_a_whole(
     assert b.entries() == set()
 
 
+@pytest.mark.slow
 def test_a_small_file_with_endless_text_is_refused(
     pair: list[Machine], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ def _facts(machine: Machine) -> FactStore:
     return FactStore(facts_path(machine.home, ""))
 
 
+@pytest.mark.slow
 def test_skills_travel_with_their_files(pair: list[Machine]) -> None:
     """Also those that a person has copied, scripts that can be executed, changes and removals."""
     a, b = pair
@@ -76,6 +77,7 @@ def test_a_skill_that_is_broken_for_a_moment_is_not_removed_elsewhere(pair: list
     assert (b.home / "skills" / "deploy" / "SKILL.md").read_text() == "no front matter\n"
 
 
+@pytest.mark.slow
 def test_a_proposal_is_decided_on_either_machine(pair: list[Machine]) -> None:
     """Approved on one, it is an entry on both; rejected on one, it is rejected on both and can be restored."""
     a, b = pair
@@ -95,6 +97,7 @@ def test_a_proposal_is_decided_on_either_machine(pair: list[Machine]) -> None:
     assert [proposal.id for proposal in b.memory.curated.proposals.all()] == [coffee.id]
 
 
+@pytest.mark.slow
 def test_facts_travel_with_their_trust(pair: list[Machine]) -> None:
     """A fact that is rated or removed on one machine is on the other, and it is found there."""
     a, b = pair
@@ -251,6 +254,7 @@ def test_counters_of_a_session_that_both_machines_use_are_added(pair: list[Machi
     assert a.db.get_session("s1")["input_tokens"] == b.db.get_session("s1")["input_tokens"] == 20
 
 
+@pytest.mark.slow
 def test_the_history_of_an_item_has_the_versions_of_both_machines(pair: list[Machine]) -> None:
     """In the order of their times; the latest one is the item."""
     a, b = pair

@@ -16,6 +16,7 @@ def _bytes_in(folder: Path) -> bytes:
     return b"".join(gzip.decompress(path.read_bytes()) for path in folder.rglob("*.gz"))
 
 
+@pytest.mark.slow
 def test_conversations_items_and_memory_arrive(pair: list[Machine]) -> None:
     """With titles, flags and the archive mark; a second run sends and receives nothing."""
     a, b = pair
@@ -154,6 +155,7 @@ def test_two_conversations_with_one_title_get_different_titles_everywhere(pair: 
     assert str(a.db.get_session_title("s2")).startswith("Cake (")
 
 
+@pytest.mark.slow
 def test_a_home_that_was_copied_becomes_another_machine(pair: list[Machine], tmp_path: Path) -> None:
     """Both copies write, and neither overwrites or repeats what the other one has written."""
     a, b = pair
@@ -173,6 +175,7 @@ def test_a_home_that_was_copied_becomes_another_machine(pair: list[Machine], tmp
     copy.close()
 
 
+@pytest.mark.slow
 def test_a_home_without_its_state_recognises_its_messages(pair: list[Machine]) -> None:
     """After `sync.db` was deleted nothing is doubled."""
     a, b = pair

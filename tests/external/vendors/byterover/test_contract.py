@@ -11,6 +11,9 @@ from tests.external.vendors.byterover.double import BrvDouble
 from tests.external.vendors.vendor_contract import PERMANENT, TEMPORARY, VendorContract
 from tests.external.vendors.vendor_service import Fault, VendorDouble
 
+# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+pytestmark = pytest.mark.slow
+
 
 class TestByteRover(VendorContract):
     """Against a program that prints what the real `brv` 3.14.0 was recorded to print."""

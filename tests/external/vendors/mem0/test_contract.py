@@ -11,6 +11,9 @@ from tests.external.vendors.mem0.double import PlatformDouble, ServerDouble
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.external.vendors.vendor_contract import VendorContract
 
+# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+pytestmark = pytest.mark.slow
+
 
 class _Mem0Contract(VendorContract):
     tool_that_searches = ("mem0_search", {"query": "zebra"})

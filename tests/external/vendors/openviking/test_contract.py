@@ -9,6 +9,9 @@ from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.vendors.openviking.double import VikingDouble
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 
+# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+pytestmark = pytest.mark.slow
+
 
 class TestOpenViking(VendorContract):
     """Against a double that answers as the real server 0.5.2 was recorded to answer."""

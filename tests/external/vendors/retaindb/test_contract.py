@@ -10,6 +10,9 @@ from tests.external.vendors.retaindb.conftest import settings_for
 from tests.external.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.external.vendors.vendor_contract import VendorContract
 
+# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+pytestmark = pytest.mark.slow
+
 
 class _RetainDBContract(VendorContract):
     tool_that_searches = ("retaindb_search", {"query": "zebra"})
