@@ -224,12 +224,12 @@ def _exact_parts(query: Query) -> Query | None:
 
 
 def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
-    """The candidates of all legs in one order, each session once; those of a single leg are not changed.
+    """The candidates of all legs in one order, each session once; unchanged if only the first leg found any.
 
     By relevance, a session earns from every leg the reciprocal of its rank there. The first leg that found a session
     names its best message; the first leg that found anything says how it matches.
     """
-    if len(results) == 1:
+    if not any(result.found for result in results[1:]):
         return results[0]
     merged: dict[str, Candidate] = {}
     scores: dict[str, float] = {}

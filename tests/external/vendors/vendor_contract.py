@@ -234,7 +234,7 @@ class VendorContract(ProviderContract):
 
     def test_the_connection_is_tested(self, started: VendorProvider, double: VendorDouble) -> None:
         """A sentence says what answered; a refused key and a service that is down say what to do."""
-        assert started.test_connection().endswith(".")
+        assert started.test_connection().endswith("."), "implement test_connection: one cheap call, a sentence"
         double.fail(401)
         with pytest.raises(PermanentProviderError, match="memoranda provider setup") as refused:
             started.test_connection()

@@ -9,7 +9,6 @@ import pytest
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.postings import Filters
-from memoranda.search.legs import LEGS
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.search.legs.words import WordLeg
 from memoranda.search.query import Query, parse
@@ -101,11 +100,18 @@ def test_by_time_the_legs_share_one_order(tmp_path: Path) -> None:
     library.close()
 
 
+def test_a_leg_that_finds_nothing_changes_nothing(library: Library) -> None:
+    """Scores stay those of the word leg, on which the confidence of a hit builds."""
+    with library.index.reading() as reader:
+        candidates = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)
+    assert fuse([candidates, Candidates(())]) is candidates
+
+
 def test_fusion_does_not_change_the_candidates_of_a_single_leg(library: Library) -> None:
     """With only the word leg, order and scores are its own."""
     with library.index.reading() as reader:
         candidates = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)
     assert fuse([candidates]) is candidates
-    hits = Search(library.index, LEGS).find("cache", library.everyone, limit=10, now=NOW).hits
+    hits = Search(library.index, (WordLeg,)).find("cache", library.everyone, limit=10, now=NOW).hits
     assert hits == tuple(fold(candidates, 10))
     assert [hit.score for hit in hits] == [candidate.score for candidate in candidates.found]

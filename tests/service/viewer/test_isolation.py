@@ -116,7 +116,7 @@ def test_no_page_shows_what_belongs_to_another_user(
     if page.owner_only:
         assert own.status_code == 403
     elif page.name not in ("timeline", "memory-prompt"):
-        assert own.status_code == 200 and ana.word in own.text, own.text
+        assert own.status_code == 200 and ana.word in own.text, f"{page.name} shows nothing of its own user: see _fill"
     assert bo.word not in own.text
     other = clients["ana"].get(_address(page, bo.parts, q="heronb*", words="heron", by="purpose"))
     # The address itself is text that the visitor sent.

@@ -26,6 +26,9 @@ for the system prompt depends on the mode only, and so never changes in a sessio
             body = {"text": turn.user, "answer": turn.assistant, "user": self.scope.peer(), "key": turn.key}
             return self._client.post("/memories", body)["id"]
 
+        def test_connection(self) -> str:
+            return f"Acme answers for {self._client.get('/account')['name']}."
+
 
     class AcmeProvider(VendorProvider):
         vendor_class = AcmeVendor
