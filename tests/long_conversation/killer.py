@@ -34,8 +34,13 @@ _SHARE_COMPRESSING = 0.8
 _LONGEST_ROUND = 60.0
 # What a process of the conversation would import by itself.
 _USED = (
-    "app.agents", "app.session_compressor", "providers.attach", "recall.tool", "review.background", "index.follower",
-)  # fmt: skip
+    "memoranda.api.agents",
+    "memoranda.api.session_parts.compressor",
+    "memoranda.external.attach",
+    "memoranda.search.tool",
+    "memoranda.agent.review.background",
+    "memoranda.search.index.follower",
+)
 
 
 @dataclass(slots=True)
@@ -73,7 +78,7 @@ class Child:
 def warm_up() -> None:
     """Do here what every process would do again for itself; nothing is opened, and no thread is begun."""
     for name in _USED:
-        importlib.import_module(f"memoranda.{name}")
+        importlib.import_module(name)
     scan(f"{story.ENTRIES} {provider.NAME}")
     anthropic.Anthropic(api_key="none").close()
     # Looking for garbage in all of this would make each process copy it.

@@ -11,7 +11,6 @@ from memoranda.errors import HomeError, SessionError
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.record.message_rows import require_message
 from memoranda.support.origin import Origin
 from memoranda.support.suggestions import did_you_mean
 from memoranda.support.tool import JsonObject, Tool, tool_refusal
@@ -55,6 +54,8 @@ def require_question(content: Any) -> None:
 
 def require_messages(messages: Any) -> None:
     """Raise SessionError unless every message has a known role, and every result of a tool names its call."""
+    from memoranda.memory.record.message_rows import require_message
+
     for message in messages:
         require_message(message)
         if message["role"] == "tool" and not message.get("tool_call_id"):

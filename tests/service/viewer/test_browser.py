@@ -125,7 +125,7 @@ def test_everything_works_without_scripts(open_page: OpenPage) -> None:
     page.get_by_role("button", name="Search").click()
     page.locator(".result").first.wait_for()
     page.get_by_role("link", name="user", exact=True).click()
-    assert "role=user" in page.url
+    assert "role_filter=user" in page.url
     page.locator(".result").first.get_by_role("link").first.click()
     assert page.locator("#resume").inner_text() == _RESUME
     assert not page.get_by_role("button", name="Copy").is_visible()

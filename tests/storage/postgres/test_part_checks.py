@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
+from memoranda.external.outbox.jobs import JobIdentity, seal_payload
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
@@ -55,6 +56,7 @@ _FACT = (
     " VALUES ('ana', 1, 7, 'a fact', 'a fact', 'general', 1, 0, 0, '[not json')"
 )
 _JOB = "INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, state) VALUES ("
+_PAYLOAD = seal_payload(JobIdentity("mem0", "ana", "k2", "turn", "s", 0), {}, {})
 _UNREADABLE_JOB = f"{_JOB}'k1', 'mem0', 'ana', 'turn', 's', '{{oops', 0, 'waiting')"
 _UNREADABLE_ITEM = (
     "INSERT INTO import_items (source, user_id, node, file, what, size, changed, sessions)"
@@ -101,7 +103,7 @@ def test_damaged_rows_are_reported(home: Home, postgres_url: str) -> None:
         postgres_url,
         _FACT,
         _UNREADABLE_JOB,
-        f"{_JOB}'k2', 'mem0', 'ana', 'turn', 's', '{{\"args\": {{}}, \"facts\": {{}}}}', 0, 'parked')",
+        f"{_JOB}'k2', 'mem0', 'ana', 'turn', 's', '{_PAYLOAD}', 0, 'parked')",
         "INSERT INTO outbox_positions (provider, user_id, position) VALUES ('mem0', 'ana', 'x')",
         _INCOMPLETE_CHECKPOINT,
         "INSERT INTO reviews (created, user_id, session_id, state) VALUES (0, 'ana', 's', 'lost')",

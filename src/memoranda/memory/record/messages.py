@@ -402,7 +402,7 @@ class _Growth(NamedTuple):
 
 
 def _growth_of(added: Sequence[EncodedMessage]) -> _Growth:
-    """Copies and summaries are rows, but nobody said them: they count only as rows."""
+    """Copies and summaries are rows that no participant said: they count only as rows."""
     said = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
     latest = max([message.row[_TIMESTAMP] for message in said], default=None)
     calls = sum([message.tool_calls for message in said])
