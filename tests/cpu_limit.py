@@ -15,8 +15,8 @@ import pytest
 
 MAX_CPU_SECONDS = 1.0
 """For one test. Those that take over half of it are marked slow, so that no run fails by chance."""
-MAX_TOTAL_CPU_SECONDS = 150.0
-"""For all tests of `make test`, with collecting. They take about two thirds of it on an idle machine."""
+MAX_TOTAL_CPU_SECONDS = 170.0
+"""For all tests of `make test`, with collecting. They take about three quarters of it, in a fresh clone too."""
 # What a thousand rounds of the fixed piece of work take on the machine that the limits were chosen on.
 _REFERENCE_SECONDS = 0.05 / 600
 _TESTS_PER_SAMPLE = 50
