@@ -60,7 +60,7 @@ __all__ = [
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
 # Files with tests in which another process opens a store while it is repaired.
-WITH_OTHER_PROCESSES = ("test_exclusive_file.py", "test_replaced.py", "test_salvage_concurrency.py")
+WITH_OTHER_PROCESSES = ("test_exclusive_file.py", "test_replaced.py")
 _numbers = count()
 _ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
