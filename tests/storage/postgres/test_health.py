@@ -14,6 +14,7 @@ from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
 from tests.postgres import Server
+from tests.timing import wait_until
 
 pytestmark = pytest.mark.smoke
 
@@ -86,7 +87,7 @@ def test_who_holds_followers_back_is_named(own_postgres_server: Server) -> None:
         own_postgres_server.admin(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nightly batch'"
         )
-        assert later in [message.id for message in store.feed.messages_after(START, 10).messages]
+        wait_until(lambda: later in [message.id for message in store.feed.messages_after(START, 10).messages])
 
 
 def test_a_dump_of_another_server_can_be_followed_again(store: SessionStore) -> None:
