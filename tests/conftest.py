@@ -74,10 +74,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples properties try, and let Ctrl-C interrupt tests however the shell was started."""
     use_memory_for_temporary_files()
-    if config.getoption("--full"):
+    full = config.getoption("--full")
+    if full:
         use_all_examples()
-    # Every example syncs files to the disk, so a deadline per example would measure the disk.
-    settings.register_profile("memoranda", deadline=None, max_examples=examples(40))
+    # Every example syncs files to the disk, so a deadline per example would measure the disk. Random examples look for
+    # new faults in `make torture`; elsewhere they are the same each time, so that a run says what the code says.
+    settings.register_profile("memoranda", deadline=None, max_examples=examples(40), derandomize=not full)
     settings.load_profile("memoranda")
     share_default_contexts()
     # A background job of a non-interactive shell ignores SIGINT, and so would every process that a test starts.

@@ -36,7 +36,7 @@ _QUOTED_VALUE = {quote: re.compile(rf"[^\s{quote}\\]{{6,256}}(?={quote})").match
 # Where a value ends in a JSON string or a query: at an escaped quote, at an escaped break before another name or line,
 # at any escaped break if the value is long, at the next parameter.
 _ESCAPED_END = re.compile(
-    r"\\+(?:$|[nrt](?=[A-Za-z_][\w.-]{0,60}[=:]|[\\#-]|$)|[\"'`].*)|(?<=\S{12})\\[nrt].*|&(?:amp;)?[\w.-]{1,40}=.*"
+    r"\\+(?:$|[nrt](?=[A-Za-z_][\w.-]{0,60}[=:]|[\\#-]|$)|[\"'`].*)|(?<=\S{12})\\+[nrt].*|&(?:amp;)?[\w.-]{1,40}=.*"
 ).split
 _NEXT_NAME = re.compile(r"[+-]?[A-Za-z_][\w.-]*[=:]").match
 _BEFORE_CHARS = 40
