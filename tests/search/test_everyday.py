@@ -1,0 +1,45 @@
+"""The everyday set measures what it says, and what already works stays so."""
+
+import pytest
+
+from benchmarks.everyday import GROUPS, LITERAL, NAMES, OTHERS, PARTS, PROMPTS, load_part, make_store, measure
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_case_has_something_to_ask_and_a_name_of_its_own(part: str) -> None:
+    """A question with an answer names a conversation that is recorded."""
+    cases = load_part(part)
+    recorded = [session["id"] for session in make_store(cases)["sessions"]]
+    assert len(set(recorded)) == len(recorded)
+    assert all(case.asks for case in cases)
+    assert {case.gold for case in cases if case.group not in (OTHERS, PROMPTS)} <= set(recorded)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_name_or_a_phrase_is_in_one_conversation_only(part: str) -> None:
+    """Otherwise another conversation would be a right answer, too."""
+    cases = load_part(part)
+    texts = {
+        session["id"]: "\n".join(message["text"] for message in session["messages"]).casefold()
+        for session in make_store(cases)["sessions"]
+    }
+    for case in cases:
+        for form, text in case.asks:
+            if form in ("name", "phrase"):
+                wanted = (text.split('"')[1] if '"' in text else text).casefold()
+                assert [session for session, content in texts.items() if wanted in content] == [case.gold], text
+
+
+@pytest.mark.slow
+def test_every_name_is_found_among_the_first_three() -> None:
+    """In old conversations as well as in new ones, before most conversations that only have its pieces."""
+    asked = measure(load_part("before", [NAMES]))
+    assert [each.text for each in asked if each.gold not in each.found[:3]] == []
+
+
+@pytest.mark.slow
+def test_plain_full_text_search_finds_every_literal_question() -> None:
+    """So each can be found, and the figure of a search beside it means something."""
+    asked = measure([case for case in load_part("before", GROUPS) if case.group == LITERAL][:8])
+    assert all(each.gold in each.plain[:3] for each in asked)
+    assert any(each.found[:1] == [each.gold] for each in asked)
