@@ -95,6 +95,10 @@ class Asked:
     def is_right(self) -> bool:
         return not self.given if not self.gold else self.found[:1] == [self.gold]
 
+    def is_repeated(self, sessions: Iterable[str]) -> bool:
+        """Whether one of the sessions asked the same without success."""
+        return any(session.startswith(self.gold.removesuffix("first") + "again") for session in sessions)
+
     @property
     def out_of_order(self) -> bool:
         """Whether a less sure hit is listed above a surer one."""
@@ -235,6 +239,13 @@ CHANGES: dict[str, Column] = {
     "hook: stale only": lambda each: each.gold not in each.given and each.stale in each.given,
     "hook: nothing": lambda each: not each.given,
 }
+REASKINGS: dict[str, Column] = {
+    "answer first": lambda each: each.found[:1] == [each.gold],
+    "failed asking first": lambda each: each.is_repeated(each.found[:1]),
+    "failed asking listed": lambda each: each.is_repeated(each.found),
+    "hook shows the answer": lambda each: each.gold in each.given,
+    "hook shows a failed asking": lambda each: each.is_repeated(each.given),
+}
 UNANSWERED: dict[str, Column] = {
     "hook shows something": lambda each: bool(each.given),
     "recall shows something": lambda each: bool(each.recalled),
@@ -268,6 +279,7 @@ def summarize(asked: Sequence[Asked]) -> dict[str, dict[str, dict[str, int]]]:
     return {
         "questions with an answer": count(answered, ANSWERED),
         "facts that changed": count([each for each in asked if each.group == CHANGED], CHANGES),
+        "questions asked again": count([each for each in asked if each.group == REASKED], REASKINGS),
         "prompts without an answer": count([each for each in asked if not each.gold], UNANSWERED),
         "how sure a search is": count_confidences(answered),
     }
