@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.source_databases import open_database, rows
+from memoranda.importers.source_databases import open_database, rows, tables
+from tests.live_databases import live_databases
 
 _ROWS = 3000
 
@@ -98,3 +99,16 @@ def test_a_database_without_a_log_does_not_block_its_writer(tmp_path: Path) -> N
             assert connection.execute("SELECT count(*) FROM said").fetchone() == (0,)
             writer.execute("INSERT INTO said VALUES ('x')")
             assert connection.execute("SELECT count(*) FROM said").fetchone() == (1,)
+
+
+@pytest.mark.slow
+def test_reading_a_database_that_this_process_has_open_keeps_its_locks(tmp_path: Path) -> None:
+    """A program may import from a database that it uses itself; another process must not delete its log then."""
+    file = tmp_path / "program.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE notes (text)")
+    with live_databases(tmp_path) as databases:
+        with open_database(file) as connection:
+            assert tables(connection) == {"notes": {"text"}}
+        assert not databases.problems()

@@ -57,11 +57,12 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
 
     `invalid_text` is the error handler of `bytes.decode` for text that is not UTF-8, which must not stop the reading.
     """
-    with open_source(file) as stream:
-        has_log = stream.read(_WRITE_VERSION + 2)[_WRITE_VERSION:] == bytes((_WAL, _WAL))
+    in_use = _has_live_log(file)
+    # This process may have a file in use open: reading its header here would release the locks on it.
+    has_log = in_use or _says_it_has_log(file)
     try:
         with (
-            _connection_uri(file, has_log=has_log) as uri,
+            _connection_uri(file, in_use=in_use or not has_log) as uri,
             closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT)) as connection,
         ):
             connection.text_factory = lambda raw: raw.decode("utf-8", invalid_text)
@@ -73,13 +74,21 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
         raise OSError(f"not readable as a database: {error}") from error
 
 
+def _has_live_log(file: Path) -> bool:
+    return all(file.with_name(f"{file.name}{suffix}").exists() for suffix in ("-wal", "-shm"))
+
+
+def _says_it_has_log(file: Path) -> bool:
+    with open_source(file) as stream:
+        return stream.read(_WRITE_VERSION + 2)[_WRITE_VERSION:] == bytes((_WAL, _WAL))
+
+
 @contextmanager
-def _connection_uri(file: Path, *, has_log: bool) -> Iterator[str]:
+def _connection_uri(file: Path, *, in_use: bool) -> Iterator[str]:
     """Yield a URI with which SQLite creates no file next to the database."""
     log = file.with_name(f"{file.name}-wal")
-    shared = file.with_name(f"{file.name}-shm")
-    if not has_log or (log.exists() and shared.exists()):
-        # A program may be writing; locks, or these two files, isolate the readers from the writer.
+    if in_use:
+        # A program may be writing; locks, or the log and its index, isolate the readers from the writer.
         yield f"{file.absolute().as_uri()}?mode=ro"
         return
     before = _version(file)

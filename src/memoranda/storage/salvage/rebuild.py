@@ -155,7 +155,11 @@ def _remove(*paths: Path) -> None:
 
 
 def is_database(path: Path) -> bool:
-    """Whether SQLite recognises a file as a database, however damaged."""
+    """Whether SQLite recognises a file as a database, however damaged; an empty file is one, too.
+
+    SQLite reads it, because opening and closing the file here would release the locks that this process may have on it:
+    another process would then delete the log that this one writes to. Immutable mode creates no file and takes no lock.
+    """
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA application_id").fetchone()

@@ -19,6 +19,7 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.writer import SkillJournal
+from memoranda.storage.salvage.rebuild import is_database
 from memoranda.support.durable_files import (
     discard_staged,
     make_private_directory,
@@ -34,7 +35,6 @@ from memoranda.upkeep.backup import archive as manifest
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 
-DATABASE_HEADER = b"SQLite format 3\0"
 COMPANIONS = ("-wal", "-shm", "-journal")
 WORK_DIRECTORY = ".forgetting"
 # A person wrote them, and a mark could make them invalid.
@@ -71,11 +71,6 @@ def walk(root: Path) -> Iterator[Path]:
             path = Path(folder, name)
             if path.is_file() and not path.is_symlink():
                 yield path
-
-
-def is_database(path: Path) -> bool:
-    with open(path, "rb") as stream:
-        return stream.read(len(DATABASE_HEADER)) == DATABASE_HEADER
 
 
 class HomeFiles:

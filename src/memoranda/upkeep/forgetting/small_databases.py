@@ -14,10 +14,11 @@ from memoranda.importers.state.schema import FILE_NAME, ITEMS
 from memoranda.importers.state.store import delete_items_with
 from memoranda.storage.engine import Engine
 from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.salvage.rebuild import is_database
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.upkeep.forgetting.home_files import COMPANIONS, is_database, walk
+from memoranda.upkeep.forgetting.home_files import COMPANIONS, walk
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 from memoranda.upkeep.home_tables import small_component_schemas
@@ -94,7 +95,7 @@ class HomeDatabases:
             if name.startswith(("profiles/", *_STORES)) or name.endswith(COMPANIONS) or ".damaged-" in name:
                 continue
             shared = self._scope.user is not None or self._scope.owns(path)
-            if shared and is_database(path):
+            if shared and path.stat().st_size and is_database(path):
                 yield path
 
 

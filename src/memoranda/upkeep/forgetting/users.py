@@ -15,8 +15,9 @@ from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.memory.checkpoints.passages import CheckpointPassages
 from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
+from memoranda.storage.salvage.rebuild import is_database
 from memoranda.support.home import encode_user_id
-from memoranda.upkeep.forgetting.home_files import COMPANIONS, is_database
+from memoranda.upkeep.forgetting.home_files import COMPANIONS
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
 from memoranda.upkeep.forgetting.small_databases import ServerTables
@@ -132,7 +133,7 @@ class UserFiles:
         """The databases with rows of users, except the record, the outbox, the service and checkpoints."""
         stores = ("state.", "outbox.", "checkpoints.", "holographic", SERVICE)
         for path in sorted(self._home.root.glob("*.db")):
-            if not path.name.startswith(stores) and is_database(path):
+            if not path.name.startswith(stores) and path.stat().st_size and is_database(path):
                 with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)) as connection:
                     yield path, connection
 
