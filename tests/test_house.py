@@ -75,7 +75,6 @@ def test_files_and_functions_stay_small() -> None:
 SMALL_FILES = {
     # Loaded only where an optional package is there, or is missing.
     "memory/record/server_health.py",
-    "service/http/h11_protocol.py",
     "service/mounts.py",
     # What the doctor checks of a part is where it looks for it in every part.
     "memory/skills/health_checks.py",

@@ -1,6 +1,5 @@
 """The service on a real socket, in a thread of the test."""
 
-import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -58,13 +57,12 @@ def run_service(
     mounts: tuple[Mount, ...] = (),
     port: int = 0,
     *,
-    protocol: type[asyncio.Protocol] | None = None,
     own_routes: Sequence[Route] = ROUTES,
 ) -> Iterator[RunningService]:
     """Serve a home on the loopback address, on a free port unless one is given, until the block ends."""
     with memoranda.open(home) as memory, bind("127.0.0.1", port) as listener:
         service = Service(memory, settings or ServerSettings(rate=0))
-        server = Server(create_app(service, mounts, own_routes=own_routes), service, protocol)
+        server = Server(create_app(service, mounts, own_routes=own_routes), service)
         thread = threading.Thread(target=server.serve_forever, args=(listener,), daemon=True)
         thread.start()
         wait_until(lambda: server.started or not thread.is_alive(), every=0.002)

@@ -8,8 +8,6 @@ from contextlib import suppress
 
 import pytest
 
-from memoranda.service.http.h11_protocol import H11Limited
-from memoranda.service.http.httptools_protocol import HttpToolsLimited
 from memoranda.service.http.settings import ServerSettings
 from tests.cases import cases
 from tests.service.http.running_service import RunningService, run_service
@@ -19,16 +17,14 @@ _JSON = b"Content-Type: application/json\r\n"
 _HOST = b"Host: localhost\r\n"
 
 
-@pytest.fixture(scope="module", params=[HttpToolsLimited, H11Limited], ids=["httptools", "h11"])
-def hostile_target(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[RunningService]:
-    """A service with short limits, with each of the parsers that it may have."""
+@pytest.fixture(scope="module")
+def hostile_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A service with short limits."""
     settings = ServerSettings(
         rate=0, max_body_bytes=100_000, max_header_bytes=16_384, header_seconds=0.3, body_seconds=0.3
     )
     home = tmp_path_factory.mktemp("hostile") / "home"
-    with run_service(home, settings, protocol=request.param) as running:
+    with run_service(home, settings) as running:
         running.client().post("/v1/sessions", json={"id": "s"}).raise_for_status()
         yield running
 
@@ -48,8 +44,15 @@ def _message(content: bytes) -> bytes:
     return b'{"messages":[{"role":"user","content":' + content + b"}]}"
 
 
+def _chunked(trailers: bytes, headers: bytes = b"") -> bytes:
+    """A good message in two chunks, with fields after them."""
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (_GOOD[:10], _GOOD[10:]))
+    return _post(chunks + b"0\r\n" + trailers + b"\r\n", headers + b"Transfer-Encoding: chunked\r\n")
+
+
 _MANY = b"".join(b"X-%d: a\r\n" % number for number in range(1_000))
 _UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+_H2C = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
 _GOOD = _message(b'"hello"')
 _DEEP = b"[" * 50_000 + b"]" * 50_000
 
@@ -60,6 +63,7 @@ CASES: list[tuple[str, bytes, set[int | None]]] = [
     ("an empty host", b"GET /v1/sessions HTTP/1.1\r\nHost:\r\n\r\n", {400, 421}),
     ("another host", b"GET /v1/sessions HTTP/1.1\r\nHost: evil.example\r\n\r\n", {421}),
     ("two keys", _get(b"/v1/sessions", b"Authorization: Bearer a\r\nAuthorization: Bearer b\r\n"), {400}),
+    ("two users", _get(b"/v1/sessions", b"X-Memoranda-User: ana\r\nX-Memoranda-User: bob\r\n"), {400}),
     ("two kinds of keys", _get(b"/v1/sessions", b"Authorization: Bearer a\r\nX-API-Key: b\r\n"), {400}),
     ("a huge key", _get(b"/v1/sessions", b"Authorization: Bearer " + b"a" * 9_000 + b"\r\n"), {401}),
     ("a key with strange bytes", _get(b"/v1/sessions", b"Authorization: Bearer \xff\xfe\r\n"), {400, 401}),
@@ -75,6 +79,10 @@ CASES: list[tuple[str, bytes, set[int | None]]] = [
     ("unknown chunks", _post(_GOOD, b"Transfer-Encoding: identity, chunked\r\n"), {400, 501}),
     ("strange chunks", _post(b"0\r\n\r\n", b"Transfer-Encoding: xchunked\r\n"), {400, 501}),
     ("a wrong chunk size", _post(b"zz\r\nhello\r\n0\r\n\r\n", b"Transfer-Encoding: chunked\r\n"), {400}),
+    ("a key in a trailer", _chunked(b"Authorization: Bearer a\r\n"), {431}),
+    ("a user in a trailer", _chunked(b"X-Memoranda-User: ana\r\n"), {431}),
+    ("a trailer without end", _chunked(b"X-A: " + b"a" * 20_000), {431}),
+    ("a chunk extension without end", _post(b"5;" + b"a" * 20_000, b"Transfer-Encoding: chunked\r\n"), {431}),
     ("a space before the colon", b"GET /livez HTTP/1.1\r\nHost : localhost\r\n\r\n", {400}),
     ("a folded header", b"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c: d\r\n\r\n", {200, 400}),
     ("a header with NUL", b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: b\0c\r\n\r\n", {400}),
@@ -110,6 +118,10 @@ CASES: list[tuple[str, bytes, set[int | None]]] = [
     ("an Idempotency-Key with blanks", _post(_GOOD, b"Idempotency-Key: a b\r\n"), {400}),
     ("two Idempotency-Keys", _post(_GOOD, b"Idempotency-Key: a\r\nIdempotency-Key: b\r\n"), {400}),
     ("an upgrade to something else", _get(b"/livez", _UPGRADE), {200, 400, 426}),
+    ("an offer of HTTP/2 with a body", _post(_GOOD, _H2C), {201}),
+    ("an offer of HTTP/2 with chunks", _chunked(b"", _H2C), {201}),
+    ("an offer of HTTP/2 with a trailer", _chunked(b"X-A: b\r\n", _H2C), {431}),
+    ("a tunnel", b"CONNECT localhost:80 HTTP/1.1\r\n" + _HOST + b"\r\n", {400}),
     ("an expectation that nothing meets", _get(b"/livez", b"Expect: 200-maybe\r\n"), {200, 417}),
 ]  # fmt: skip
 
@@ -166,14 +178,18 @@ def test_a_smuggled_request_is_not_answered(hostile_target: RunningService) -> N
 def test_headers_that_never_end_close_the_connection(hostile_target: RunningService) -> None:
     """One byte now and then does not hold a connection open."""
     with socket.create_connection(hostile_target.address, timeout=GIVE_UP) as connection:
-        deadline = time.monotonic() + GIVE_UP
         connection.sendall(b"GET /livez HTTP/1.1\r\n")
-        while time.monotonic() < deadline:
-            try:
-                connection.sendall(b"X-A: b\r\n")
-            except (BrokenPipeError, ConnectionResetError):
-                return
-            time.sleep(0.02)
+        _send_until_closed(connection, b"X-A: b\r\n")
+
+
+def _send_until_closed(connection: socket.socket, part: bytes) -> None:
+    deadline = time.monotonic() + GIVE_UP
+    while time.monotonic() < deadline:
+        try:
+            connection.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        time.sleep(0.02)
     raise AssertionError("the connection stayed open")
 
 
@@ -197,6 +213,44 @@ def test_many_requests_use_one_connection(hostile_target: RunningService) -> Non
         while received.count(b"HTTP/1.1 ") < 3 or not _is_complete(received[received.rindex(b"HTTP/1.1 ") :]):
             received += connection.recv(65_536)
     assert [line.split()[1] for line in received.split(b"\r\n") if b"HTTP/1.1 " in line] == [b"201", b"200", b"201"]
+
+
+def test_requests_that_offer_another_protocol_use_one_connection(hostile_target: RunningService) -> None:
+    """Each with its own body, wherever the pieces end: clients that prefer HTTP/2 make the offer every time."""
+    requests = _post(_GOOD, _H2C) * 3
+    for size in (len(requests), 40, 1):
+        with socket.create_connection(hostile_target.address, timeout=GIVE_UP) as connection:
+            for start in range(0, len(requests), size):
+                connection.sendall(requests[start : start + size])
+            received = b""
+            while received.count(b"HTTP/1.1 ") < 3 or not _is_complete(received[received.rindex(b"HTTP/1.1 ") :]):
+                received += connection.recv(65_536)
+        assert received.count(b"HTTP/1.1 201 ") == 3
+
+
+def test_a_body_after_its_answer_has_a_limited_time(hostile_target: RunningService) -> None:
+    """A request that was refused before its body was read does not keep the connection for as long as it likes."""
+    with socket.create_connection(hostile_target.address, timeout=GIVE_UP) as connection:
+        connection.sendall(_post(b"{", b"Content-Length: 90000\r\n", path=b"/nowhere"))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")
+        _send_until_closed(connection, b" ")
+
+
+def test_line_breaks_between_requests_have_a_limited_time(hostile_target: RunningService) -> None:
+    """The parser skips them, so they begin no message."""
+    with socket.create_connection(hostile_target.address, timeout=GIVE_UP) as connection:
+        connection.sendall(_get(b"/livez"))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        _send_until_closed(connection, b"\r\n")
+
+
+def test_a_refusal_does_not_answer_an_earlier_request(hostile_target: RunningService) -> None:
+    """The answer to a good request comes first although what follows it is no HTTP, and then the connection ends."""
+    with socket.create_connection(hostile_target.address, timeout=GIVE_UP) as connection:
+        connection.sendall(_post(_GOOD) + b"\x16\x03\x01")
+        received = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert received.startswith(b"HTTP/1.1 201 ")
+    assert received.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_connection_without_a_request_is_closed(hostile_target: RunningService) -> None:

@@ -18,6 +18,7 @@ _SINGLE = frozenset(
     {
         *(b"host", b"authorization", b"x-api-key", b"content-length", b"content-type", b"content-encoding"),
         *(b"transfer-encoding", b"idempotency-key", b"if-match", b"last-event-id", b"origin", b"x-request-id"),
+        *(b"x-memoranda-user", b"mcp-session-id", b"cookie"),
     }
 )
 

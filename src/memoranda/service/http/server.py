@@ -1,6 +1,5 @@
 """Runs the service: uvicorn with limits on headers and time, and an end that waits for requests but not for streams."""
 
-import asyncio
 import socket
 from types import FrameType
 
@@ -8,6 +7,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from memoranda.errors import AccessError
+from memoranda.service.http.protocol import LimitedProtocol
 from memoranda.service.http.service import Service
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -30,22 +30,10 @@ def bind(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
-def select_protocol() -> type[asyncio.Protocol]:
-    """The fast parser where it is installed, and otherwise the one that is written in Python."""
-    try:
-        from memoranda.service.http.httptools_protocol import HttpToolsLimited  # noqa: PLC0415
-    except ImportError:
-        from memoranda.service.http.h11_protocol import H11Limited  # noqa: PLC0415
-
-        return H11Limited
-    return HttpToolsLimited
-
-
 class Server(uvicorn.Server):
     """The server of one service; when it is asked to stop, it notifies the service, so that streams end at once."""
 
-    def __init__(self, app: ASGIApp, service: Service, protocol: type[asyncio.Protocol] | None = None) -> None:
-        """`protocol` parses HTTP, as `select_protocol` chooses it without one."""
+    def __init__(self, app: ASGIApp, service: Service) -> None:
         self._service = service
         settings = service.settings
         limits = {"header_seconds": settings.header_seconds, "max_header_bytes": settings.max_header_bytes}
@@ -54,14 +42,13 @@ class Server(uvicorn.Server):
                 app,
                 # uvloop where it is installed; it has no version for Windows.
                 loop="auto",
-                http=type("LimitedProtocol", (protocol or select_protocol(),), limits),
+                http=type("LimitedProtocol", (LimitedProtocol,), limits),
                 ws="none",
                 lifespan="off",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                h11_max_incomplete_event_size=settings.max_header_bytes,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=int(settings.shutdown_seconds),
             )
