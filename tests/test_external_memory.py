@@ -302,7 +302,7 @@ def test_two_providers_are_one_external_memory(tmp_path: Path) -> None:
         assert "There is one.\n\nThere is two." in session.prompt
         assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "one_read", "two_read"]
         with session.turn("What do you know?") as turn:
-            assert "Known to one. (one)\nKnown to two. (two)" in turn.messages[0]["content"]
+            assert "one> Known to one.\ntwo> Known to two." in turn.messages[0]["content"]
             turn.done("Little.")
         session.remember("Drinks tea.")
         assert session.call("two_read", {})["success"] is True

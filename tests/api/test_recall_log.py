@@ -41,7 +41,7 @@ def test_a_turn_logs_what_was_recalled_into_its_prompt(tmp_path: Path) -> None:
         (call,) = _calls(home)
     assert (call["session_id"], call["message_id"]) == (session.id, turn.message_id)
     assert (call["outcome"], call["host"], "prompt" in call) == ("given", "cli", False)
-    assert call["text"] == "The zebra is called Otto."
+    assert call["text"] == "oracle> The zebra is called Otto."
 
 
 def test_a_turn_logs_why_nothing_was_recalled(tmp_path: Path) -> None:

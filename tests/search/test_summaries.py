@@ -43,7 +43,7 @@ def test_each_result_gets_a_summary_about_the_question(db: SessionDB) -> None:
     answer = _search(db, summarize)
     assert [result["summary"] for result in answer["results"]] == ["It was about a zebra."] * 5
     assert all("messages" not in result for result in answer["results"])
-    assert all("Question: zebra" in text and "user: zebra number" in text for _, text in asked)
+    assert all("Question: zebra" in text and "user> zebra number" in text for _, text in asked)
 
 
 def test_summaries_keep_to_the_size_of_an_answer(db: SessionDB) -> None:

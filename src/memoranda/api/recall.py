@@ -10,7 +10,7 @@ from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
 from memoranda.memory.curated.settings import FILE_NAMES, Target
-from memoranda.safety.fence import build_memory_context_block, fenced_text
+from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
 
@@ -56,13 +56,14 @@ class RecallResult:
 
     def block(self, max_chars: int = MAX_BLOCK_CHARS) -> str:
         """One fenced block for a prompt: the entries first, then the messages of each conversation; "" for nothing."""
-        lines = [f"{FILE_NAMES[target]}: {entry}" for target, entries in self.entries.items() for entry in entries]
-        lines += [self.recalled] if self.recalled else []
+        quotes = [Quote(FILE_NAMES[target], entry) for target, entries in self.entries.items() for entry in entries]
+        quotes += [Quote("external memory", self.recalled)] if self.recalled else []
         for hit in self.search["results"]:
-            lines.append(f"\n{hit['when']}, {hit['title'] or 'a conversation'} ({hit['session_id']}):")
-            messages = hit.get("messages") or [{"role": "", "content": hit["snippet"]}]
-            lines += [f"{message['role']}: {message['content']}" for message in messages]
-        return build_memory_context_block("\n".join(lines).strip(), max_chars=max_chars - _FENCE_CHARS)
+            quotes += [Quote("", ""), Quote("", f"Conversation at {hit['when']} (session_id {hit['session_id']}):")]
+            quotes += [Quote("title", hit["title"])] if hit["title"] else []
+            messages = hit.get("messages") or [{"role": hit["matched_role"], "content": hit["snippet"]}]
+            quotes += [Quote(speaker_of(each["role"], each.get("tool_name")), each["content"]) for each in messages]
+        return build_memory_context_block(quotes, max_chars=max_chars - _FENCE_CHARS)
 
 
 def recall(

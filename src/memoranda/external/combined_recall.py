@@ -1,11 +1,11 @@
-"""Combines what several providers recall into one text: repeated items folded, every item labelled, one size budget.
+"""Combines what several providers recall: repeated items folded, every item with its providers, one size budget.
 
 An item is a line. Providers keep their order, and the items of each theirs, so the best of each provider come first.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from memoranda.support.shorten import shorten_end
 
@@ -14,11 +14,13 @@ _MIN_FOLDED_CHARS = 12
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _LABEL = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 _ARTICLES = frozenset({"a", "an", "the"})
+# Between a provider and its text, and after the text, where an item is quoted.
+_MARK_CHARS = len("> \n")
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledPart:
-    """What a provider recalls; for several together, with the names of all."""
+    """What a provider recalls; an item that several recall, with the names of all."""
 
     provider: str
     text: str
@@ -26,35 +28,27 @@ class RecalledPart:
 
 @dataclass(slots=True)
 class _Item:
-    """One line of a provider, and the providers that recall it too."""
+    """One line, and the providers that recall it."""
 
     line: str
-    provider: str
-    also: list[str] = field(default_factory=list)
+    providers: list[str]
 
-    def labelled(self) -> str:
-        """The line with its provider, unless the provider has put its name there itself."""
-        label = _LABEL.search(self.line)
-        words = re.split(r"[\s,()\[\]]+", label[0].casefold()) if label is not None else []
-        names = [] if self.provider.casefold() in words else [self.provider]
-        names += [f"also {provider}" for provider in self.also]
-        return f"{self.line} ({', '.join(names)})" if names else self.line
+    @property
+    def part(self) -> RecalledPart:
+        return RecalledPart(" and ".join(self.providers), self.line)
 
 
-def combine_recall(parts: Sequence[RecalledPart], max_chars: int) -> RecalledPart:
-    """All parts as one, with the names of those that recall something, and a text of at most `max_chars` characters.
+def combine_recall(parts: Sequence[RecalledPart], max_chars: int) -> list[RecalledPart]:
+    """The items of all parts, together with the names of their providers at most `max_chars` characters.
 
-    A single one stays as it is, because the fence names its provider.
+    What a single provider recalls stays as it is.
     """
     used = [part for part in parts if part.text.strip()]
     if len(used) < 2:
-        return used[0] if used else RecalledPart("", "")
-    lines = [[item.labelled() for item in items] for items in _fold(used)]
-    # Between the parts there is a line end.
-    room = max_chars - len(lines) + 1
-    shares = share_budget([len("\n".join(each)) for each in lines], room)
-    kept = (_fit(each, share) for each, share in zip(lines, shares, strict=True))
-    return RecalledPart(" and ".join(part.provider for part in used), "\n".join(text for text in kept if text))
+        return used
+    items = [[item.part for item in each] for each in _fold(used)]
+    shares = share_budget([sum(map(_size, each)) for each in items], max_chars)
+    return [part for each, share in zip(items, shares, strict=True) for part in _fit(each, share)]
 
 
 def share_budget(sizes: Sequence[int], budget: int) -> list[int]:
@@ -78,11 +72,11 @@ def _fold(parts: Sequence[RecalledPart]) -> list[list[_Item]]:
             words = _comparable(line)
             first = seen.get(words) if len(words) >= _MIN_FOLDED_CHARS else None
             if first is None:
-                item = _Item(line.rstrip(), part.provider)
+                item = _Item(line.rstrip(), [part.provider])
                 seen[words] = item
                 items += [item] if line.strip() else []
-            elif part.provider not in (first.provider, *first.also):
-                first.also.append(part.provider)
+            elif part.provider not in first.providers:
+                first.providers.append(part.provider)
         folded.append(items)
     return folded
 
@@ -93,12 +87,19 @@ def _comparable(line: str) -> str:
     return " ".join(word for word in re.findall(r"\w+", text.casefold()) if word not in _ARTICLES)
 
 
-def _fit(lines: Sequence[str], room: int) -> str:
-    """As many lines as fit; the first is shortened if it alone is too long."""
-    kept: list[str] = []
-    for line in lines:
-        if len(line) + 1 > room + (not kept):
+def _size(part: RecalledPart) -> int:
+    return len(part.provider) + len(part.text) + _MARK_CHARS
+
+
+def _fit(parts: Sequence[RecalledPart], room: int) -> list[RecalledPart]:
+    """As many parts as fit; the first is shortened if it alone is too long."""
+    kept: list[RecalledPart] = []
+    for part in parts:
+        room -= _size(part)
+        if room < 0:
             break
-        kept.append(line)
-        room -= len(line) + (len(kept) > 1)
-    return "\n".join(kept) if kept or not lines else shorten_end(lines[0], room)
+        kept.append(part)
+    if kept or not parts:
+        return kept
+    text = shorten_end(parts[0].text, max(0, len(parts[0].text) + room))
+    return [replace(parts[0], text=text)] if text else []

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memoranda.external.health import write_status
 from memoranda.external.tool_answer import ToolAnswer, failure
-from memoranda.safety.fence import ScreenedValue, build_memory_context_block, inject, screen_text, screen_value
+from memoranda.safety.fence import (
+    Quote,
+    ScreenedValue,
+    build_memory_context_block,
+    inject,
+    quote,
+    screen_text,
+    screen_value,
+)
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import Tool
 
@@ -116,8 +124,9 @@ class ExternalMemory:
         """What the providers recall about a question, with the passages that a model does not see."""
         if self._group is None:
             return _NOTHING_RECALLED
-        recalled = self._group.recall(question, session_id, self._max_chars, provider)
-        return screen_value(recalled.text, source=recalled.provider)
+        parts = self._group.recall(question, session_id, self._max_chars, provider)
+        texts = [part.text if len(parts) == 1 else quote(part.provider, part.text) for part in parts]
+        return screen_value("\n".join(texts), source=_name_source(self._group, parts))
 
     @guarded(_NO_MARK)
     def mark(self, turn: int | None = None, *, done: bool = False) -> dict[str, Any]:
@@ -135,8 +144,10 @@ class ExternalMemory:
         if self._group is None:
             return ""
         limit = self._max_chars
-        recalled = self._group.before_turn(number(), text, session_id, limit)
-        return build_memory_context_block(recalled.text, max_chars=limit, source=recalled.provider) if limit else ""
+        parts = self._group.before_turn(number(), text, session_id, limit)
+        quotes = [Quote(part.provider, part.text) for part in parts]
+        source = _name_source(self._group, parts)
+        return build_memory_context_block(quotes, max_chars=limit, source=source) if limit else ""
 
     @guarded("")
     def recall_reason(self) -> str:
@@ -229,6 +240,10 @@ def _guard(send: "Callable[[MemoryManager], object]", manager: "MemoryManager") 
 
 def _send_write(args: Mapping[str, str], metadata: Mapping[str, str], key: str, manager: "MemoryManager") -> None:
     manager.notify.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+
+
+def _name_source(group: "ProviderGroup", parts: "Sequence[RecalledPart]") -> str:
+    return parts[0].provider if len(parts) == 1 else " and ".join(group.names)
 
 
 def _join_screened(parts: "Sequence[RecalledPart]") -> str:

@@ -112,7 +112,7 @@ class ProviderGroup:
         """The text of each provider for the system prompt."""
         return [RecalledPart(manager.name, manager.build_system_prompt()) for manager in self.managers]
 
-    def before_turn(self, turn_number: int, message: str, session_id: str, max_chars: int) -> RecalledPart:
+    def before_turn(self, turn_number: int, message: str, session_id: str, max_chars: int) -> list[RecalledPart]:
         """Notify all providers that a turn begins, and return what they recall, within the one deadline of a turn."""
         parts = self._ask_all(
             lambda manager: manager.before_turn(turn_number, message, session_id),
@@ -125,7 +125,7 @@ class ProviderGroup:
         reasons = [(manager.name, manager.recall_reason) for manager in self.managers]
         return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
-    def recall(self, query: str, session_id: str, max_chars: int, provider: str = "") -> RecalledPart:
+    def recall(self, query: str, session_id: str, max_chars: int, provider: str = "") -> list[RecalledPart]:
         """What the providers recall about a query, within one deadline; `provider` limits it to one of them."""
         parts = self._ask_all(
             lambda manager: manager.recall(query, session_id) if provider in ("", manager.name) else "",

@@ -15,7 +15,7 @@ from memoranda.errors import ModelReplyError, StorageError
 from memoranda.memory.record.message_rows import text_of
 from memoranda.models.model import ChatModel, Reply
 from memoranda.models.tokens import estimate_text
-from memoranda.safety.fence import screen_transcript
+from memoranda.safety.fence import quote, screen_transcript, speaker_of
 from memoranda.search import guidance
 from memoranda.search.evidence import show_time
 from memoranda.search.excerpts import match_spans
@@ -142,7 +142,8 @@ def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
     while True:
         window = db.conversations.messages_behind(conversation, last, _BATCH_SIZE)
         lines += [
-            f"[{show_time(message.timestamp)}] {message.role}: {text_of(message.content)}"
+            f"[{show_time(message.timestamp)}] "
+            f"{quote(speaker_of(message.role, message.tool_name), text_of(message.content))}"
             for message in window.messages
         ]
         if not window.after or not window.messages:

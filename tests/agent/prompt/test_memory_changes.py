@@ -33,8 +33,8 @@ def test_what_others_saved_is_in_the_note(directory: Path, store: MemoryStore) -
     other.replace("memory", "Debian 12", "CI runs on Debian 13.")
     other.add("user", "Ana\nlikes maps.")
     note = note_of_changes(before, entries_now(store))
-    assert "No longer in MEMORY.md: CI runs on Debian 12.\nNew in MEMORY.md: CI runs on Debian 13." in note
-    assert "New in USER.md: Ana\n  likes maps." in note
+    assert "No longer in MEMORY.md> CI runs on Debian 12.\nNew in MEMORY.md> CI runs on Debian 13." in note
+    assert "New in USER.md> Ana\n> likes maps." in note
     assert store.format_for_system_prompt("memory") == frozen
 
 

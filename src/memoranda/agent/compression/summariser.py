@@ -26,7 +26,7 @@ from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import ChatModel, Reply
 from memoranda.models.tokens import estimate_text
-from memoranda.safety.fence import screen_transcript, strip_recalled_blocks
+from memoranda.safety.fence import quote, screen_transcript, strip_recalled_blocks
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.shorten import shorten_end, shorten_middle
@@ -274,6 +274,7 @@ class Summariser:
         """The sections that the model wrote, or why there are none; a long transcript is summarised in parts."""
         sections = previous
         notes = screen_transcript(shorten_to_tokens(strip_recalled_blocks(notes), _MAX_NOTES_TOKENS))
+        notes = quote(_NOTES_LABEL, notes) if notes else ""
         parts = split_transcript(messages, max(200, int(model.window * _TRANSCRIPT_SHARE) - 2 * self._room))
         if len(parts) > _MAX_PARTS:
             return f"its window of {model.window} tokens is too small for the messages to summarise"

@@ -20,7 +20,7 @@ from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_text
-from memoranda.safety.fence import screen_transcript
+from memoranda.safety.fence import quote, screen_transcript, speaker_of
 from memoranda.support.shorten import MIDDLE_NOTE, shorten_middle
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")
@@ -45,13 +45,12 @@ def transcript_lines(live: LiveMessage) -> str:
     """One message of the transcript; what would give orders to the model that reads it is withheld."""
     message = live.message
     role = str(message.get("role"))
-    speaker = f"{role} ({message['tool_name']})" if message.get("tool_name") else role
+    speaker = screen_transcript(speaker_of(role, message.get("tool_name")))
     said = shorten_middle(text_of(message.get("content")).strip(), _MAX_CHARS_BY_ROLE.get(role, _MAX_MESSAGE_CHARS))
     calls = "".join(
         f"\n  calls {name} {shorten_middle(arguments, _MAX_ARGUMENT_CHARS)}" for name, arguments in calls_of(message)
     )
-    # The head of the line is ours, so that no text passes for the beginning of another message.
-    return f"[{live.recorded_id}] {screen_transcript(speaker)}: {screen_transcript(said + calls)}"
+    return f"[{live.recorded_id}] {quote(speaker, screen_transcript(said + calls))}"
 
 
 def calls_of(message: Mapping[str, Any]) -> list[tuple[str, str]]:

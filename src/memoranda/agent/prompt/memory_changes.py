@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from memoranda.errors import StorageError
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.safety.fence import build_changes_block
+from memoranda.safety.fence import build_changes_block, quote
 
 MAX_CHARS = 4_000
 
@@ -93,10 +93,4 @@ def _list_changes(target: str, before: Entries, after: Entries) -> list[str]:
     name = next(FILE_NAMES[known] for known in TARGETS if known == target)
     gone = [entry for entry in dict.fromkeys(before[target]) if entry not in after[target]]
     new = [entry for entry in dict.fromkeys(after[target]) if entry not in before[target]]
-    return [f"No longer in {name}: {_indent(entry)}" for entry in gone] + [
-        f"New in {name}: {_indent(entry)}" for entry in new
-    ]
-
-
-def _indent(entry: str) -> str:
-    return entry.replace("\n", "\n  ")
+    return [quote(f"No longer in {name}", entry) for entry in gone] + [quote(f"New in {name}", entry) for entry in new]

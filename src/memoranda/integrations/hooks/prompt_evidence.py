@@ -7,7 +7,7 @@ keeps the index complete.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from memoranda.integrations.hooks.events import HERMES, PLUGIN_HOSTS, SEARCH_TOOL
 from memoranda.memory.record.conversations import Conversations
@@ -23,6 +23,9 @@ from memoranda.search.relevance import MIN_WORDS, PromptRelevance, Relevance, Re
 from memoranda.search.search import Hit, Search
 from memoranda.support.home import index_path, is_server_url, server_index_path, user_indexes_path
 from memoranda.support.tool import JsonObject
+
+if TYPE_CHECKING:
+    from memoranda.safety.fence import Quote
 
 _MAX_CONVERSATIONS = 2
 # More than are shown, because the session itself and its sub-agents may be among the hits.
@@ -136,10 +139,10 @@ def find_evidence_in(
     others = [hit for hit in hits if not is_own(hit)]
     details = _describe(judged)
     chosen = others[:_MAX_CONVERSATIONS]
-    excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
+    excerpts = [(hit, quotes) for hit in chosen if (quotes := _quote_conversation(store, hit, prompt))]
     if not excerpts:
         return PromptEvidence("", _reason_for_nothing(judged, hits), details)
-    block = _build_block([text for _, text in excerpts], host)
+    block = _build_block([quotes for _, quotes in excerpts], host)
     shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
     count = len(shown)
     return PromptEvidence(
@@ -147,14 +150,15 @@ def find_evidence_in(
     )
 
 
-def _build_block(excerpts: list[str], host: str) -> str:
-    from memoranda.safety.fence import build_memory_context_block, screen_text  # noqa: PLC0415
+def _build_block(excerpts: "list[list[Quote]]", host: str) -> str:
+    from memoranda.safety.fence import Quote, build_memory_context_block, screen_quotes  # noqa: PLC0415
 
     tool = SEARCH_TOOL if host in PLUGIN_HOSTS else "session_search"
-    text = "\n\n".join([*excerpts, _HOW_TO_READ_MORE.format(tool=tool)])
+    quotes = [quoted for excerpt in excerpts for quoted in (*excerpt, Quote("", ""))]
+    quotes.append(Quote("", _HOW_TO_READ_MORE.format(tool=tool)))
     # Hermes fences what a provider recalls, and removes whole fences from it first.
-    build = screen_text if host == HERMES else build_memory_context_block
-    return build(text, max_chars=_MAX_CHARS, source=_SOURCE)
+    build = screen_quotes if host == HERMES else build_memory_context_block
+    return build(quotes, max_chars=_MAX_CHARS, source=_SOURCE)
 
 
 def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
@@ -204,9 +208,10 @@ def _describe_candidate(relevance: Relevance) -> dict[str, Any]:
     }
 
 
-def _format_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> str:
+def _quote_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> "list[Quote]":
     """Returns when and where a conversation took place, its best messages, and those around the match."""
     from memoranda.memory.record.message_rows import text_of  # noqa: PLC0415
+    from memoranda.safety.fence import Quote  # noqa: PLC0415
     from memoranda.search.evidence import Evidence, show_time  # noqa: PLC0415
     from memoranda.search.excerpts import excerpt  # noqa: PLC0415
     from memoranda.search.query import parse  # noqa: PLC0415
@@ -215,23 +220,29 @@ def _format_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> str:
     evidence, query = Evidence(store.conversations), parse(prompt)
     chosen = hit.message_id and evidence.choose(hit.message_id, hit.messages, query, fixed=bool(hit.asked))
     if session is None or not chosen:
-        return ""
+        return []
     message = chosen.anchor.message
     offset = excerpt(text_of(message.content), query).at or 0
     shown = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS, bookends=False)
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
-    lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
-    return "\n".join([*lines, *_format_messages(shown)])
+    head = [Quote("", f"Conversation in {session.source} at {show_time(message.timestamp)} ({location}):")]
+    return [*head, Quote("title", session.title or ""), *_quote_messages(shown)]
 
 
-def _format_messages(shown: JsonObject) -> list[str]:
+def _quote_messages(shown: JsonObject) -> "list[Quote]":
     """Returns the messages in their order; "…" stands between the window and other matches."""
+    from memoranda.safety.fence import Quote, speaker_of  # noqa: PLC0415
+
     window, others = shown["messages"], shown.get("other_matches", [])
     first = window[0]["id"] if window else 0
     earlier = [entry for entry in others if entry["id"] < first]
     later = [entry for entry in others if entry["id"] > first]
     groups = [
-        [f"{entry['role']}: {entry['content'][:_MAX_MESSAGE_CHARS]}" for entry in entries if entry["content"]]
+        [
+            Quote(speaker_of(entry["role"], entry.get("tool_name")), entry["content"][:_MAX_MESSAGE_CHARS])
+            for entry in entries
+            if entry["content"]
+        ]
         for entries in (earlier, window, later)
     ]
-    return [line for group in groups if group for line in (_GAP, *group)][1:]
+    return [quoted for group in groups if group for quoted in (Quote("", _GAP), *group)][1:]
