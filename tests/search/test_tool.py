@@ -16,6 +16,7 @@ from memoranda.search.guidance import BEST_ONLY
 from memoranda.search.request import NAMES
 from memoranda.search.settings import RecallSettings
 from memoranda.search.tool import PARAMETERS, SessionSearchTool
+from memoranda.support.shorten import json_size
 from tests.examples import examples
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
@@ -87,19 +88,46 @@ def test_a_match_comes_with_what_was_said_around_it(db: SessionDB, call: Call) -
 
 
 @pytest.mark.parametrize(
-    ("size", "shape"), [(80, (3, 11, 3)), (200, (1, 11, 1)), (400, (1, 3, 1)), (1_500, (1, 3, 1)), (20_000, (1, 3, 1))]
+    ("size", "shape"), [(80, (3, 11, 3)), (200, (3, 11, 3)), (1_500, (1, 11, 1)), (20_000, (1, 11, 1))]
 )
 def test_every_hit_has_its_surroundings_at_every_size_of_message(
     db: SessionDB, call: Call, size: int, shape: tuple[int, ...]
 ) -> None:
-    """Windows and bookends are complete if messages are short; of long ones, those nearest and at the ends remain."""
+    """Windows are complete, and so are bookends unless messages are long; then the very first and last one remain."""
     for session in range(3):
         words = [f"line number {number} " + "x" * size for number in range(40)]
         words[20] = "the zebra crossed here" + "x" * size
         tell(db, f"s{session}", words)
     results = call(query="zebra", limit=3)["results"]
-    shapes = {tuple(len(result[part]) for part in ("bookend_start", "messages", "bookend_end")) for result in results}
-    assert (len(results), shapes) == (3, {shape})
+    parts = ("bookend_start", "messages", "bookend_end")
+    assert (len(results), tuple(min(len(result[part]) for result in results) for part in parts)) == (3, shape)
+
+
+@pytest.mark.parametrize("size", [300, 600])
+def test_messages_are_shown_whole_while_there_is_room(db: SessionDB, call: Call, size: int) -> None:
+    """Five on either side of the match and three at each end, however long they are."""
+    words = [f"line number {number} " + "x" * size for number in range(40)]
+    words[20] = "the zebra crossed here " + "x" * 3 * size
+    ids = tell(db, "s", words)
+    (result,) = call(query="zebra")["results"]
+    shown = [*result["bookend_start"], *result["messages"], *result["bookend_end"]]
+    assert [message["id"] for message in shown] == [*ids[:3], *ids[15:26], *ids[-3:]]
+    assert not any(message.get("truncated") for message in shown)
+
+
+def test_long_messages_fill_the_answer(db: SessionDB, call: Call) -> None:
+    """At least nine tenths of the size that an answer may have are used."""
+    tell(db, "s", [f"the zebra crossed here {number} " + "x " * 5_000 for number in range(40)])
+    assert 0.9 * 16_000 < json_size(call(query="zebra")) <= 16_000
+
+
+def test_the_ends_of_a_short_conversation_are_shown_where_its_middle_has_no_room(db: SessionDB) -> None:
+    """The window would reach them, but the messages in between are long."""
+    ids = tell(db, "s", ["zebra" if number == 5 else f"line {number} " + "x" * 3_000 for number in range(11)])
+    (result,) = SessionSearchTool(lambda: db, RecallSettings(answer_chars=1_900)).call({"query": "zebra"})["results"]
+    assert [message["id"] for message in result["bookend_start"]] == ids[:1]
+    assert [message["id"] for message in result["bookend_end"]] == ids[-1:]
+    assert (result["messages_before"], result["messages_after"]) == (5, 4)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
-from memoranda.search.evidence import add_neighbours, fit_message, show_time
+from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, show_time, shown_run
 from memoranda.search.filters import FILTERS
 from memoranda.search.index.postings import Filters
 from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
@@ -103,6 +103,7 @@ _MAX_MESSAGES_READ = 60
 _MAX_MESSAGE_CHARS = 1_500
 _MAX_TOOL_OUTPUT_CHARS = 300
 _NEIGHBOUR_CHARS = 700
+_NEIGHBOUR_ROOM = 250
 # Room for the counts, a cursor and the sentence about it.
 _CURSOR_CHARS = 300
 # Room for what a list contains besides its entries: the counts, a cursor, and why it is empty.
@@ -253,12 +254,18 @@ def _fill_scroll(answer: JsonObject, window: Window, message_id: int, start: int
     position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
     room = budget - json_size(answer) - _CURSOR_CHARS
     # Neighbours get a share, so that one long message does not push them out.
-    for_anchor = room - min(room // 2, _NEIGHBOUR_CHARS * (len(window.messages) - 1))
+    for_anchor = room - min(room * 2 // 3, _NEIGHBOUR_CHARS * (len(window.messages) - 1))
     anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
-    shown = [] if anchor is None else [anchor.entry]
-    room -= 0 if anchor is None else anchor.size
-    before, after, _ = add_neighbours(window.messages, position, shown, _MAX_MESSAGE_CHARS, room)
-    answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
+    fitted = {} if anchor is None else {message_id: anchor}
+    if anchor is not None:
+        around = from_the_middle(window.messages, position)
+        fitted |= share_room([ShownPart(message, _NEIGHBOUR_ROOM) for message in around], room - anchor.size)
+    run = shown_run(window.messages, position, fitted)
+    answer |= {
+        "messages": [fitted[window.messages[place].id].entry for place in run if fitted],
+        "messages_before": window.before + run.start,
+        "messages_after": window.after + len(window.messages) - run.stop,
+    }
     end = start + len(anchor.entry["content"]) if anchor else start
     if anchor and anchor.entry.get("chars", 0) > end > start:
         answer |= {"cursor": str(end), "message": guidance.READ_ON}

@@ -1,9 +1,9 @@
 """Turns hits into evidence: the messages that match best and those around them, within a limit of JSON characters.
 
-Every answer has a hard limit on its size as JSON. The most important text is added first: the best match of a session,
-its other good matches, the neighbours next to the best one, the first and the last message, then short messages further
-away. Matches are cut around their words if they are long. Everything else is shown whole or with a useful part of its
-text, or it is omitted, which the counts say.
+Every answer has a hard limit on its size as JSON, and uses the room that it has. Messages are ordered by importance:
+the best match of a session, its other good matches, the messages next to the best one, the first and the last message,
+then messages further away. As many as have room for a useful part of their text are shown; what is left goes to those
+that are longer than that. The rest is omitted, which the counts say.
 """
 
 import json
@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from math import floor
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from memoranda.memory.record.conversations import Conversation, Conversations, Window
+from memoranda.memory.record.conversations import Conversations, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
 from memoranda.search.excerpts import excerpt
@@ -26,12 +27,11 @@ from memoranda.support.tool import JsonObject
 CONVERSATION_ROLES = ("user", "assistant")
 WINDOW = 5
 BOOKEND = 3
-_MAX_ANCHOR_CHARS = 1_200
-_MAX_MATCH_CHARS = 600
-_MAX_NEAREST_CHARS = 500
-_MAX_NEIGHBOUR_CHARS = 240
-_MAX_BOOKEND_CHARS = 110
-_MAX_BOOKEND_SIZE = 250
+# The least room of a message, as JSON; a shorter one takes less, and a longer one more if nothing else needs it.
+_ANCHOR_ROOM = 1_300
+_MATCH_ROOM = 700
+_NEAREST_ROOM = 300
+_ROOM = 250
 # A message that is not shown whole has at least so much of its text.
 _MIN_TEXT = 100
 # How many further messages of a session are shown, and how well they must match in comparison with its best one.
@@ -47,8 +47,6 @@ _CONTENT_FIELDS_CHARS = 60
 # The fields of a message without tools: id, role, time; and the most that they take, without the digits of the id.
 _PLAIN_FIELDS = 3
 _PLAIN_FIELDS_CHARS = 76
-# What a message among others gets at least: its fields and some words.
-_MIN_MESSAGE_CHARS = 150
 _MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
 _COUNTS_CHARS = 120
@@ -120,31 +118,64 @@ def shorten_calls(calls: Any) -> list[str]:
     return shown if len(every) <= _MAX_CALLS else [*shown, f"… and {len(every) - _MAX_CALLS} more"]
 
 
-def add_neighbours(
-    messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], max_chars: int, room: int
-) -> tuple[int, int, int]:
-    """Adds the neighbours of the message in `shown`, the nearest first and from both sides in turn, while they fit.
+class ShownPart(NamedTuple):
+    """A message that may be shown, the least room that it gets unless it is shorter, and where to begin reading it."""
 
-    They share the room: what one does not need is for the others. Returns how many are omitted before and after, and
-    how much room is left.
+    message: FeedMessage
+    least: int = _ROOM
+    match_at: int = 0
+    anchor: bool = False
+
+    @property
+    def size(self) -> int:
+        """About how much room it takes if it is shown whole."""
+        return len(text_of(self.message.content)) + _PLAIN_FIELDS_CHARS + _CONTENT_FIELDS_CHARS
+
+    def fit(self, room: int) -> FittedMessage | None:
+        """The message within `room`, from a little before the match on if it is too long."""
+        left_out = max(0, self.size - room)
+        start = max(0, min(self.match_at - room // 4, left_out))
+        return fit_message(self.message, room, room, start=start, anchor=self.anchor, min_chars=_MIN_TEXT)
+
+
+def share_room(parts: Sequence[ShownPart], room: int) -> dict[int, FittedMessage]:
+    """As many messages as have room, by their ids; `parts` are in order of importance.
+
+    The room is shared in proportion to what each gets at least, and what a short message does not need is for longer
+    ones.
     """
-    before, after = list(messages[:position]), list(messages[position + 1 :])
-    while shown and (before or after):
-        take_after = bool(after) and (not before or len(after) >= len(before))
-        message = after[0] if take_after else before[-1]
-        # Each gets its part of the room; with little room, the first ones get enough.
-        share = min(room, max(_MIN_MESSAGE_CHARS, room // (len(before) + len(after))))
-        fitting = fit_message(message, max_chars, share)
-        if fitting is None:
+    kept: list[ShownPart] = []
+    free = room
+    for part in parts:
+        free -= min(part.size, part.least)
+        if free < 0 and kept:
             break
-        room -= fitting.size
-        if take_after:
-            after.pop(0)
-            shown.append(fitting.entry)
-        else:
-            before.pop()
-            shown.insert(0, fitting.entry)
-    return len(before), len(after), room
+        kept.append(part)
+    fitted: dict[int, FittedMessage] = {}
+    weight = sum(part.least for part in kept)
+    for part in sorted(kept, key=lambda part: part.size / part.least):
+        fitting = part.fit(room * part.least // weight)
+        weight -= part.least
+        if fitting is not None:
+            fitted[part.message.id] = fitting
+            room -= fitting.size
+    return fitted
+
+
+def from_the_middle(messages: Sequence[FeedMessage], position: int) -> list[FeedMessage]:
+    """The messages around one of them, the nearest first and from both sides in turn."""
+    pairs = zip_longest(messages[position + 1 :], reversed(messages[:position]))
+    return [message for pair in pairs for message in pair if message is not None]
+
+
+def shown_run(messages: Sequence[FeedMessage], position: int, fitted: Mapping[int, FittedMessage]) -> range:
+    """Which messages around one of them are shown, as far as none between them is missing."""
+    start = end = position
+    while start and messages[start - 1].id in fitted:
+        start -= 1
+    while end + 1 < len(messages) and messages[end + 1].id in fitted:
+        end += 1
+    return range(start, end + 1)
 
 
 class MatchedMessage(NamedTuple):
@@ -231,53 +262,48 @@ class Evidence:
     def show(
         self, chosen: ChosenMessages, match_at: int, query: Query, budget: int, *, bookends: bool = True
     ) -> JsonObject:
-        """The chosen messages with the window and bookends, together within `budget`; the match is at `match_at`.
-
-        The chosen messages come first, as whole as possible. Then the nearest neighbours, one message of either end,
-        and short messages further away. What would be cut to a few words is omitted.
-        """
-        anchor, position, window = chosen.anchor
+        """The chosen messages with the window and bookends, together within `budget`; the match is at `match_at`."""
+        (anchor, position, window), others = chosen
         room = budget - _COUNTS_CHARS
-        first = _fit_match(anchor, match_at, max(_MIN_TEXT, min(_MAX_ANCHOR_CHARS, budget // 2)), room, anchor=True)
-        if first is None:
-            before, after = window.before + position, window.after + len(window.messages) - position - 1
-            return {"messages": [], "messages_before": before, "messages_after": after}
-        shown = [first.entry]
-        room -= first.size
-        others = _fit_others(chosen.others, query, room)
-        room -= sum(other.size for other in others.values())
-        is_longer = bookends and (window.before or window.after)
-        for_bookends = min(room, 2 * _MAX_BOOKEND_SIZE) if is_longer else 0
-        before, after, room = _add_window(window, position, shown, others, room - for_bookends)
-        before, after = window.before + before, window.after + after
-        result: JsonObject = {"messages": shown, "messages_before": before, "messages_after": after}
-        if others:
-            result["other_matches"] = [others[name].entry for name in sorted(others)]
-        room = room + for_bookends if bookends and (before or after) else 0
-        return self._bookends(window.conversation, shown, others, room) | result
+        before, after = window.messages[:position], window.messages[position + 1 :]
+        first, last = self._ends(window) if bookends else ([], [])
+        # In a short conversation the window reaches its ends.
+        opening = [*first, *before][:BOOKEND] if bookends else []
+        closing = [*after, *last][-BOOKEND:] if bookends else []
+        nearest = from_the_middle(window.messages, position)
+        parts = [
+            ShownPart(anchor, max(_ROOM, min(_ANCHOR_ROOM, room // 2)), match_at, anchor=True),
+            *(_other_part(message, query, max(_ROOM, min(_MATCH_ROOM, room // 4))) for message in others),
+            *(ShownPart(message, _NEAREST_ROOM) for message in nearest[:1]),
+            *map(ShownPart, [*opening[:1], *closing[-1:]]),
+            *(ShownPart(message, _NEAREST_ROOM) for message in nearest[1:2]),
+            *map(ShownPart, [*nearest[2:], *opening[1:], *closing[-2::-1]]),
+        ]
+        by_id = {part.message.id: part for part in reversed(parts)}
+        fitted = share_room([part for part in parts if by_id[part.message.id] is part], room)
+        if anchor.id not in fitted:
+            counts = {"messages_before": window.before + len(before), "messages_after": window.after + len(after)}
+            return {"messages": []} | counts
+        run = shown_run(window.messages, position, fitted)
+        shown = [fitted.pop(window.messages[place].id).entry for place in run]
+        further = [fitted.pop(message.id).entry for message in others if message.id in fitted]
+        result: JsonObject = {
+            "bookend_start": [fitted[message.id].entry for message in opening if message.id in fitted],
+            "bookend_end": [fitted[message.id].entry for message in closing if message.id in fitted],
+            "messages": shown,
+            "messages_before": window.before + run.start,
+            "messages_after": window.after + len(window.messages) - run.stop,
+        }
+        return result | ({"other_matches": sorted(further, key=itemgetter("id"))} if further else {})
 
-    def _bookends(
-        self, conversation: Conversation, shown: list[JsonObject], others: Collection[int], room: int
-    ) -> JsonObject:
-        """The first and the last messages of a conversation, without those that are shown anyway."""
-        first, last = list[FeedMessage](), list[FeedMessage]()
-        if room >= _PLAIN_FIELDS_CHARS:
-            outside = (shown[0]["id"], shown[-1]["id"])
-            first, last = self._store.ends_of(
-                conversation, BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
-            )
-        opening, closing = list[JsonObject](), list[JsonObject]()
-        # From outside inwards: with little room, the very first and the very last message are shown.
-        pairs = zip_longest(((opening, message) for message in first), ((closing, message) for message in last[::-1]))
-        ends = [end for pair in pairs for end in pair if end is not None and end[1].id not in others]
-        for number, (entries, message) in enumerate(ends):
-            share = room // 2 if not number and len(ends) > 1 else room
-            fitting = fit_message(message, _MAX_BOOKEND_CHARS, share, min_chars=_MIN_TEXT)
-            if fitting is None or (entries and "truncated" in fitting.entry):
-                continue
-            room -= fitting.size
-            entries.append(fitting.entry)
-        return {"bookend_start": opening, "bookend_end": closing[::-1]}
+    def _ends(self, window: Window) -> tuple[list[FeedMessage], list[FeedMessage]]:
+        """The first and the last messages of a conversation, as far as they are outside the window."""
+        if not window.before and not window.after:
+            return [], []
+        outside = (window.messages[0].id, window.messages[-1].id)
+        return self._store.ends_of(
+            window.conversation, BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
+        )
 
 
 def _answer_to(matched: MatchedMessage) -> MatchedMessage:
@@ -290,53 +316,10 @@ def _answer_to(matched: MatchedMessage) -> MatchedMessage:
     return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
 
 
-def _fit_match(
-    message: FeedMessage, match_at: int, max_chars: int, room: int, *, anchor: bool = False
-) -> FittedMessage | None:
-    """A message that matches, from a little before the match on if it is too long."""
-    start = max(0, match_at - max_chars // 4) if len(text_of(message.content)) > max_chars else 0
-    return fit_message(message, max_chars, room, start=start, anchor=anchor, min_chars=_MIN_TEXT)
-
-
-def _fit_others(messages: Sequence[FeedMessage], query: Query, room: int) -> dict[int, FittedMessage]:
-    """Further messages that match, by their ids, while they fit."""
-    found: dict[int, FittedMessage] = {}
-    for message in messages:
-        text = text_of(message.content)
-        match_at = (excerpt(text, query).at or 0) if len(text) > _MAX_MATCH_CHARS else 0
-        fitting = _fit_match(message, match_at, _MAX_MATCH_CHARS, room)
-        if fitting is not None:
-            room -= fitting.size
-            found[message.id] = fitting
-    return found
-
-
-def _add_window(
-    window: Window, position: int, shown: list[JsonObject], others: dict[int, FittedMessage], room: int
-) -> tuple[int, int, int]:
-    """Adds the neighbours of the message in `shown`, the nearest first, while they fit; takes some from `others`.
-
-    Either side ends at the first message that would have to be cut, unless it is next to the match. Returns how many
-    are omitted before and after, and how much room is left.
-    """
-    before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
-    sides = [after, before]
-    for distance in range(WINDOW):
-        for side in list(sides):
-            message = (side[0] if side is after else side[-1]) if side else None
-            fitting = None if message is None else others.pop(message.id, None)
-            if fitting is None and message is not None:
-                max_chars = _MAX_NEIGHBOUR_CHARS if distance else _MAX_NEAREST_CHARS
-                fitting = fit_message(message, max_chars, room, min_chars=_MIN_TEXT)
-                if fitting is not None and distance and "truncated" in fitting.entry:
-                    fitting = None
-                room -= 0 if fitting is None else fitting.size
-            if fitting is None:
-                sides.remove(side)
-                continue
-            side.pop(0 if side is after else -1)
-            shown.insert(len(shown) if side is after else 0, fitting.entry)
-    return len(before), len(after), room
+def _other_part(message: FeedMessage, query: Query, least: int) -> ShownPart:
+    """A further message that matches."""
+    part = ShownPart(message, least)
+    return part._replace(match_at=excerpt(text_of(message.content), query).at or 0) if part.size > least else part
 
 
 def show_time(seconds: float | None) -> str | None:
