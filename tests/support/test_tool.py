@@ -26,6 +26,13 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
+def test_a_tool_that_changes_nothing_needs_only_a_key_that_reads() -> None:
+    """And every other tool one that curates."""
+    assert {name: facts.scope for name, facts in OWN_TOOLS.items()} == {
+        name: "read" if facts.read_only else "curate" for name, facts in OWN_TOOLS.items()
+    }
+
+
 def test_every_tool_that_is_offered_has_its_row(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a session, a review, an agent, a delegate and a tool host; and every row belongs to a tool."""
     agents: list[Agent] = []

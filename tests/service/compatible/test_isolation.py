@@ -11,11 +11,11 @@ from memoranda.service.mounts import COMPATIBLE
 from tests.cases import cases
 from tests.service.http.running_service import RunningService
 
-_ROUTES = {route.name: route for mount in COMPATIBLE.values() for route in mount.routes}
+COMPATIBLE_ROUTES = {route.name: route for mount in COMPATIBLE.values() for route in mount.routes}
 _SECRET = "the wombat of ana"
 _UNSUPPORTED = 501
 # Their answer is the same for everyone.
-_WITHOUT_USER = {"mem0_ping", *(name for name, route in _ROUTES.items() if route.handler is mem0.refuse)}
+_WITHOUT_USER = {"mem0_ping", *(name for name, route in COMPATIBLE_ROUTES.items() if route.handler is mem0.refuse)}
 _ITEM = {"namespace": ["private"], "key": "k"}
 # For each route: the body of a request that tries to reach what belongs to the other user.
 _BODIES: dict[str, Any] = {
@@ -40,7 +40,7 @@ _LISTS = ("mem0_ping", "mem0_add", "mem0_list", "mem0_search", "mem0_delete_all"
           "langgraph_get", "langgraph_delete", "langgraph_search", "langgraph_namespaces", "openai_create")  # fmt: skip
 
 
-class _Belongings:
+class Belongings:
     """What one user has in every API, and a picture of it to compare."""
 
     def __init__(self, client: httpx.Client) -> None:
@@ -66,7 +66,7 @@ class _Belongings:
         ]
 
 
-def _request(client: httpx.Client, route: Route, ids: dict[str, str], **headers: str) -> httpx.Response:
+def send_request(client: httpx.Client, route: Route, ids: dict[str, str], **headers: str) -> httpx.Response:
     body = _BODIES.get(route.name, {}) if route.body is not None else None
     if body is not None:
         body = _fill(body, ids)
@@ -83,17 +83,17 @@ def _fill(value: Any, ids: dict[str, str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def ana(compatible: RunningService) -> _Belongings:
-    return _Belongings(compatible.client(compatible.key(user="isolated-ana")))
+def ana(compatible: RunningService) -> Belongings:
+    return Belongings(compatible.client(compatible.key(user="isolated-ana")))
 
 
 @pytest.mark.slow
-@cases("name", sorted(_ROUTES))
-def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings, name: str) -> None:
+@cases("name", sorted(COMPATIBLE_ROUTES))
+def test_a_foreign_id_is_not_found(compatible: RunningService, ana: Belongings, name: str) -> None:
     """Every route answers another user's key as if the id did not exist, and changes nothing."""
     before = ana.picture()
     bo = compatible.client(compatible.key(user=f"isolated-bo-{name}"))
-    answer = _request(bo, _ROUTES[name], ana.ids)
+    answer = send_request(bo, COMPATIBLE_ROUTES[name], ana.ids)
     if name in _LISTS:
         assert answer.status_code in (200, 204), answer.text
     else:
@@ -103,23 +103,23 @@ def test_a_foreign_id_is_not_found(compatible: RunningService, ana: _Belongings,
 
 
 @pytest.mark.slow
-@cases("name", sorted(set(_ROUTES) - _WITHOUT_USER))
-def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: _Belongings, name: str) -> None:
+@cases("name", sorted(set(COMPATIBLE_ROUTES) - _WITHOUT_USER))
+def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: Belongings, name: str) -> None:
     """Not even by the header: the request is refused before anything is done."""
     bo = compatible.client(compatible.key(user="isolated-bo"))
-    assert _request(bo, _ROUTES[name], ana.ids, **{"X-Memoranda-User": "isolated-ana"}).status_code == 403
+    assert send_request(bo, COMPATIBLE_ROUTES[name], ana.ids, **{"X-Memoranda-User": "isolated-ana"}).status_code == 403
 
 
 @pytest.mark.slow
-@cases("name", sorted(_ROUTES))
+@cases("name", sorted(COMPATIBLE_ROUTES))
 def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name: str) -> None:
     """Without a key 401, with a key that lacks the scope 403, in the form of the API."""
-    route, ids = _ROUTES[name], dict.fromkeys(_IDS, "x")
-    anonymous = _request(compatible.client(), route, ids)
+    route, ids = COMPATIBLE_ROUTES[name], dict.fromkeys(_IDS, "x")
+    anonymous = send_request(compatible.client(), route, ids)
     assert anonymous.status_code == 401
     assert anonymous.headers["content-type"] == "application/json"
     other = "append" if route.scope == "read" else "read"
-    assert _request(compatible.client(compatible.key(other, user="scoped")), route, ids).status_code == 403
+    assert send_request(compatible.client(compatible.key(other, user="scoped")), route, ids).status_code == 403
 
 
 _IDS = ("memory_id", "conversation_id", "item_id", "type", "name", "org_id", "project_id")

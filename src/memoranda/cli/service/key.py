@@ -65,8 +65,8 @@ def _open_keys(invocation: Invocation) -> Iterator[ApiKeys]:
 def create(name: str, tenant: str, user: str | None, scopes: tuple[str, ...], days: float | None) -> None:
     """Create a key and print it. It cannot be printed again.
 
-    read: search and list. append: create sessions and append messages. curate: change curated memory. admin: delete,
-    forget, import, and read the audit log.
+    read: search and list. append: create and import sessions, append messages. curate: change curated memory and
+    items. admin: delete, forget, and read the audit log.
     """
     invocation = Invocation.current()
     expires_at = None if days is None else time.time() + days * _DAY

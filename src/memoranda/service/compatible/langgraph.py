@@ -48,10 +48,14 @@ def _get(call: Call) -> Answer:
     labels = (read_text(call.query, "namespace") or "").split(".")
     namespace = _namespace([label for label in labels if label], "namespace", required=True)
     key = read_text(call.query, "key", required=True) or ""
-    # A read extends the life of an item unless the client says no: the default of LangGraph's stores.
     refresh = (read_text(call.query, "refresh_ttl") or "true").lower() != "false"
-    item = call.memory.items.get(namespace, key, refresh=refresh)
+    item = call.memory.items.get(namespace, key, refresh=refresh and _may_refresh(call))
     return Answer(None if item is None else _as_item(item))
+
+
+def _may_refresh(call: Call) -> bool:
+    """Whether a read extends the life of items, the default of LangGraph's stores; that changes them."""
+    return "curate" in call.caller.scopes
 
 
 def _delete(call: Call) -> Answer:
@@ -69,7 +73,7 @@ def _search(call: Call) -> Answer:
         filter=None if body.get("filter") is None else require_object(body["filter"], "filter"),
         limit=read_number(body, "limit", 10, 1, _MAX_RESULTS),
         offset=read_number(body, "offset", 0, 0, 10**6),
-        refresh=body.get("refresh_ttl") is not False,
+        refresh=body.get("refresh_ttl") is not False and _may_refresh(call),
     )
     return Answer({"items": [_as_hit(hit) for hit in hits]})
 
@@ -123,7 +127,7 @@ def _render_problem(problem: Problem, request_id: str) -> JsonObject:
 
 
 ROUTES = (
-    route("PUT", "/store/items", "langgraph_put", "append", _put, body=True, status=204),
+    route("PUT", "/store/items", "langgraph_put", "curate", _put, body=True, status=204),
     route("GET", "/store/items", "langgraph_get", "read", _get),
     route("DELETE", "/store/items", "langgraph_delete", "curate", _delete, body=True, status=204),
     route("POST", "/store/items/search", "langgraph_search", "read", _search, body=True),

@@ -268,7 +268,7 @@ _MEMORY = "/v1/memories/{memory_id}/"
 _PROJECT = "/api/v1/orgs/organizations/{org_id}/projects/{project_id}/"
 ROUTES = (
     route("GET", "/v1/ping/", "mem0_ping", "read", _ping),
-    route("POST", "/v3/memories/add/", "mem0_add", "append", _add, body=True),
+    route("POST", "/v3/memories/add/", "mem0_add", "curate", _add, body=True),
     route("POST", "/v3/memories/", "mem0_list", "read", _list, body=True),
     route("POST", "/v3/memories/search/", "mem0_search", "read", _search, body=True),
     route("DELETE", "/v1/memories/", "mem0_delete_all", "curate", _delete_all),

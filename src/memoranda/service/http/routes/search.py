@@ -72,7 +72,10 @@ def recall(call: Call) -> Answer:
 
 
 def prompt(call: Call) -> Answer:
-    """The system prompt of a session. The first request freezes it: until compression it stays the same bytes."""
+    """The system prompt of a session. The first request freezes it: until compression it stays the same bytes.
+
+    A key that only reads shows what it would be now.
+    """
     session_id = call.query["session"]
     row = call.memory.sessions.get_session(session_id)
     if row is None:
@@ -80,7 +83,8 @@ def prompt(call: Call) -> Answer:
     text = row.get("system_prompt")
     if not text:
         session = call.memory.session(session_id=session_id, source=row["source"])
-        session_id, text = session.id, session.freeze_prompt()
+        may_freeze = "append" in call.caller.scopes
+        session_id, text = session.id, session.freeze_prompt() if may_freeze else session.prompt
         session.external.close()
     etag = f'"{sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
     return Answer({"session_id": session_id, "prompt": text, "tokens": estimate_text(text)}, headers={"ETag": etag})

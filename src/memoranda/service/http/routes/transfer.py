@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import chain, dropwhile
 from typing import Any
 
-from memoranda.memory.record.transfer.items import take_items
+from memoranda.memory.record.transfer.items import is_item, take_items
 from memoranda.service.http.json_text import read_json
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import JSON_LINES, Answer, Call, Example, Route, Stream
@@ -50,7 +50,12 @@ def export(call: Call) -> Stream:
 
 
 def import_sessions(call: Call) -> Answer:
-    """Import exported sessions and items for one user; a second import adds nothing."""
+    """Import exported sessions and items for one user; a second import adds nothing.
+
+    Items need the scope that changes them elsewhere; without it, a body that has one is refused as a whole.
+    """
+    if "curate" not in call.caller.scopes and any(map(is_item, _read_lines(call.body, []))):
+        call.caller.require("curate")
     errors: list[JsonObject] = []
     items: list[JsonObject] = []
     report = call.memory.sessions.import_sessions(take_items(_read_lines(call.body, errors), items))
@@ -137,7 +142,8 @@ ROUTES = (
         media_type=JSON_LINES, problems=(404,), tag=TAG, example=Example(),
     ),
     Route(
-        "POST", "/v1/import", "import_sessions", "append", import_sessions, "Import exported sessions and items",
+        "POST", "/v1/import", "import_sessions", "append", import_sessions,
+        "Import exported sessions; with the scope `curate` also items",
         Object((
             Field("imported", Whole(), "How many sessions are new.", required=True),
             Field("updated", Whole(), "How many got new messages.", required=True),
