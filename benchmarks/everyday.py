@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,8 +177,9 @@ def make_store(cases: Iterable[Case]) -> dict[str, Any]:
     return {"id": "everyday", "sessions": sessions}
 
 
-def measure(cases: Sequence[Case]) -> list[Asked]:
-    """Record the conversations of these cases and ask all their questions."""
+@contextmanager
+def open_home(cases: Sequence[Case]) -> Iterator[Callable[[], list[Asked]]]:
+    """Record the conversations of these cases; yields a function that asks all their questions."""
     store = make_store(cases)
     plain = open_peers(store)["FTS5 porter"]
     with TemporaryDirectory(prefix="memoranda-everyday-") as home, memoranda.open(home) as memory:
@@ -202,7 +204,12 @@ def measure(cases: Sequence[Case]) -> list[Asked]:
                 plain(text),
             )
 
-        return [ask(case, form, text) for case in cases for form, text in case.asks]
+        yield lambda: [ask(case, form, text) for case in cases for form, text in case.asks]
+
+
+def measure(cases: Sequence[Case]) -> list[Asked]:
+    with open_home(cases) as ask_all:
+        return ask_all()
 
 
 def _by_kind(asked: Iterable[Asked]) -> dict[str, list[Asked]]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.ablation import RULES, without
 from benchmarks.everyday import (
     LITERAL,
     NAMES,
@@ -67,3 +68,10 @@ def test_the_hook_shows_nothing_for_the_prompts_of_an_ordinary_day() -> None:
     asked = [each for each in measure([*cases[:8], *cases[-20:]]) if each.group == PROMPTS]
     assert [each.text for each in asked if each.given] == []
     assert "| prompts | 20 | 0 |" in table("prompts without an answer", summarize(asked)["prompts without an answer"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_that_is_switched_off_exists(rule: str) -> None:
+    """A rule that was removed or renamed is removed or renamed in the benchmark, too."""
+    with without(RULES[rule]):
+        pass
