@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.search.excerpts import CLOSE, CUT, OPEN, excerpt, snippet
+from memoranda.search.excerpts import CLOSE, CUT, OPEN, excerpt, snippet, without_markdown
 from memoranda.search.query import parse
 from tests.cases import cases
 
@@ -31,6 +31,30 @@ def test_every_match_is_marked(typed: str, text: str, shown: str) -> None:
     assert snippet(text, parse(typed)) == shown
 
 
+@cases(
+    ("text", "shown"),
+    [
+        ("## The **zebra** is `striped`", "The >>>zebra<<< is striped"),
+        ("> a *tame* zebra\n> said so", "a tame >>>zebra<<< said so"),
+        ("see [the zebra](https://example.org/a_(b)) here", "see the >>>zebra<<< here"),
+        ("[it](https://zebra.org) eats", "[it](https://>>>zebra<<<.org) eats"),
+        ("| zebra | legs |\n|---|---:|\n| one | four |", "| >>>zebra<<< | legs |  | one | four |"),
+        ("* one zebra\n+ two", "- one >>>zebra<<< - two"),
+        ("```python\nzebra(**options, *rest)\n```", " >>>zebra<<<(**options, *rest) "),
+        ("zebra in __init__.py: 2*a*b, ls *.py", ">>>zebra<<< in __init__.py: 2*a*b, ls *.py"),
+    ],
+)
+def test_markdown_is_shown_as_plain_text(text: str, shown: str) -> None:
+    """Code that only looks like Markdown stays as it is."""
+    assert snippet(text, parse("zebra")) == shown
+
+
+@given(st.text(st.sampled_from("*`~#>[]()|-_ \nab"), max_size=2_000))
+def test_removing_markdown_never_makes_a_text_longer(text: str) -> None:
+    """Whatever signs follow each other, within the time that a test has."""
+    assert len(without_markdown(text)) <= len(text)
+
+
 def test_the_best_cluster_is_shown() -> None:
     """The snippet shows the part with most of the words, with a quarter of its width before it."""
     text = "alpha " + "filler " * 100 + "alpha beta gamma " + "filler " * 100
@@ -52,7 +76,8 @@ def test_without_a_match_the_text_begins() -> None:
 
 
 @given(
-    text=st.text(max_size=400) | st.lists(st.sampled_from(["alpha", "beta", "数据库", "é", "🎉", "\n"])).map(" ".join),
+    text=st.text(st.characters(exclude_characters="*~`#>[|:=_-"), max_size=400)
+    | st.lists(st.sampled_from(["alpha", "beta", "数据库", "é", "🎉", "\n"])).map(" ".join),
     typed=st.sampled_from(["alpha", "数据", "alpha beta", '"alpha beta"', "al*", "é", "🎉", "的", "zebra"]),
     width=st.integers(min_value=10, max_value=300),
 )

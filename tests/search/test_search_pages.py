@@ -41,7 +41,7 @@ def test_a_model_lists_ten_at_most(home: Path) -> None:
 
 
 def test_the_command_lists_up_to_fifty(home: Path) -> None:
-    """With the first words of each conversation that has no title."""
+    """With the question of each conversation that has no title."""
     terminal = Terminal(home)
     shown = terminal.run("search", "port", "--limit", "50").stdout
     assert "23. " in shown and "Port of server 7?" in shown and "(no title)" not in shown

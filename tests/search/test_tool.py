@@ -130,6 +130,27 @@ def test_the_ends_of_a_short_conversation_are_shown_where_its_middle_has_no_room
     assert (result["messages_before"], result["messages_after"]) == (5, 4)
 
 
+def test_a_hit_without_a_title_is_titled_by_the_question_of_its_turn(db: SessionDB, call: Call) -> None:
+    """Not by the first prompt of the session; a reply such as "yes" says nothing, so the words before it count."""
+    said = [
+        "Good morning, please **format** this file",
+        "Done.",
+        "Where does the *zebra* sleep at night?",
+        "Shall I look?",
+    ]
+    tell(db, "s", [*said, "yes", "The zebra sleeps in the barn."])
+    assert call(query="zebra barn")["results"][0]["title"] == "Where does the zebra sleep at night?"
+    db.set_session_title("s", "Animals")
+    assert call(query="zebra barn")["results"][0]["title"] == "Animals"
+
+
+def test_a_hit_before_which_nobody_asked_is_titled_by_its_own_words(db: SessionDB, call: Call) -> None:
+    """Shortened to one line."""
+    tell(db, "s", [("assistant", "The zebra\nsleeps " + "well " * 50)])
+    title = call(query="zebra")["results"][0]["title"]
+    assert title.startswith("The zebra sleeps well") and len(title) <= 80
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 5, 10])
 @pytest.mark.parametrize("size", [30, 150, 700, 5_000])

@@ -17,7 +17,7 @@ from memoranda.cli.hosts.found_hosts import HostState, find_hosts
 from memoranda.cli.imports.summary_text import summary_lines
 from memoranda.cli.imports.workflow import FoundSource, find_all_sources, import_without_asking
 from memoranda.cli.open_home import open_home
-from memoranda.cli.retrieval.search import add_first_words, add_resume_commands, format_search_answer
+from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer
 from memoranda.cli.terminal_text import bold, terminal_line
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import SOURCES
@@ -156,7 +156,6 @@ def search_own_history(db: SessionDB, settings: RecallSettings) -> dict[str, Any
             break
     if best is not None:
         add_resume_commands(best, db)
-        add_first_words(best, db)
     return best
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from memoranda.memory.record.conversations import Conversations, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
-from memoranda.search.excerpts import excerpt
+from memoranda.search.excerpts import excerpt, without_markdown
 from memoranda.search.query import Query
 from memoranda.search.repeated_questions import answer_in, is_asking
 from memoranda.search.speakers import SPEAKER, speaker_weights
@@ -53,6 +53,9 @@ _COUNTS_CHARS = 120
 _MAX_NUMBER = 1e20
 # A longer message says something besides its question.
 _MAX_QUESTION = 300
+_TITLE_CHARS = 80
+# Three short words, or five characters of an unspaced script.
+_MIN_TITLE_BYTES = 15
 
 
 class FittedMessage(NamedTuple):
@@ -314,6 +317,18 @@ def _answer_to(matched: MatchedMessage) -> MatchedMessage:
     answer = answer_in(matched.window.messages[matched.position + 1 :], text)
     # The window around a question is one around its answer too.
     return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
+
+
+def title_by_question(matched: MatchedMessage) -> str:
+    """What a match is about, for a session without a title: the user's words before it, shortened to one line.
+
+    An answer such as "yes" says nothing, so the words before that are taken; if there are none, those of the match.
+    """
+    spoken = [message for message in matched.window.messages[matched.position :: -1] if message.role == "user"]
+    starts = [text_of(message.content)[: 4 * _TITLE_CHARS] for message in (*spoken, matched.message)]
+    lines = [" ".join(without_markdown(start).split()) for start in starts]
+    clear = (line for line in lines if len(line.encode("utf-8", "replace")) >= _MIN_TITLE_BYTES)
+    return shorten_end(next(clear, lines[-1]), _TITLE_CHARS)
 
 
 def _other_part(message: FeedMessage, query: Query, least: int) -> ShownPart:

@@ -1,5 +1,6 @@
 """Excerpts of a text around the matches of a query, and the curated entries that share words with a question."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,17 @@ OPEN, CLOSE, CUT = ">>>", "<<<", "…"
 _MAX_TEXT = 200_000
 _MAX_SNAP = 20
 _FLAT = str.maketrans("\n\r\t\v\f", "     ")
+# Markdown, and what stays of it. Underscores stay, because names in code begin and end with them, and so does a link
+# with a match in its address.
+_MARKDOWN = (
+    (re.compile(r"^[ \t]*(?:```[^\n`]*|[ \t|:=*_-]{3,})$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6} |(?:> )+)", re.MULTILINE), ""),
+    (re.compile(r"^([ \t]*)[*+] ", re.MULTILINE), r"\1- "),
+    (re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\s>]|\([^()\s>]*\))*\)"), r"\1"),
+    (re.compile(r"(\*\*|~~)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(`+)([^`\n]+)\1"), r"\2"),
+)
 
 
 class _Match(NamedTuple):
@@ -42,7 +54,14 @@ def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
     pieces.append(text[at:end])
     if end < len(text):
         pieces.append(CUT)
-    return Excerpt("".join(pieces).translate(_FLAT), cluster)
+    return Excerpt(without_markdown("".join(pieces)).translate(_FLAT), cluster)
+
+
+def without_markdown(text: str) -> str:
+    """A text without the signs of Markdown for headings, emphasis, code, links, quotes and tables."""
+    for pattern, rest in _MARKDOWN:
+        text = pattern.sub(rest, text)
+    return text
 
 
 class Excerpt(NamedTuple):

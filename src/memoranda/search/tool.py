@@ -25,7 +25,7 @@ from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, refuse, scroll
-from memoranda.search.evidence import Evidence, fit_message, show_time
+from memoranda.search.evidence import Evidence, fit_message, show_time, title_by_question
 from memoranda.search.excerpts import excerpt
 from memoranda.search.filters import FILTERS, SearchFilter
 from memoranda.search.index.message_text import searchable_text
@@ -436,6 +436,7 @@ def _result(
         # The match is in the arguments of a tool, not in the text.
         shown = excerpt(words.tool_text, query)._replace(at=0)
     result |= {
+        "title": result["title"] or echo_input(title_by_question(chosen.anchor)) or None,
         "matched_role": echo_input(message.role),
         "match_message_id": message.id,
         "when": show_time(message.timestamp),

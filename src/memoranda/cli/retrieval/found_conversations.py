@@ -121,11 +121,10 @@ class FoundConversations:
         found = []
         for result in answer.get("results", ()):
             row = self._memory.sessions.get_session(result["session_id"]) or {}
-            first = self._memory.sessions.listing.first_words(result["session_id"])
             found.append(
                 FoundConversation(
                     result["session_id"],
-                    printable(result["title"] or first or "(no title)"),
+                    printable(result["title"] or "(no title)"),
                     printable(result["source"]),
                     printable(project_name(result.get("project")) or ""),
                     local_time(row.get("last_active")),

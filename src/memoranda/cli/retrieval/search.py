@@ -85,7 +85,6 @@ def command(words: tuple[str, ...], limit: int, summary: bool | None, expand: bo
                 _catch_up(db, invocation)
                 answer = _answer(tool, {"query": " ".join(words), **options}, limit)
         add_resume_commands(answer, db)
-        add_first_words(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
@@ -107,13 +106,6 @@ def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:
     for result in answer.get("results", ()):
         if command := resume_command(db.get_session(result["session_id"]) or {}):
             result["resume"] = command
-
-
-def add_first_words(answer: dict[str, Any], db: SessionDB) -> None:
-    """Adds the first words of each conversation without a title, which are shown in its place."""
-    for result in answer.get("results", ()):
-        if not result["title"] and (words := db.listing.first_words(result["session_id"])):
-            result["preview"] = words
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:

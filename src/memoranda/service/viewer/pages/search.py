@@ -91,7 +91,7 @@ def _show_result(db: SessionDB, result: Mapping[str, Any], number: int) -> dict[
         "number": number,
         "session": session,
         "message": result.get("match_message_id"),
-        "title": result["title"] or db.listing.first_words(session) or "(no title)",
+        "title": result["title"] or "(no title)",
         "agent": result["source"],
         "project": short_project(result.get("project")),
         "role": "title" if result.get("matched_role") == "session_title" else result.get("matched_role", ""),
