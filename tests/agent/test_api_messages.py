@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from memoranda.agent.compression.summary import RunningSummary, render_summary
 from memoranda.agent.model_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
 from memoranda.models.model import Message
+from tests.agent.accepted_messages import assert_accepted
 
 
 def _call(call_id: str) -> Message:
@@ -85,18 +86,7 @@ def test_calls_that_are_none_are_taken_out() -> None:
 def test_every_call_has_one_result_right_behind_it_and_every_result_a_call(messages: list[Message]) -> None:
     """This is what chat APIs insist on; the record itself is not touched."""
     before = copy.deepcopy(messages)
-    waiting: list[str] = []
-    last = ""
-    for message in to_api_messages(messages):
-        if message["role"] == "tool":
-            assert message["tool_call_id"] in waiting
-            waiting.remove(message["tool_call_id"])
-        else:
-            assert waiting == []
-            assert not (message["role"] == "user" and last in ("user", "tool"))
-            waiting = [call["id"] for call in message.get("tool_calls", [])]
-        last = message["role"]
-    assert waiting == []
+    assert_accepted(to_api_messages(messages))
     assert messages == before
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER
 from memoranda.errors import ConfigError, ForeignHomeError
 from tests.conftest import OWN_TOOLS, mode, tree
 
@@ -213,7 +214,8 @@ def test_an_interrupted_turn_keeps_what_was_recorded(tmp_path: Path) -> None:
         assert turn.interrupted
         with session.turn("second") as turn:
             turn.done([{"role": "assistant", "content": "yes"}])
-        assert [message["content"] for message in session.conversation()] == ["first", "second", "yes"]
+        said = [message["content"] for message in session.conversation()]
+        assert said == ["first", INTERRUPTED_ANSWER, "second", "yes"]
 
 
 def test_a_session_can_be_taken_up_again(tmp_path: Path) -> None:

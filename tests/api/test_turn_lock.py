@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER
 from memoranda.api.memory import Memory, open_memory
 from memoranda.api.session import Session
 from memoranda.errors import SessionBusyError, SessionError
@@ -106,7 +107,7 @@ def test_a_process_that_hangs_in_a_turn_makes_the_session_busy_until_it_is_kille
         with session.turn("And now?", wait=GIVE_UP) as turn:
             turn.done("Yes.")
         said = [message["content"] for message in session.conversation()]
-        assert said == ["Are you there?", "And now?", "Yes."]
+        assert said == ["Are you there?", INTERRUPTED_ANSWER, "And now?", "Yes."]
 
 
 def test_a_turn_inside_another_is_a_clear_error_at_once(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_turn_that_was_left_without_an_answer_blocks_no_other(tmp_path: Path, 
             session.end()
         with session.turn("b", wait=0) as second:
             second.done("B.")
-        assert [message["content"] for message in session.conversation()] == ["a", "b", "B."]
+        assert [message["content"] for message in session.conversation()] == ["a", INTERRUPTED_ANSWER, "b", "B."]
 
 
 def test_another_object_waits_as_long_as_it_is_configured_to(tmp_path: Path) -> None:

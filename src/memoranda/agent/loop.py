@@ -20,7 +20,7 @@ from memoranda.agent.events import (
     ToolCalled,
     ToolReturned,
 )
-from memoranda.agent.model_messages import AnswerStream, partial_answer, to_api_messages, visible_text
+from memoranda.agent.model_messages import AnswerStream, partial_answer, visible_text
 from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.tool_dispatch import execute_call, result_as_text
@@ -121,7 +121,7 @@ class Agent:
         try:
             reply = self.model.reply(
                 self.session.prompt,
-                to_api_messages(turn.messages),
+                [dict(message) for message in turn.messages],
                 self.tools,
                 on_text=stream.feed if stream else None,
                 deadline=self._deadline(),

@@ -143,7 +143,11 @@ class Session:
         return ids
 
     def conversation(self) -> "list[ChatMessage]":
-        """The recorded messages in the form that chat APIs accept."""
+        """The recorded messages in the form that chat APIs accept.
+
+        A call that was interrupted has a result that says so, and a question without an answer a note; the record keeps
+        what really happened.
+        """
         return cast("list[ChatMessage]", self._state.conversation())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 import memoranda
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER
 from memoranda.api.client.async_memory import AsyncRemoteSession
 from memoranda.api.client.memory import RemoteMemory
 from memoranda.api.client.transport import Transport
@@ -155,7 +156,7 @@ def test_a_turn_is_interrupted_when_its_client_stays_away(service: RunningServic
         turn.done("First.")
         second.done("Second.")
     contents = [message["content"] for message in session.conversation()]
-    assert contents == ["First?", "Second?", "First.", "Second."]
+    assert contents == ["First?", INTERRUPTED_ANSWER, "Second?", "First.", "Second."]
 
 
 def test_the_same_for_asyncio(service: RunningService, user: str) -> None:
@@ -258,7 +259,8 @@ def test_a_turn_that_begins_after_its_task_was_cancelled_is_left(
                     await asyncio.sleep(0.01)
             async with session.turn("Second?", wait=GIVE_UP) as turn:
                 await turn.done("Yes.")
-            assert [message["content"] for message in await session.conversation()] == ["First?", "Second?", "Yes."]
+            said = [message["content"] for message in await session.conversation()]
+            assert said == ["First?", INTERRUPTED_ANSWER, "Second?", "Yes."]
 
     asyncio.run(asyncio.wait_for(converse(), GIVE_UP))
 

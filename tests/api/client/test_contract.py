@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.agent.model_messages import INTERRUPTED_ANSWER
 from memoranda.api.client.memory import RemoteMemory
 from memoranda.errors import ItemConflictError, SessionBusyError, SessionError
 from memoranda.types import DeleteItem, PutItem
+from tests.agent.accepted_messages import assert_accepted
 from tests.service.http.running_service import RunningService
 from tests.timing import GIVE_UP
 
@@ -48,7 +50,29 @@ def test_a_turn_that_is_left_is_interrupted(memory: EitherMemory) -> None:
         raise ZeroDivisionError
     with session.turn("Second?") as turn:
         turn.done("Yes.")
-    assert _texts(session) == [("user", "First?"), ("user", "Second?"), ("assistant", "Yes.")]
+    asked = [("user", "First?"), ("assistant", INTERRUPTED_ANSWER), ("user", "Second?"), ("assistant", "Yes.")]
+    assert _texts(session) == asked
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_the_next_turn_after_an_interruption_gets_what_a_chat_api_accepts(memory: EitherMemory, steps: int) -> None:
+    """Wherever a turn ended: after the question, after two calls, after one result, and after both."""
+    calls = [{"id": each, "type": "function", "function": {"name": "look", "arguments": "{}"}} for each in "ab"]
+    recorded: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "content": "{}", "tool_call_id": each} for each in "ab"),
+    ]
+    session = memory.session()
+    with pytest.raises(ZeroDivisionError), session.turn("First?") as turn:
+        for message in recorded[:steps]:
+            turn.record(**message)
+        raise ZeroDivisionError
+    assert_accepted(session.conversation())
+    with session.turn("Second?") as turn:
+        assert_accepted(turn.messages)
+        assert len([each for each in turn.messages if each["role"] == "tool"]) == (2 if steps else 0)
+        turn.done("Yes.")
+    assert_accepted(session.conversation())
 
 
 def test_a_turn_is_done_once(memory: EitherMemory) -> None:

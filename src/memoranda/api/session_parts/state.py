@@ -95,8 +95,10 @@ class SessionState:
         return self.services.config.agent.keep_interrupted
 
     def conversation(self) -> list[dict[str, Any]]:
-        """The recorded messages in the form that chat APIs accept."""
-        return self.record.db.get_messages_as_conversation(self.id)
+        """The recorded messages in the form that chat APIs accept, whatever an interruption has left out."""
+        from memoranda.agent.model_messages import to_api_messages
+
+        return to_api_messages(self.record.db.get_messages_as_conversation(self.id))
 
     def recorded_message(self, message_id: int) -> dict[str, Any]:
         """One message as it was recorded; empty when it was rewound."""
