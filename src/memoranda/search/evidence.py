@@ -19,7 +19,7 @@ from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
 from memoranda.search.excerpts import excerpt, without_markdown
 from memoranda.search.query import Query
-from memoranda.search.repeated_questions import answer_in, is_asking
+from memoranda.search.repeated_questions import is_asking, reply_in
 from memoranda.search.speakers import SPEAKER, speaker_weights
 from memoranda.support.shorten import json_size, shorten_end
 from memoranda.support.tool import JsonObject
@@ -314,7 +314,7 @@ def _answer_to(matched: MatchedMessage) -> MatchedMessage:
     text = text_of(matched.message.content)
     if matched.message.role != "user" or len(text) > _MAX_QUESTION or not is_asking(text):
         return matched
-    answer = answer_in(matched.window.messages[matched.position + 1 :], text)
+    answer = reply_in(matched.window.messages[matched.position + 1 :])
     # The window around a question is one around its answer too.
     return MatchedMessage(answer, matched.window.messages.index(answer), matched.window) if answer else matched
 

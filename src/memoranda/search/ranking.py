@@ -467,9 +467,9 @@ class _Ranker:
 
 
 def _weigh_added(terms: Sequence[MatchedTerm], weights: list[float]) -> tuple[list[float], float]:
-    """The weights, lower for what was not typed, and the sum of those of typed terms."""
+    """The weights, lower for what was not typed, and the sum of those of typed terms that occur."""
     typed = {term.group: weight for term, weight in zip(terms, weights, strict=True) if term.typed}
-    total = sum(weight for term, weight in zip(terms, weights, strict=True) if term.typed) or 1.0
+    total = sum(weight for term, weight in zip(terms, weights, strict=True) if term.typed and term.frequency) or 1.0
     return [
         weight
         if term.typed

@@ -1,9 +1,10 @@
 """Finds earlier messages that only repeat the query or an older answer, and ranks sessions without them.
 
 The record contains every question that was ever asked. A repeated question has all the words of the query, and is short
-and recent, so it would always match best, although it does not answer itself. So the turns that begin with a repeated
-question are ranked separately: one session represents all of them, after the older sessions that have its words in
-other messages.
+and recent, so it always matches best. If its reply says something of its own, that is right, and of several replies to
+the same question the newest comes first, unless another says much more. If there was no reply, or one that only denies
+or repeats what an older conversation said, the turn does not count; one session represents all such turns, if no asking
+was answered.
 
 An assistant's answer that mostly repeats an older message comes from a turn that recalled something. It is newer than
 what it quotes and often shorter, so it would match better. `RepeatedQuestions` ranks without it, and counts it at the
@@ -14,7 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
+from heapq import nlargest
+from itertools import takewhile
 from operator import itemgetter, sub
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,7 +25,7 @@ from typing import NamedTuple
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import ranking
 from memoranda.search.index.message_text import searchable_text
-from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
+from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting, Word
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, is_unspaced, tokenize
 from memoranda.search.query import FRAMING, Query, Term, is_question
@@ -49,17 +52,15 @@ def sequences(text: str) -> frozenset[int]:
 _cached_sequences = lru_cache(maxsize=2_000)(sequences)
 
 
-def find_repetitions(
-    reader: IndexReader, scores: Sequence[SessionScore], matches: Matches, skipped: Collection[int]
-) -> dict[Posting, Posting]:
-    """The matching messages that repeat an older one, each with that one; those of `skipped` sessions do not count."""
-    first = [score.best for score in scores[:_FIRST] if _may_count(score.best, skipped)]
+def find_repetitions(reader: IndexReader, scores: Sequence[SessionScore], matches: Matches) -> dict[Posting, Posting]:
+    """The matching messages that repeat an older one, each with that one."""
+    first = [score.best for score in scores[:_FIRST] if _may_count(score.best)]
     found = _compare(reader, first) if len(first) > 1 and any(row.role == ASSISTANT for row in first) else {}
     if not found:
         return {}
     typed = matches.typed
     terms = {row.message: (mask & typed).bit_count() for row, mask in matches.rows}
-    rows = {row.message: row for row, mask in matches.rows if mask & typed and _may_count(row, skipped)}
+    rows = {row.message: row for row, mask in matches.rows if mask & typed and _may_count(row)}
     # Where only related words were found, there are no rows.
     minimum = _MIN_TERMS * max((terms[message] for message in rows), default=0)
     some = [row for message, row in rows.items() if terms[message] >= minimum]
@@ -76,8 +77,8 @@ def count_sessions(repeated: Mapping[Posting, Posting]) -> dict[int, int]:
     return Counter(original for original, _ in {(older.session, row.session) for row, older in repeated.items()})
 
 
-def _may_count(row: Posting, skipped: Collection[int]) -> bool:
-    return row.role not in (TITLE, TOOL) and row.session not in skipped
+def _may_count(row: Posting) -> bool:
+    return row.role not in (TITLE, TOOL)
 
 
 def _compare(reader: IndexReader, rows: Iterable[Posting], role: int = ASSISTANT) -> dict[Posting, Posting]:
@@ -113,23 +114,25 @@ _MIN_SHARED_PAIRS = 0.4
 _MIN_SHARED_WITH_KEYWORDS = 0.6
 """Different questions may share few keywords."""
 _MIN_SHARED_WORDS = 2
+_SAME_QUESTION = 0.75
+"""What two askings share whose replies compete; others may ask for something else."""
 # A text that is not a question repeats one if it has exactly the same words, and more than this many.
 _FEW_WORDS = 2
 _MAX_ROWS = 2_000
 _MAX_CACHED = 500
 # A turn ends before the next message of the user that matches, or after this many messages.
 _TURN = 12
-_NEXT = 2
-# A session answers if it covers this much of the query, and its score is at least this share of the best one.
+# The replies to the oldest and to the newest askings are read.
+_MAX_OLDEST, _MAX_NEWEST = 10, 30
+# What answers elsewhere covers this much of the query; the best few are compared with the replies.
 _MIN_COVERAGE = 0.5
-_MIN_SHARE_OF_BEST = 0.5
-_MAX_READ = 8
-_MIN_NEW_WORDS = 2
-_MAX_OLDER = 3
-_MIN_LONG_ANSWER = 30
-_MIN_NEW_SHARE = 0.5
-_MAX_NO_ANSWER = 400
-_BEGINNING = 300
+_MAX_ELSEWHERE = 3
+# A reply that says more than a newer one by this factor comes first. Its rarest words count.
+_WORTH_MORE = 2.0
+_MAX_WORTH = 3
+_MAX_DENIAL = 120
+"""A longer sentence says something, whatever it denies."""
+_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _SENTENCE_END = re.compile(r"[?？؟;]\s*[\"”’')\]]*\s*$")
 _OPENINGS = re.compile(
     r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
@@ -138,14 +141,12 @@ _OPENINGS = re.compile(
     r"|comment|quand|où|pourquoi|quel(?:le)?s?|est-ce|qué|cómo|cuándo|dónde|quién|por qué|cuál|quando|onde|quem)\b",
     re.IGNORECASE,
 )
-_NO_ANSWER = re.compile(
-    r"\b(?:(?:do(?:es)?|did|could|can)(?: not|n['’]t)|cannot|unable to) (?:know|find|recall|remember|have)\b"
-    r"|\b(?:found|find|know|have|recall|remember) (?:nothing|no )|\bno (?:record|memory|idea)\b|\bnot sure\b"
-    r"|不知道|找不到|没有?找到|沒有?找到|不记得|不記得|没有(?:相关|任何|关于)|わかりません|分かりません|見つかりません|見つからな|覚えていません",
+# The words of negation, which are few in every language.
+_NEGATION = re.compile(
+    r"\b(?:no|not|never|none|nothing|cannot|unable|[a-z]+n['’]t|nicht|nichts|kein\w{0,2}|pas|rien|aucun\w{0,2}|nada"
+    r"|ning[uú]n\w{0,2}|non|não|nenhum\w{0,2}|niet|geen|не|нет|ничего)\b|[不没沒无無]|ない|ません|なかった|없|않|못",
     re.IGNORECASE,
 )
-# Every text that matches it contains one of these.
-_DENIALS = ("n't", "n’t", "not", "unable", " no ", "no record", "no memory", "no idea", *"不没沒らま")
 
 
 def is_asking(text: str) -> bool:
@@ -165,29 +166,26 @@ def content_words(text: str) -> frozenset[str]:
     return words - FRAMING or words
 
 
-def is_answer(text: str, question: Iterable[str]) -> bool:
-    """Whether a reply says something that the words of its question do not, and not only that nothing is known."""
-    if len(text) <= _MAX_NO_ANSWER and _may_deny(text.lower()) and _NO_ANSWER.search(text):
-        return False
-    # The first words of a long reply are mostly enough.
-    beginning = text[:_BEGINNING].rpartition(" ")[0] if len(text) > 2 * _BEGINNING else ""
-    return any(len(content_words(part).difference(question)) >= _MIN_NEW_WORDS for part in (beginning, text) if part)
+def own_words(reply: str, question: Collection[str]) -> frozenset[str]:
+    """What a reply says that its question does not, or which of its words it chooses.
+
+    A sentence that denies or asks something says nothing, unless it is long.
+    """
+    sentences = [part for part in _SENTENCES.split(reply[:_MAX_CHARACTERS]) if not _denies_or_asks(part)]
+    said = content_words(" ".join(sentences)) - FRAMING
+    chosen = said if 2 * len(said) <= len(question) else frozenset[str]()
+    return said.difference(question) or chosen
 
 
-def _may_deny(lower: str) -> bool:
-    """Whether a text contains any word of `_NO_ANSWER`; most do not, and this is faster."""
-    return any(map(lower.__contains__, _DENIALS))
+def _denies_or_asks(sentence: str) -> bool:
+    return len(sentence) <= _MAX_DENIAL and bool(_NEGATION.search(sentence) or _SENTENCE_END.search(sentence))
 
 
-def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | None:
-    """Of the messages that follow a question, the first of the assistant that answers it; None before the next turn."""
-    words = content_words(question)
-    for message in messages:
-        if message.role == "user":
-            break
-        if message.role == "assistant" and is_answer(searchable_text(message).text, words):
-            return message
-    return None
+def reply_in(messages: Iterable[FeedMessage]) -> FeedMessage | None:
+    """Of the messages that follow a question, the last of the assistant before the next turn that says anything."""
+    turn = takewhile(lambda message: message.role != "user", messages)
+    replies = [message for message in turn if message.role == "assistant" and searchable_text(message).text.strip()]
+    return replies[-1] if replies else None
 
 
 @lru_cache(maxsize=2_000)
@@ -207,6 +205,20 @@ class RankedSessions(NamedTuple):
     asked: tuple[int, ...] = ()
 
 
+class _Answered(NamedTuple):
+    """An asking, and what its reply says of its own."""
+
+    row: Posting
+    own: frozenset[str]
+
+
+class _Turns(NamedTuple):
+    """What a ranking leaves out."""
+
+    unanswered: Sequence[Posting] = ()
+    repeated: Mapping[Posting, Posting] = MappingProxyType({})
+
+
 @dataclass(slots=True)
 class RepeatedQuestions:
     """The messages that only repeat the question of one query, and the sessions ranked without them."""
@@ -220,6 +232,7 @@ class RepeatedQuestions:
     _read: dict[int, FeedMessage] = field(default_factory=dict)
     _known: dict[int, frozenset[str] | None] = field(default_factory=dict)
     """The words of the questions that were read; None for a message that asks nothing."""
+    _replies: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._words = content_words(self.query.text)
@@ -228,11 +241,13 @@ class RepeatedQuestions:
         self._length = _MAX_LENGTH_FACTOR * len(tokenize(self.query.text)) + _MAX_LENGTH_EXTRA
 
     def without(self, rows: Sequence[Posting]) -> list[Posting]:
-        """The rows that do not repeat the query; all rows contain all of its words."""
+        """The rows that do not repeat the query without an answer; all rows contain all of its words."""
         if not self.enabled:
             return list(rows)
-        repeated = {row.message for row in self._find(row for row in rows if self._may_repeat(row))[0]}
-        return [row for row in rows if row.message not in repeated]
+        askings = self._find(row for row in rows if row.role == USER and row.length <= self._length)
+        self._read_replies(askings)
+        unanswered = {row.message for row in askings if not self._replies.get(row.message)}
+        return [row for row in rows if row.message not in unanswered]
 
     def rank(
         self,
@@ -244,26 +259,28 @@ class RepeatedQuestions:
         *,
         every: bool = False,
     ) -> RankedSessions:
-        """Like `ranking.rank`, with one session for all repetitions of a question, and without repeated texts.
+        """Like `ranking.rank`, without the turns that only repeat a question, and without repeated texts.
 
         `terms` are those of the matches. Without them, every match has all of the query.
         """
-        asking, copies = self._find(self._similar(matches, terms)) if self.enabled else ([], [])
         rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
-        found = rank(asking, copies)
-        if len({row.session for row in asking}) == 1 and self._says_new(asking[-1], found.scores):
-            asking = []
-            found = rank(asking, copies)
-        if not self.enabled or len(found.scores) < 2:
-            return found
-        repeated = find_repetitions(self.reader, found.scores, matches, {row.session for row in copies})
-        return rank(asking, copies, repeated) if repeated else found
+        askings = self._find(self._similar(matches, terms)) if self.enabled else []
+        found = rank(_Turns(askings))
+        answered = self._find_answered(askings, found.scores, size)
+        unanswered = [row for row in askings if row not in {one.row for one in answered}]
+        if answered:
+            found = rank(_Turns(unanswered))
+        if self.enabled and len(found.scores) > 1:
+            repeated = find_repetitions(self.reader, found.scores, matches)
+            found = rank(_Turns(unanswered, repeated)) if repeated else found
+        self._put_newest_answer_first(found.scores, answered, size)
+        if unanswered and not answered:
+            self._add_asking(found.scores, unanswered, matches, size, context)
+        return found
 
     def _rank_without(
         self,
-        asking: Sequence[Posting],
-        copies: Sequence[Posting],
-        repeated: Mapping[Posting, Posting] = MappingProxyType({}),
+        turns: _Turns,
         *,
         matches: Matches,
         pairs: Sequence[AdjacentTerms],
@@ -271,31 +288,90 @@ class RepeatedQuestions:
         context: RankingContext,
         every: bool,
     ) -> RankedSessions:
-        """Ranks without the turns of these questions and repetitions, then adds one of the sessions that only ask."""
-        questions = [*asking, *copies]
-        if not questions and not repeated:
+        if not turns.unanswered and not turns.repeated:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
-        sessions = {row.session for row in questions}
-        beside = matches.in_sessions(sessions)
-        turns = _turns(beside, questions) | {(row.session, row.ordinal) for row in repeated}
-        kept, asked = _remove(matches, sessions | {row.session for row in repeated}, turns)
-        left, numbers = kept.only_occurring()
-        scores = ranking.rank(left, _renumber(pairs, numbers, turns), size, context, every=every)
-        if len(numbers) < len(matches.terms):
-            scores = _restore_terms(scores, numbers)
-        answering = {score.session for score in scores if _answers(score)}
-        only_asking = sessions - answering
-        counts = count_sessions(repeated) if repeated else {}
-        scores = [
-            score._replace(repeated=counts.get(score.session, 0))
-            for score in scores
-            if score.session not in only_asking
+        sessions = {row.session for row in turns.unanswered}
+        places = _places(matches.in_sessions(sessions), turns.unanswered)
+        places |= {(row.session, row.ordinal) for row in turns.repeated}
+        kept, asked = _remove(matches, places)
+        pairs = [
+            replace(pair, postings=[row for row in pair.postings if (row.session, row.ordinal) not in places])
+            for pair in pairs
         ]
-        if first := {row.session: row for row in asking if row.session in only_asking}:
-            self._insert(scores, sorted(first.values(), key=_by_time), beside, size, context)
-        return RankedSessions(scores, asked)
+        scores = ranking.rank(kept, pairs, size, context, every=every)
+        counts = count_sessions(turns.repeated)
+        return RankedSessions([score._replace(repeated=counts.get(score.session, 0)) for score in scores], asked)
 
-    def _insert(
+    def _find_answered(
+        self, askings: Sequence[Posting], elsewhere: Sequence[SessionScore], size: IndexSize
+    ) -> list[_Answered]:
+        """The askings whose reply says something that neither the last one nor an older conversation said, by time."""
+        self._read_replies(askings)
+        replied = [(row, own) for row in askings if (own := self._replies.get(row.message))]
+        if not replied:
+            return []
+        older = self._read_elsewhere(elsewhere)
+        self.reader.prepare(Word(word) for _, own in replied for word in own)
+        answered: list[_Answered] = []
+        for row, own in replied:
+            known = [words for time, session, words in older if time < row.time and session != row.session]
+            known += [answered[-1].own] if answered else []
+            everything = sum(self._weights(own, size))
+            if all(sum(self._weights(own - words, size)) > (1 - _MIN_SHARED) * everything for words in known):
+                answered.append(_Answered(row, own))
+        return answered
+
+    def _weights(self, words: Iterable[str], size: IndexSize) -> list[float]:
+        """How much each word says, by how rare it is here: what everyone says all the time is worth little."""
+        return [ranking.term_weight(self.reader.frequency(Word(word)), size.messages, framing=False) for word in words]
+
+    def _read_elsewhere(self, scores: Sequence[SessionScore]) -> list[tuple[float, int, frozenset[str]]]:
+        """When, where and in which words the best conversations answer the query in which it was not asked."""
+        best = [score.best for score in scores if _answers(score)][:_MAX_ELSEWHERE]
+        found = []
+        for message in self.reader.messages([row.message for row in best]).values():
+            row = next(row for row in best if row.message == message.id)
+            near = self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN)
+            words = frozenset(word for one in near for word in tokenize(searchable_text(one).text))
+            found.append((row.time, row.session, words))
+        return found
+
+    def _read_replies(self, askings: Sequence[Posting]) -> None:
+        """Read what was replied to the oldest and the newest askings."""
+        some = {row.message for row in (*askings[:_MAX_OLDEST], *askings[-_MAX_NEWEST:])} - self._replies.keys()
+        # Mostly a turn has consecutive ids.
+        ids = [number for first in sorted(some) for number in range(first + 1, first + 1 + _TURN)]
+        near = self.reader.messages(ids) if ids else {}
+        for number in some:
+            question = self._read[number]
+            following = (near[name] for name in range(number + 1, number + 1 + _TURN) if name in near)
+            turn = [message for message in following if message.session_id == question.session_id]
+            reply = reply_in(turn or self.reader.messages_from(question.session_id, number + 1, _TURN))
+            words = self._known[number] or frozenset()
+            self._replies[number] = own_words(searchable_text(reply).text, words) if reply else frozenset()
+
+    def _put_newest_answer_first(
+        self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize
+    ) -> None:
+        """Of the sessions that answer the same question, put the newest first, unless another says much more."""
+        same = [
+            one
+            for one in answered
+            if _shared_part(self._known[one.row.message] or frozenset(), self._words) >= _SAME_QUESTION
+        ]
+        if len(same) < 2:
+            return
+        worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
+        most = max(worth.values())
+        newest = next(one.row.session for one in reversed(same) if worth[one.row.session] * _WORTH_MORE >= most)
+        places = [place for place, score in enumerate(scores) if score.session in worth]
+        if not places or newest not in {scores[place].session for place in places}:
+            return
+        ordered = sorted((scores[place] for place in places), key=lambda score: score.session != newest)
+        for place, score, value in zip(places, ordered, [scores[place].score for place in places], strict=True):
+            scores[place] = score._replace(score=value)
+
+    def _add_asking(
         self,
         scores: list[SessionScore],
         rows: Sequence[Posting],
@@ -303,56 +379,19 @@ class RepeatedQuestions:
         size: IndexSize,
         context: RankingContext,
     ) -> None:
-        """Adds one of the sessions that only ask, after the older ones that answer, however well it matches."""
-        row = self._choose(rows)
+        """Adds one of the sessions that only ask, after those that answer."""
+        first = {row.session: row for row in reversed(rows)}
+        known = {score.session for score in scores if _answers(score)}
+        asking = [row for row in first.values() if row.session not in known]
+        if not asking:
+            return
+        row = asking[0]
+        scores[:] = [score for score in scores if score.session not in first or score.session in known]
         (score,) = ranking.rank(matches.in_sessions({row.session}), (), size, context)
-        minimum = _MIN_SHARE_OF_BEST * max((other.score for other in scores), default=0.0)
-        index = 0
-        for number, other in enumerate(scores, 1):
-            answers = other.score >= minimum and _answers(other) and other.best.time < row.time
-            if answers or other.score > score.score:
-                index = number
-        value = score.score if not index else min(score.score, scores[index - 1].score)
-        signals = {**score.signals, "asked": float(len(rows))}
-        scores.insert(index, score._replace(score=value, best=row, signals=signals, asked=len(rows)))
-
-    def _choose(self, rows: Sequence[Posting]) -> Posting:
-        """The first repetition that got an answer; if none did, the first one."""
-        some = rows[:_MAX_READ] if len(rows) > 1 else ()
-        return next((row for row in some if self._answer_to(row) is not None), rows[0])
-
-    def _answer_to(self, row: Posting) -> FeedMessage | None:
-        """What answers a question that was read; mostly that is the next message."""
-        question = self._read[row.message]
-        text = searchable_text(question).text
-        found: list[FeedMessage] = []
-        for limit in (_NEXT, _TURN):
-            found += self.reader.messages_from(question.session_id, (found or [question])[-1].id + 1, limit)
-            answer = answer_in(found, text)
-            if answer is not None or len(found) < limit or any(message.role == "user" for message in found):
-                return answer
-        return None
-
-    def _says_new(self, row: Posting, scores: Sequence[SessionScore]) -> bool:
-        """Whether the question got a long answer that does not repeat the older sessions found."""
-        answer = self._answer_to(row)
-        if answer is None:
-            return False
-        text = searchable_text(answer).text
-        if len(content_words(text) - self._words) < _MIN_LONG_ANSWER:
-            return False
-        new = set(sequences(text))
-        minimum = _MIN_NEW_SHARE * len(new)
-        older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
-        for message in self.reader.messages(older[:_MAX_OLDER]).values():
-            for near in self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN):
-                new.difference_update(sequences(searchable_text(near).text))
-                if len(new) < minimum:
-                    return False
-        return True
-
-    def _may_repeat(self, row: Posting) -> bool:
-        return row.role == USER and row.length <= self._length
+        place = next((number for number, other in enumerate(scores) if not _answers(other)), len(scores))
+        value = min(score.score, scores[place - 1].score) if place else score.score
+        signals = {**score.signals, "asked": float(len(first))}
+        scores.insert(place, score._replace(score=value, best=row, signals=signals, asked=len(first)))
 
     def _similar(self, matches: Matches, terms: Sequence[Term]) -> Iterable[Posting]:
         """The short messages of the user that may share enough words with the query to repeat it."""
@@ -366,21 +405,11 @@ class RepeatedQuestions:
         short = (row for row, mask in matches.rows if row[4] <= length and row[3] == USER and shared[mask] >= minimum)
         return {row[0]: row for row in short}.values()
 
-    def _find(self, rows: Iterable[Posting]) -> tuple[list[Posting], list[Posting]]:
-        """The rows that repeat the query, newest first; and those that repeat an older one of the rows."""
+    def _find(self, rows: Iterable[Posting]) -> list[Posting]:
+        """The rows that repeat the query, oldest first."""
         some = sorted(rows, key=_by_time)[-_MAX_ROWS:]
         self._read_questions([row.message for row in some if row.message not in self._known])
-        asking: list[Posting] = []
-        copies: list[Posting] = []
-        others: dict[frozenset[str], int] = {}
-        for row in some:
-            if not (asked := self._known[row.message]):
-                continue
-            if self._repeats(asked):
-                asking.append(row)
-            elif others.setdefault(asked, row.session) != row.session:
-                copies.append(row)
-        return asking[::-1], copies[::-1]
+        return [row for row in some if (asked := self._known[row.message]) and self._repeats(asked)]
 
     def _read_questions(self, numbers: Sequence[int]) -> None:
         messages = self.reader.messages(numbers) if numbers else {}
@@ -406,7 +435,7 @@ def _answers(score: SessionScore) -> bool:
     return score.best.role != TITLE and score.signals["coverage"] >= _MIN_COVERAGE
 
 
-def _turns(matches: Matches, questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
+def _places(matches: Matches, questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
     """The sessions and ordinals of the questions, and of the messages that follow until the user's next message.
 
     `matches` are those in the sessions of the questions.
@@ -421,12 +450,9 @@ def _turns(matches: Matches, questions: Sequence[Posting]) -> frozenset[tuple[in
     return frozenset(found)
 
 
-def _remove(
-    matches: Matches, sessions: Collection[int], turns: Collection[tuple[int, int]]
-) -> tuple[Matches, tuple[int, ...]]:
-    """The matches outside these turns, and how many are inside, by term."""
-    rows = [row for row in matches.rows if row[0][1] not in sessions or (row[0][1], row[0][2]) not in turns]
-    kept = Matches(matches.terms, rows)
+def _remove(matches: Matches, places: Collection[tuple[int, int]]) -> tuple[Matches, tuple[int, ...]]:
+    """The matches elsewhere, and how many are at these places, by term."""
+    kept = Matches(matches.terms, [row for row in matches.rows if (row[0][1], row[0][2]) not in places])
     counts = kept.count_rows()
     removed = tuple(map(sub, matches.count_rows(), counts))
     terms = [
@@ -434,29 +460,3 @@ def _remove(
         for term, count, gone in zip(matches.terms, counts, removed, strict=True)
     ]
     return replace(kept, terms=terms), removed
-
-
-def _renumber(
-    pairs: Sequence[AdjacentTerms], numbers: Sequence[int], turns: Collection[tuple[int, int]]
-) -> list[AdjacentTerms]:
-    """The pairs outside the turns, for the terms that are left."""
-    new = {number: index for index, number in enumerate(numbers)}
-    found = []
-    for pair in pairs:
-        terms = tuple(new[term] for term in pair.terms if term in new)
-        rows = [row for row in pair.postings if (row.session, row.ordinal) not in turns]
-        if terms and rows:
-            found.append(AdjacentTerms(terms, rows))
-    return found
-
-
-def _restore_terms(scores: Iterable[SessionScore], numbers: Sequence[int]) -> list[SessionScore]:
-    """The scores with their terms as bits of all terms, not only of the terms that are left."""
-
-    @cache
-    def restore(mask: int) -> int:
-        return sum(1 << number for index, number in enumerate(numbers) if mask >> index & 1)
-
-    return [
-        score._replace(own=restore(score.own), near=restore(score.near), whole=restore(score.whole)) for score in scores
-    ]
