@@ -196,9 +196,11 @@ def _endless(exchange: Exchange) -> None:
 
 @pytest.mark.parametrize("respond", [lambda exchange: exchange.answer(200, b"x" * 300_000), _endless])
 def test_a_huge_answer_is_not_read_to_its_end(respond: Callable[[Exchange], None]) -> None:
-    """Neither one that says how long it is nor one that never ends; repeating it would not help."""
-    with serving(respond) as service, pytest.raises(PermanentProviderError, match="larger than 100,000 bytes"):
-        _client(service, max_bytes=100_000).get("x")
+    """Neither one that says how long it is nor one that never ends; it is not asked for again at once."""
+    with serving(respond) as service:
+        with pytest.raises(TemporaryProviderError, match="larger than 100,000 bytes"):
+            _client(service, max_bytes=100_000).get("x")
+        assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize(

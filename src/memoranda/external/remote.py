@@ -1,8 +1,9 @@
 """The HTTP client that providers share: JSON in and out, one deadline per call, errors that the outbox understands.
 
     ProviderError
-    ├── TemporaryProviderError   408, 425, 429, 5xx, no connection, no answer in time, an answer that is not JSON
-    └── PermanentProviderError   every other 3xx and 4xx, and an answer that is too large
+    ├── TemporaryProviderError   408, 425, 429, 5xx, no connection, no answer in time, an answer of something else at
+    │                            the address: not JSON, too large, a 404 that is not JSON, or one without `confirmed`
+    └── PermanentProviderError   every other 3xx and 4xx
 
 A hook should not catch them: a delivery that failed permanently is parked at once, and one that failed temporarily
 is retried, not before the time that the service asked for (`Retry-After`). `status` of an error is that of the answer,
@@ -205,7 +206,12 @@ class RemoteClient:
             connection.close()
 
     def _pause(self, error: TemporaryProviderError, attempt: int, deadline: float) -> float | None:
-        """How long to wait before another attempt; None when there is no time or no attempt left."""
+        """How long to wait before another attempt; None when there is no time or no attempt left.
+
+        Something else that answers at the address, perhaps with megabytes, is not asked again at once.
+        """
+        if error.status is not None and error.status not in _TEMPORARY_STATUSES and error.status < 500:
+            return None
         backoff: float = _FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.0)
         pause = backoff if error.retry_after is None else max(backoff, error.retry_after)
         return pause if attempt < _MAX_RETRIES and time.monotonic() + pause < deadline else None
@@ -243,9 +249,11 @@ class RemoteClient:
 
     def _decode(self, what: str, response: "Response", *, as_bytes: bool) -> Any:
         if not 200 <= response.status < 300:
-            raise self._status_error(what, response)
+            raise self._status_error(what, response, as_bytes=as_bytes)
         if response.truncated:
-            raise PermanentProviderError(f"{what}: the answer is larger than {self._max_bytes:,} bytes.")
+            raise TemporaryProviderError(
+                f"{what}: the answer is larger than {self._max_bytes:,} bytes.", status=response.status
+            )
         if as_bytes:
             return response.body
         if not response.body.strip():
@@ -254,13 +262,16 @@ class RemoteClient:
             return json.loads(response.body)
         except (ValueError, RecursionError) as error:
             excerpt = self._excerpt(response.body)
-            raise TemporaryProviderError(f"{what}: the answer is not JSON: {excerpt}") from error
+            raise TemporaryProviderError(
+                f"{what}: the answer is not JSON: {excerpt}", status=response.status
+            ) from error
 
-    def _status_error(self, what: str, response: "Response") -> ProviderError:
+    def _status_error(self, what: str, response: "Response", *, as_bytes: bool) -> ProviderError:
         message = f"{what}: {response.status} {self._redacted(response.reason)}".rstrip()
         if response.body.strip():
             message += f" ({self._excerpt(response.body)})"
-        if response.status in _TEMPORARY_STATUSES or response.status >= 500:
+        is_foreign = response.status == 404 and not as_bytes and not _is_json_or_empty(response.body)
+        if response.status in _TEMPORARY_STATUSES or response.status >= 500 or is_foreign:
             return TemporaryProviderError(f"{message}.", response.retry_after, response.status)
         return PermanentProviderError(f"{message}. {_advice(response.status, self._provider)}", response.status)
 
@@ -322,6 +333,14 @@ def _as_json(body: Any) -> bytes:
         raise PermanentProviderError(f"The request cannot be written as JSON: {error}.") from error
 
 
+def _is_json_or_empty(body: bytes) -> bool:
+    try:
+        json.loads(body.strip() or b"null")
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _header_secrets(headers: Mapping[str, str]) -> list[str]:
     """The values of authentication headers, with and without the scheme before them."""
     values = [value for name, value in headers.items() if _SECRET_HEADER.search(name)]
@@ -359,6 +378,19 @@ def as_object(answer: Any, vendor: str) -> JsonObject:
     if not isinstance(answer, dict):
         raise TemporaryProviderError(f"{vendor} answered with {type(answer).__name__} instead of an object.")
     return answer
+
+
+def confirmed(answer: Any, vendor: str, *names: str) -> Any:
+    """The first of these fields in the answer to a write; raises TemporaryProviderError if it has none of them.
+
+    They are what only the service that stored something can know, such as an id: a proxy, or another service at the
+    address, answers 200 to everything, often with `{}` or `"success": true`.
+    """
+    found = answer if isinstance(answer, dict) and answer.get("success") is not False else {}
+    value = next((found[name] for name in names if found.get(name) not in (None, "")), None)
+    if value is None:
+        raise TemporaryProviderError(f"{vendor} did not confirm that it stored anything: {answer!r:.200}")
+    return value
 
 
 def as_objects(answer: Any, vendor: str) -> list[JsonObject]:

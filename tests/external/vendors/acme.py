@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import ConfigField
+from memoranda.external.remote import confirmed
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import RecalledItem
@@ -62,10 +63,12 @@ class AcmeVendor(Vendor):
         return items, []
 
     def _store(self, delivery: Turn | MemoryWrite, text: str) -> str:
-        if delivery.may_be_stored and (known := self._client.get("/memories", query={"key": delivery.key})["ids"]):
-            return str(known[0])
+        if delivery.may_be_stored:
+            known = confirmed(self._client.get("/memories", query={"key": delivery.key}), self.label, "ids")
+            if known:
+                return str(known[0])
         body = {"text": text, "user": self.scope.peer(), "key": delivery.key, "at": delivery.time}
-        return str(self._client.post("/memories", body)["id"])
+        return str(confirmed(self._client.post("/memories", body), self.label, "id"))
 
     def _delete(self, remote_id: str) -> None:
         try:

@@ -32,6 +32,9 @@ TEMPORARY: tuple[Fault, ...] = (429, 500, 503, "slow", "truncated", "garbage", "
 PERMANENT: tuple[Fault, ...] = (401, 403, 422)
 # A vendor may know what to do about these: create what is missing, or use what exists.
 DEPENDS: tuple[Fault, ...] = (404, 409)
+# Something else answers at the address: a proxy, another service. Nothing of it says that a turn was stored.
+FOREIGN: tuple[Fault, ...] = ("empty", "other", "proxy", "huge", "truncated", "garbage")
+MAX_READ_BYTES = 60_000_000
 SECRET = "vendor-secret-4711"
 _QUICK = ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.05, max_attempts=1_000, recall_seconds=GIVE_UP)
 _OUTAGE_TURNS = 30
@@ -109,6 +112,21 @@ class VendorContract(ProviderContract):
         assert manager.retry_parked() == 1
         assert manager.drain(GIVE_UP) and manager.shutdown()
         assert _count(double, "called Otto") == 1
+
+    @pytest.mark.parametrize("fault", FOREIGN)
+    def test_only_the_service_confirms_that_a_turn_is_stored(
+        self, fault: Fault, started: VendorProvider, double: VendorDouble
+    ) -> None:
+        """Whatever else answers, the turn waits, at the first attempt and at later ones, and then is stored once."""
+        _turn(started, "k0", "The giraffe is called Anna.")
+        double.fail(fault)
+        for attempt in (1, 2):
+            with pytest.raises(TemporaryProviderError):
+                _turn(started, "k1", "The zebra is called Otto.", attempt=attempt)
+        double.fail(None)
+        _turn(started, "k1", "The zebra is called Otto.", attempt=3)
+        assert _count(double, "called Otto") == 1
+        assert getattr(double, "sent_bytes", 0) < MAX_READ_BYTES
 
     @pytest.mark.parametrize("fault", DEPENDS)
     def test_a_turn_is_stored_or_refused(self, fault: Fault, started: VendorProvider, double: VendorDouble) -> None:

@@ -11,15 +11,19 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from tests.external.http_service import Exchange, Service, serving
 from tests.timing import HANG
 
-Fault = int | Literal["slow", "truncated", "garbage", "down"]
+Fault = int | Literal["slow", "truncated", "garbage", "down", "empty", "other", "proxy", "huge"]
 RETRY_AFTER = 7
+_OTHER = {"status": "ok", "service": "gateway", "version": "2.1", "message": "Welcome!", "success": True}
+_PROXY = b"<html><head><title>404 Not Found</title></head><body><center>nginx</center></body></html>"
+_HUGE_BYTES = 300_000_000
+_PART = b'{"results": [' + b" " * 65_523
 
 
 class VendorDouble(ABC):
@@ -49,6 +53,8 @@ class HttpDouble(VendorDouble):
     def __init__(self) -> None:
         self.service: Service
         self._fault: Fault | None = None
+        self.sent_bytes = 0
+        """How much of a huge answer a client has read, or has in its buffers."""
         self._lose = False
         self._lock = threading.Lock()
 
@@ -110,10 +116,23 @@ class HttpDouble(VendorDouble):
             )
         elif fault == "garbage":
             exchange.answer(200, b"<html>It works!</html>")
+        elif fault in ("empty", "other"):
+            exchange.answer(200, {} if fault == "empty" else _OTHER)
+        elif fault == "proxy":
+            exchange.answer(404, _PROXY, Content_Type="text/html")
+        elif fault == "huge":
+            self._answer_without_end(exchange)
         elif (self.recorded / f"{fault}.json").exists():
             self._answer_status(exchange, int(fault), read_recording(self.recorded, str(fault))["body"])
         else:
             self._answer_status(exchange, int(fault), {"detail": f"status {fault}"})
+
+    def _answer_without_end(self, exchange: Exchange) -> None:
+        exchange.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        with suppress(ConnectionError):
+            while self.sent_bytes < _HUGE_BYTES:
+                exchange.wfile.write(_PART)
+                self.sent_bytes += len(_PART)
 
     def _answer_status(self, exchange: Exchange, status: int, body: Any) -> None:
         exchange.answer(status, body, **({"Retry_After": str(RETRY_AFTER)} if status == 429 else {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.errors import PermanentProviderError
+from memoranda.errors import PermanentProviderError, ProviderError
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.supermemory.client import FIELDS, container_name
 from memoranda.external.vendors.supermemory.vendor import SupermemoryProvider
@@ -91,6 +91,22 @@ def test_the_interface_is_found_out_once(start: Any, double: SupermemoryDouble) 
     assert sum(path.startswith("/ns?") for _, path in double.requests) == 1
     expected = "v4" if isinstance(double, V4Double) else "v5"
     assert f"with the interface {expected}; the container is {CONTAINER}." in provider.test_connection()
+
+
+@pytest.mark.parametrize("fault", ["proxy", "other", "empty", 404, 503, "down"])
+def test_an_outage_at_the_start_does_not_choose_the_interface(
+    start: Any, double: SupermemoryDouble, fault: Any
+) -> None:
+    """Whatever answers meanwhile; when the service is there again, its own interface is used."""
+    provider = start()
+    double.fail(fault)
+    with pytest.raises(ProviderError):
+        sync(provider, "My cat is called Miso.", "k1")
+    double.fail(None)
+    sync(provider, "My cat is called Miso.", "k1", attempt=2)
+    assert [document["text"] for document in double.documents.values()] == [
+        "User: My cat is called Miso.\nAssistant: Noted."
+    ]
 
 
 def test_a_turn_is_one_document_with_its_time_and_session(start: Any, double: SupermemoryDouble) -> None:

@@ -51,7 +51,7 @@ CALLS: dict[str, Callable[[ZepClient], Any]] = {
 @pytest.fixture
 def service() -> Iterator[Service]:
     def respond(exchange: Exchange) -> None:
-        exchange.answer(200, {"items": [], "episode": {}})
+        exchange.answer(200, {"items": [], "episode": {}, "messages": [{}]})
 
     with serving(respond) as service:
         yield service

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.errors import PermanentProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient, unless_refused
+from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope, encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
@@ -178,10 +178,7 @@ class HindsightClient:
         operation_id = str(uuid.uuid5(_NAMESPACE, f"{self.bank_id}\0{key}"))
         body = {"items": [item.as_json()], "async": not wait, "operation_id": operation_id}
         answer = self._http.post(f"{self._path}/memories", body, retry_safe=repeat)
-        if not isinstance(answer, dict) or answer.get("success") is not True:
-            raise TemporaryProviderError(
-                f"Hindsight did not confirm that it retained {item.document_id}: {answer!r:.200}"
-            )
+        confirmed(answer, "Hindsight", "operation_id", "items_count")
 
     def recall(self, query: str, options: RecallOptions, *, timeout: float | None = None) -> list[RecalledItem]:
         """What the bank remembers about a query, best first; nothing if it does not exist yet."""

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient, unless_refused
+from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.vendor import ALLOW_HTTP, COMMON_FIELDS
 
@@ -182,11 +182,11 @@ class RetainDBClient:
 
     def _finished(self, answer: Any) -> Mapping[str, Any]:
         """The answer of a write, after the job that it may have queued; raises TemporaryProviderError."""
-        if not isinstance(answer, Mapping) or answer.get("success") is not True:
-            raise TemporaryProviderError("RetainDB did not say whether it accepted the memory.")
-        if job_id := answer.get("job_id"):
+        confirmed(answer, "RetainDB", "job_id", "memory_id", "memory", "memories_created")
+        accepted: Mapping[str, Any] = answer
+        if job_id := accepted.get("job_id"):
             self.wait_for_job(str(job_id))
-        return answer
+        return accepted
 
     def wait_for_job(self, job_id: str) -> None:
         """Wait until a job has ended; raises TemporaryProviderError if it failed or takes too long."""

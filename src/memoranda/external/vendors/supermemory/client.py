@@ -15,7 +15,7 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
 from memoranda.external.message_text import plain_text
 from memoranda.external.provider import Message
-from memoranda.external.remote import RemoteClient, unless_refused
+from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope, encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, TIMEOUT
@@ -87,8 +87,8 @@ class SupermemoryClient(Protocol):
 
     name: str
 
-    def check_access(self) -> None:
-        """Make a cheap call that needs the key."""
+    def check_access(self, timeout: float | None = None) -> None:
+        """Make a cheap call that needs the key, and that only this interface answers as expected."""
 
     def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
         """Store a document once, and return the service's id for it."""
@@ -136,11 +136,8 @@ def _recalled(entry: Mapping[str, Any]) -> RecalledItem:
 
 
 def document_id(answer: object) -> str:
-    """The id of a stored document; an answer without one did not confirm anything."""
-    found = answer.get("id") if isinstance(answer, dict) else None
-    if not isinstance(found, str) or not found:
-        raise TemporaryProviderError(f"Supermemory did not confirm that it stored a document: {answer!r:.200}")
-    return found
+    """The id of a stored document."""
+    return str(confirmed(answer, "Supermemory", "id"))
 
 
 def _batches(ids: Sequence[str]) -> list[list[str]]:
@@ -194,8 +191,8 @@ class NamespaceClient:
     def __init__(self, http: RemoteClient) -> None:
         self._http = http
 
-    def check_access(self) -> None:
-        self._http.get("ns", query={"limit": 1})
+    def check_access(self, timeout: float | None = None) -> None:
+        confirmed(self._http.get("ns", query={"limit": 1}, timeout=timeout), "Supermemory", "namespaces")
 
     def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
         if may_be_stored and self._is_stored(container, document.id):
@@ -240,7 +237,8 @@ class NamespaceClient:
 
     def _is_stored(self, container: str, document: str) -> bool:
         path = f"{_namespace(container)}/document/{quote(document, safe='')}"
-        return unless_refused(lambda: self._http.get(path), None) is not None
+        answer = unless_refused(lambda: self._http.get(path), None)
+        return answer is not None and bool(document_id(answer))
 
     def _delete(self, path: str, body: Any) -> None:
         unless_refused(lambda: self._http.request("DELETE", path, body), None)
@@ -267,8 +265,9 @@ class V4Client:
     def __init__(self, http: RemoteClient) -> None:
         self._http = http
 
-    def check_access(self) -> None:
-        self._http.post("v3/documents/list", {"limit": 1}, retry_safe=True)
+    def check_access(self, timeout: float | None = None) -> None:
+        answer = self._http.post("v3/documents/list", {"limit": 1}, retry_safe=True, timeout=timeout)
+        confirmed(answer, "Supermemory", "memories", "documents")
 
     def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
         body = {
@@ -294,8 +293,7 @@ class V4Client:
         }
         answer = self._http.post("v4/conversations", body)
         # What it answers is documented nowhere; the id of the conversation is an id of its document, too.
-        found = answer.get("id") if isinstance(answer, dict) else None
-        return found if isinstance(found, str) and found else document.id
+        return str(confirmed(answer, "Supermemory", "id", "documentId", "conversationId"))
 
     def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
         body = {"q": query, "containerTag": container, "limit": limit, "searchMode": mode}

@@ -9,9 +9,8 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from memoranda.errors import ProviderError
+from memoranda.errors import PermanentProviderError, ProviderError
 from memoranda.external.message_text import plain_text
-from memoranda.external.remote import unless_refused
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
@@ -207,17 +206,25 @@ class SupermemoryVendor(Vendor):
         return items, []
 
     def _choose_client(self, timeout: float | None = None) -> SupermemoryClient:
-        """The interface that the settings name, or the newer one if the service has it; asked once."""
+        """The interface that the settings name, or the newer one if the service has it; asked until one answers."""
         with self._choosing:
             if self._client is None:
-                version = self.settings["api_version"]
-                newer = version == "v5" or (version == "auto" and self._has_namespaces(timeout))
-                self._client = NamespaceClient(self._service) if newer else V4Client(self._service)
+                self._client = self._find_client(self.settings["api_version"], timeout)
             return self._client
 
-    def _has_namespaces(self, timeout: float | None) -> bool:
-        answer = unless_refused(lambda: self._service.get("ns", query={"limit": 1}, timeout=timeout), False, 404, 405)
-        return answer is not False
+    def _find_client(self, version: str, timeout: float | None) -> SupermemoryClient:
+        newer, older = NamespaceClient(self._service), V4Client(self._service)
+        if version != "auto":
+            return newer if version == "v5" else older
+        try:
+            newer.check_access(timeout)
+        except PermanentProviderError as error:
+            if error.status not in (404, 405):
+                raise
+            # Whatever fails at the address answers 404, too: the other interface must answer as its own.
+            older.check_access(timeout)
+            return older
+        return newer
 
     def _profile(self, client: SupermemoryClient, deadline: float) -> list[RecalledItem]:
         try:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.loading.setup import ConfigField
-from memoranda.external.remote import RemoteClient, as_object, as_objects, unless_refused
+from memoranda.external.remote import RemoteClient, as_object, as_objects, confirmed, unless_refused
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import SOURCE, RecalledItem, split_turn
 from memoranda.external.vendors.vendor import COMMON_FIELDS
@@ -109,7 +109,10 @@ class ZepClient:
             if error.status != 409:
                 raise
             raise TemporaryProviderError(f"{error} Another request may still be running.") from error
-        return _rows(answer.get("messages") or [])
+        rows = _rows(confirmed(answer, "Zep", "messages"))
+        if len(rows) != len(messages):
+            raise TemporaryProviderError(f"Zep confirmed {len(rows)} of {len(messages)} messages.")
+        return rows
 
     def newest_messages(self, thread_uuid: str, count: int = _PAGE_SIZE) -> list[Row]:
         """The newest messages of a thread, newest first."""
@@ -147,7 +150,7 @@ class ZepClient:
     def add_episode(self, user_uuid: str, episode: Mapping[str, Any], key: str) -> Row:
         """Add a text to a user's graph; the same key adds it once."""
         body = {"type": "text", **episode}
-        return _row(_row(self._post(f"graphs/{user_uuid}/episodes", body, key=key)).get("episode"))
+        return _row(confirmed(self._post(f"graphs/{user_uuid}/episodes", body, key=key), "Zep", "episode"))
 
     def get_item(self, user_uuid: str, what: str, item_uuid: str) -> Row | None:
         """A fact (`edges`) or an episode of a user's graph; None when it has none with this id."""
