@@ -141,3 +141,23 @@ def test_recall_and_curated_memory_are_context_and_are_not_kept(memory: memorand
     assert client.instructions[0] == client.instructions[1] and "opens at six" in client.instructions[0]
     assert "closes at noon" in client.instructions[2]
     assert ANSWER not in str(_stored(memory))
+
+
+def test_a_call_that_was_interrupted_has_a_result_that_says_so(memory: memoranda.Memory) -> None:
+    """Chat services refuse a call without one; calls that have results keep them."""
+    calls = [Content.from_function_call(each, "read", arguments="{}") for each in ("a", "b")]
+    said = [
+        Message("user", ["Hello"]),
+        Message("assistant", calls),
+        Message("tool", [Content.from_function_result("b", result="{}")]),
+        Message("user", ["Are you there?"]),
+    ]
+
+    async def main() -> list[Message]:
+        history = MemorandaHistory(memory)
+        await history.save_messages("oven", said)
+        return await history.get_messages("oven")
+
+    found = asyncio.run(main())
+    assert [each.role for each in found] == ["user", "assistant", "tool", "tool", "user"]
+    assert [each.contents[0].call_id for each in found[2:4]] == ["b", "a"]

@@ -252,3 +252,23 @@ def test_memory_finds_what_the_user_said_in_the_app(memory: memoranda.Memory) ->
     asyncio.run(main())
     with pytest.raises(ValueError, match="ana"):
         MemorandaSessionService(memory.for_user("ana"))
+
+
+def test_a_call_that_was_interrupted_has_a_response_that_says_so(service: MemorandaSessionService) -> None:
+    """Gemini refuses a call without one; a long-running tool may still answer."""
+    calls = [types.Part(function_call=types.FunctionCall(id=each, name="read", args={})) for each in ("c1", "c2")]
+
+    async def main() -> list[Event]:
+        session = await service.create_session(**_OVEN)
+        await service.append_event(session, _said("Hello"))
+        content = types.Content(role="model", parts=calls)
+        await service.append_event(session, Event(author="baker", content=content, long_running_tool_ids={"c2"}))
+        await service.append_event(session, _said("Are you there?"))
+        loaded = await service.get_session(**_OVEN)
+        assert loaded is not None
+        await service.append_event(loaded, _said("Hm."))
+        return list(loaded.events)
+
+    events = asyncio.run(main())
+    assert [len(event.get_function_responses()) for event in events] == [0, 0, 1, 0, 0]
+    assert events[2].get_function_responses()[0].id == "c1"

@@ -8,7 +8,7 @@ import pytest
 import memoranda
 
 pytest.importorskip("langgraph.store.base", reason="the package langgraph-checkpoint is not installed")
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
@@ -121,3 +121,15 @@ def test_messages_of_langchain_come_back_as_they_were_and_are_found(memory: memo
     assert history.messages == []
     memory.sessions.restore_replaced(history.record_id)
     assert history.messages == messages
+
+
+def test_a_call_in_a_history_that_was_interrupted_has_a_result_that_says_so(memory: memoranda.Memory) -> None:
+    """A chat model refuses a call without one; a result that is there stays the only one of its call."""
+    history = MemorandaChatHistory("s", memory)
+    calls = [ToolCall(name="read", args={}, id=each) for each in ("a", "b")]
+    history.add_messages([HumanMessage("Hello"), AIMessage("", tool_calls=calls), ToolMessage("{}", tool_call_id="b")])
+    history.add_user_message("Go on")
+    results = [message.tool_call_id for message in history.messages if isinstance(message, ToolMessage)]
+    assert results == ["b", "a"] and [message.type for message in history.messages[-2:]] == ["tool", "human"]
+    history.add_messages([AIMessage("", tool_calls=calls[:1]), ToolMessage("{}", tool_call_id="a")])
+    assert [message.content for message in history.messages if isinstance(message, ToolMessage)].count("{}") == 2

@@ -12,7 +12,14 @@ from tests.timing import GIVE_UP
 
 pytest.importorskip("llama_index.core", reason="the package llama-index-core is not installed")
 from llama_index.core.agent.workflow import FunctionAgent
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, LLMMetadata, TextBlock
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ImageBlock,
+    LLMMetadata,
+    TextBlock,
+    ToolCallBlock,
+)
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
@@ -164,3 +171,26 @@ def test_an_agent_continues_its_conversation_with_memory(
     assert "Is the mixer broken?" in model.requests[-1] and "Saved." in model.requests[-1]
     assert memory.entries("memory") == ("The oven is old.",)
     assert ANSWER not in str(memory.sessions.get_messages(f"{SOURCE}:oven"))
+
+
+def test_a_call_that_was_interrupted_has_a_result_that_says_so(memory: memoranda.Memory) -> None:
+    """Chat services refuse a call without one; messages are deleted by the numbers that they are shown with."""
+    call = ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="c1", tool_name="read", tool_kwargs={})])
+    said = [ChatMessage(role="user", content="Hello"), call, ChatMessage(role="user", content="Are you there?")]
+
+    async def main() -> None:
+        store = MemorandaChatStore(memory)
+        await store.add_messages("oven", said)
+        found = await store.get_messages("oven")
+        assert [each.role.value for each in found] == ["user", "assistant", "tool", "user"]
+        assert found[2].additional_kwargs["tool_call_id"] == "c1"
+        await store.set_messages("oven", [*found, ChatMessage(role="assistant", content="Yes.")])
+        assert await store.delete_message("oven", 3) == said[2]
+        assert [each.role.value for each in await store.get_messages("oven")] == [
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+
+    asyncio.run(main())

@@ -122,3 +122,24 @@ def test_recall_and_curated_memory_are_read_by_the_model_and_not_kept(memory: me
     assert script.instructions[0] == script.instructions[1] and "opens at six" in str(script.instructions[0])
     assert "closes at noon" in str(script.instructions[2])
     assert ANSWER not in str(_stored(memory))
+
+
+def test_a_call_that_was_interrupted_has_a_result_that_says_so(memory: memoranda.Memory) -> None:
+    """The next prompt is not refused; with `deferred`, the call still waits for the result that the program will give."""
+    script = _Script(ToolCallPart("break", {}, "c1"), "Here I am.")
+
+    async def main() -> None:
+        agent = _agent(memory, script)
+
+        @agent.tool_plain(name="break")
+        def fail() -> str:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await agent.run("Hello", conversation_id="oven")
+        assert isinstance((await load_history(memory, "oven", deferred=True))[-1], ModelResponse)
+        history = await load_history(memory, "oven")
+        await agent.run("Are you there?", conversation_id="oven", message_history=history)
+
+    asyncio.run(main())
+    assert "was interrupted before this call had a result" in script.requests[-1]

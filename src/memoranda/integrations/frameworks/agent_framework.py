@@ -8,17 +8,25 @@ Needs the package agent-framework-core, which agent-framework installs (extra `a
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of, tool_call
+from memoranda.integrations.frameworks.recorded_session import (
+    RecordedSession,
+    answer_calls,
+    as_message,
+    original_of,
+    tool_call,
+)
 
 try:
-    from agent_framework import ContextProvider, FunctionTool, HistoryProvider, Message
+    from agent_framework import Content, ContextProvider, FunctionTool, HistoryProvider, Message
 except ModuleNotFoundError as error:
-    ContextProvider = FunctionTool = HistoryProvider = Message = missing_framework("agent-framework", error)
+    Content = ContextProvider = FunctionTool = HistoryProvider = Message = missing_framework("agent-framework", error)
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
@@ -43,7 +51,10 @@ class MemorandaHistory(HistoryProvider):
     ) -> list[Message]:
         """The messages of a session in their order."""
         messages = await blocking_calls.read(_session(self._memory, session_id).messages)
-        return [found for message in messages if (found := _framework_message(message)) is not None]
+        found = [each for message in messages if (each := _framework_message(message)) is not None]
+        return answer_calls(
+            found, partial(_ids, kind="function_call"), partial(_ids, kind="function_result"), _interrupted
+        )
 
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -130,6 +141,14 @@ def _message(message: Message) -> dict[str, Any]:
             tool_call(each.get("call_id"), each.get("name"), each.get("arguments")) for each in calls
         ]
     return as_message(original, role, path, **fields)
+
+
+def _ids(message: Message, kind: str) -> list[str]:
+    return [part.call_id for part in message.contents if part.type == kind and part.call_id]
+
+
+def _interrupted(_message: Message, ids: Sequence[str]) -> list[Message]:
+    return [Message("tool", [Content.from_function_result(each, result=INTERRUPTED_CALL) for each in ids])]
 
 
 def _framework_message(message: Mapping[str, Any]) -> Message | None:

@@ -10,6 +10,7 @@
 Needs the package google-adk (extra `google-adk`).
 """
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,12 +18,14 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.errors import SessionChangedError
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
+    answer_calls,
     as_message,
     join_names,
     original_of,
@@ -147,7 +150,7 @@ class MemorandaSessionService(BaseSessionService):
             events = [event for event in events if event.timestamp >= config.after_timestamp]
         if config and config.num_recent_events is not None:
             events = events[-config.num_recent_events :] if config.num_recent_events else []
-        session.events = events
+        session.events = answer_calls(events, _call_ids, _result_ids, _interrupted)
         session._storage_update_marker = str(messages[-1]["id"] if messages else 0)
         return session
 
@@ -397,6 +400,26 @@ def _message(event: Event) -> dict[str, Any]:
         texts = [key for key in response if isinstance(response[key], str)]
         path = ("content", "parts", 0, "functionResponse", "response", texts[0]) if len(texts) == 1 else path
     return as_message(original, role, path, **fields)
+
+
+def _call_ids(event: Event) -> list[str]:
+    """The ids of calls that end before the next event; a long-running tool answers later."""
+    later = event.long_running_tool_ids or set()
+    return [call.id for call in event.get_function_calls() if call.id and call.id not in later]
+
+
+def _result_ids(event: Event) -> list[str]:
+    return [response.id for response in event.get_function_responses() if response.id]
+
+
+def _interrupted(event: Event, ids: Sequence[str]) -> list[Event]:
+    names = {call.id: call.name for call in event.get_function_calls()}
+    answer = json.loads(INTERRUPTED_CALL)
+    parts = [
+        types.Part(function_response=types.FunctionResponse(id=each, name=names[each], response=answer)) for each in ids
+    ]
+    added = {"id": f"{event.id}-interrupted", "content": types.Content(role="user", parts=parts)}
+    return [Event(author=event.author, invocation_id=event.invocation_id, timestamp=event.timestamp, **added)]
 
 
 def _event(message: Mapping[str, Any]) -> Event | None:

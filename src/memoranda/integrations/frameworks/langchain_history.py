@@ -9,10 +9,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
+from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls
-from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of
+from memoranda.integrations.frameworks.recorded_session import (
+    RecordedSession,
+    answer_calls,
+    as_message,
+    call_ids,
+    original_of,
+    result_ids,
+)
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
@@ -37,7 +45,8 @@ class MemorandaChatHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """The messages of the conversation in their order."""
-        originals = [_original(message) for message in self._session.messages()]
+        messages = answer_calls(self._session.messages(), call_ids, result_ids, _interrupted)
+        originals = [_original(message) for message in messages]
         return messages_from_dict([found for found in originals if found is not None])
 
     async def aget_messages(self) -> list[BaseMessage]:
@@ -77,6 +86,13 @@ def _message(original: dict[str, Any]) -> dict[str, Any]:
             for call in calls
         ]
     return as_message(original, _ROLES.get(original["type"], "user"), ("data", "content"), **fields)
+
+
+def _interrupted(_message: dict[str, Any], ids: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        as_message(message_to_dict(ToolMessage(INTERRUPTED_CALL, tool_call_id=each)), "tool", ("data", "content"))
+        for each in ids
+    ]
 
 
 def _original(message: dict[str, Any]) -> dict[str, Any] | None:

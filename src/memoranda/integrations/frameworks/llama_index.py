@@ -11,17 +11,21 @@
 Needs the package llama-index-core, which llama-index installs (extra `llama-index`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool, call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
+    answer_calls,
     as_message,
+    call_ids,
     join_names,
     original_of,
+    result_ids,
     split_names,
     tool_call,
 )
@@ -132,7 +136,7 @@ class MemorandaChatStore(AsyncDBChatStore):
     def _read(self, key: str) -> tuple[list[dict[str, Any]], int]:
         """The messages of a conversation, and how many of them are archived."""
         session = self._session(key)
-        messages = session.messages()
+        messages = answer_calls(session.messages(), call_ids, result_ids, _interrupted)
         return messages, min(int((session.row() or {}).get(_ARCHIVED) or 0), len(messages))
 
     def _get(self, key: str, status: MessageStatus | None, limit: int | None, offset: int | None) -> list[ChatMessage]:
@@ -191,7 +195,9 @@ class MemorandaChatStore(AsyncDBChatStore):
 
     def _replace(self, key: str, stored: list[dict[str, Any]], rows: list[dict[str, Any]], archived: int) -> None:
         session = self._session(key)
-        session.replace(rows, last_seen=stored[-1]["id"] if stored else 0, **{_ARCHIVED: archived})
+        # What was added for an interrupted call has no id.
+        last_seen = max((message["id"] for message in stored if "id" in message), default=0)
+        session.replace(rows, last_seen=last_seen, **{_ARCHIVED: archived})
 
     def _keys(self) -> list[str]:
         if not self._memory.services.has_record:
@@ -286,6 +292,13 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if isinstance(extra.get("tool_call_id"), str):
         fields["tool_call_id"] = extra["tool_call_id"]
     return as_message(original, _ROLES.get(original["role"], "system"), ("blocks",), **fields)
+
+
+def _interrupted(_call: Mapping[str, Any], ids: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        _message(ChatMessage(role="tool", content=INTERRUPTED_CALL, additional_kwargs={"tool_call_id": each}))
+        for each in ids
+    ]
 
 
 def _chat_message(message: Mapping[str, Any]) -> ChatMessage:

@@ -8,12 +8,13 @@ Needs the package openai-agents (extra `openai-agents`).
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of
+from memoranda.integrations.frameworks.recorded_session import answer_calls, as_message, join_names, original_of
 from memoranda.memory.record.message_rows import text_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from memoranda.support.tool import Tool
 
 SOURCE = "openai-agents"
+# Calls whose result is a text.
+_CALLS = ("function_call", "custom_tool_call")
 _ROLES = ("user", "assistant", "system", "developer", "tool")
 
 
@@ -74,7 +77,8 @@ class MemorandaSession:
         if not self._exists or (limit is not None and limit <= 0):
             return []
         messages = self._memory.sessions.get_messages(self.record_id)
-        found = [item for message in messages if (item := _item(message)) is not None]
+        items = [item for message in messages if (item := _item(message)) is not None]
+        found = answer_calls(items, _call_ids, _result_ids, _interrupted)
         return found if limit is None else found[-limit:]
 
     def _append(self, items: "list[TResponseInputItem]") -> None:
@@ -158,6 +162,20 @@ def _message(item: dict[str, Any]) -> dict[str, Any]:
         return as_message(item, "tool", ("output",), **({"tool_call_id": call_id} if isinstance(call_id, str) else {}))
     stored_role = role if role in _ROLES else "assistant"
     return as_message(item, str(stored_role), ("content",) if "content" in item else ())
+
+
+def _call_ids(item: Mapping[str, Any]) -> list[str]:
+    call_id = item.get("call_id") if item.get("type") in _CALLS else None
+    return [call_id] if isinstance(call_id, str) else []
+
+
+def _result_ids(item: Mapping[str, Any]) -> list[str]:
+    call_id = item.get("call_id") if str(item.get("type")).endswith("_output") else None
+    return [call_id] if isinstance(call_id, str) else []
+
+
+def _interrupted(item: Mapping[str, Any], ids: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"type": f"{item['type']}_output", "call_id": each, "output": INTERRUPTED_CALL} for each in ids]
 
 
 def _item(message: Mapping[str, Any]) -> Any:

@@ -11,10 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of, tool_call
+from memoranda.integrations.frameworks.recorded_session import (
+    RecordedSession,
+    answer_calls,
+    as_message,
+    original_of,
+    tool_call,
+)
 
 try:
     from pydantic_ai import FunctionToolset, Tool
@@ -24,13 +31,16 @@ try:
         ModelMessagesTypeAdapter,
         ModelRequest,
         ModelResponse,
+        RetryPromptPart,
         TextPart,
+        ToolReturnPart,
         UserPromptPart,
     )
 except ModuleNotFoundError as error:
     _missing = missing_framework("pydantic-ai", error)
     AbstractCapability = FunctionToolset = Tool = _missing
     ModelMessage = ModelMessagesTypeAdapter = ModelRequest = ModelResponse = TextPart = UserPromptPart = _missing
+    RetryPromptPart = ToolReturnPart = _missing
 
 if TYPE_CHECKING:
     from pydantic_ai import RunContext
@@ -113,14 +123,17 @@ class _Run:
     recorded: int = 0
 
 
-async def load_history(memory: "Memory", conversation_id: str) -> list[ModelMessage]:
+async def load_history(memory: "Memory", conversation_id: str, *, deferred: bool = False) -> list[ModelMessage]:
     """The messages of a conversation, for `message_history`; none of one that is new.
 
-    Instructions are not part of it: the agent adds its own to each request.
+    Instructions are not part of it: the agent adds its own to each request. A call that was interrupted gets a result
+    that says so, without which the next prompt would be refused; with `deferred`, calls keep waiting for the
+    `deferred_tool_results` of the next run.
     """
     session = RecordedSession.of(memory, SOURCE, conversation_id)
     messages = await blocking_calls.read(session.messages)
-    return [found for message in messages if (found := _model_message(message)) is not None]
+    found = [each for message in messages if (each := _model_message(message)) is not None]
+    return found if deferred else answer_calls(found, _call_ids, _result_ids, _interrupted)
 
 
 def _tool(memory: "Memory", tool: "MemoryTool") -> Tool[Any]:
@@ -164,6 +177,21 @@ def _message(message: ModelMessage, external_id: str) -> dict[str, Any]:
     role = "user" if "user-prompt" in kinds else "system" if kinds == ["system-prompt"] else "tool"
     call_ids = [part["tool_call_id"] for part in original["parts"] if part.get("tool_call_id")]
     return as_message(original, role, ("parts",), **({"tool_call_id": call_ids[0]} if call_ids else {}), **fields)
+
+
+def _call_ids(message: ModelMessage) -> list[str]:
+    return [call.tool_call_id for call in message.tool_calls] if isinstance(message, ModelResponse) else []
+
+
+def _result_ids(message: ModelMessage) -> list[str]:
+    if not isinstance(message, ModelRequest):
+        return []
+    return [part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
+
+
+def _interrupted(message: ModelMessage, ids: Sequence[str]) -> list[ModelMessage]:
+    names = {call.tool_call_id: call.tool_name for call in message.tool_calls}
+    return [ModelRequest([ToolReturnPart(names[each], INTERRUPTED_CALL, each) for each in ids])]
 
 
 def _model_message(message: Mapping[str, Any]) -> ModelMessage | None:

@@ -4,9 +4,9 @@ The text of an object becomes the content of a message, the rest an extra field.
 has it once, and the object comes back as it was.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from memoranda.api.session_parts.record import strip_recall
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from memoranda.api.memory import Memory
 
 _OBJECT, _PATH = "sdk_object", "sdk_content"
+
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,50 @@ def original_of(message: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(kept, dict):
         return None
     return _put_back(kept, path, message.get("content")) if isinstance(path, list) else dict(kept)
+
+
+def answer_calls(
+    items: Sequence[_Item],
+    calls: Callable[[_Item], Sequence[str]],
+    results: Callable[[_Item], Sequence[str]],
+    interrupted: Callable[[_Item, Sequence[str]], Iterable[_Item]],
+) -> list[_Item]:
+    """The items of a conversation with a result for every call, because chat APIs refuse a call without one.
+
+    `calls` and `results` return the ids of calls that an item makes and answers. `interrupted` makes the results that
+    an interruption has left out; they come right after the call and the results that follow it.
+    """
+    answered: set[str] = set()
+    missing: dict[int, Sequence[str]] = {}
+    for number in reversed(range(len(items))):
+        answered.update(results(items[number]))
+        made = calls(items[number])
+        if unanswered := [call_id for call_id in made if call_id not in answered]:
+            missing[number] = unanswered
+        # Some models use the same id again in every turn.
+        answered.difference_update(made)
+    complete: list[_Item] = []
+    added: list[_Item] = []
+    for number, item in enumerate(items):
+        if not results(item):
+            complete += added
+            added = []
+        complete.append(item)
+        added += interrupted(item, missing[number]) if number in missing else ()
+    return complete + added
+
+
+def call_ids(message: Mapping[str, Any]) -> list[str]:
+    """The ids of the calls in a message of the record."""
+    calls = message.get("tool_calls")
+    ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return [call_id for call_id in ids if isinstance(call_id, str)]
+
+
+def result_ids(message: Mapping[str, Any]) -> list[str]:
+    """The id of the call that a message of the record answers."""
+    call_id = message.get("tool_call_id")
+    return [call_id] if isinstance(call_id, str) else []
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
