@@ -125,7 +125,7 @@ def test_recall_and_curated_memory_are_read_by_the_model_and_not_kept(memory: me
 
 
 def test_a_call_that_was_interrupted_has_a_result_that_says_so(memory: memoranda.Memory) -> None:
-    """The next prompt is not refused; with `deferred`, the call still waits for the result that the program will give."""
+    """The next prompt is not refused; with `deferred`, the call still waits for the result of the program."""
     script = _Script(ToolCallPart("break", {}, "c1"), "Here I am.")
 
     async def main() -> None:
