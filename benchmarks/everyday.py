@@ -2,6 +2,7 @@
 
     python -m benchmarks.everyday                      # the cases written before the code
     python -m benchmarks.everyday --part all --failures
+    python -m benchmarks.everyday --group names --decoys 3200     # behind many messages that have the same pieces
 
 The cases are text files in `everyday/before/` and `everyday/after/`: those in `after` were written after the code and
 counted once. Each part is recorded in a home of its own, with the conversations in `everyday/haystack.txt`; then every
@@ -149,11 +150,11 @@ def load_part(part: str, groups: Iterable[str] = GROUPS) -> list[Case]:
     return [case for path in paths if path.is_file() for case in read_cases(path)]
 
 
-def make_store(cases: Iterable[Case]) -> dict[str, Any]:
+def make_store(cases: Iterable[Case], decoys: int = 1) -> dict[str, Any]:
     """All conversations of these cases and the haystack, with their dates, as the recall benchmarks read them.
 
-    For a name of several pieces there is a later conversation with the pieces in another order: search must not
-    prefer it.
+    For a name of several pieces there is a later conversation with the pieces in another order, in as many messages as
+    `decoys` says: search must not prefer it.
     """
     sessions: list[dict[str, Any]] = []
     for number, case in enumerate([*cases, *read_cases(_FILES / "haystack.txt")]):
@@ -165,7 +166,7 @@ def make_store(cases: Iterable[Case]) -> dict[str, Any]:
         conversations = dict(case.conversations)
         if case.group == NAMES and len(pieces := _PIECE.findall(case.asks[0][1])) > 1:
             text = f"Let us talk about {' and '.join(reversed(pieces))} tomorrow."
-            conversations["pieces"] = [("user", text), ("assistant", "All right.")]
+            conversations["pieces"] = [("user", text)] * decoys + [("assistant", "All right.")]
         for position, (label, messages) in enumerate(conversations.items()):
             sessions.append(
                 {
@@ -178,9 +179,9 @@ def make_store(cases: Iterable[Case]) -> dict[str, Any]:
 
 
 @contextmanager
-def open_home(cases: Sequence[Case]) -> Iterator[Callable[[], list[Asked]]]:
+def open_home(cases: Sequence[Case], decoys: int = 1) -> Iterator[Callable[[], list[Asked]]]:
     """Record the conversations of these cases; yields a function that asks all their questions."""
-    store = make_store(cases)
+    store = make_store(cases, decoys)
     plain = open_peers(store)["FTS5 porter"]
     with TemporaryDirectory(prefix="memoranda-everyday-") as home, memoranda.open(home) as memory:
         names = fill_store(memory.sessions, "everyday", store)
@@ -207,8 +208,8 @@ def open_home(cases: Sequence[Case]) -> Iterator[Callable[[], list[Asked]]]:
         yield lambda: [ask(case, form, text) for case in cases for form, text in case.asks]
 
 
-def measure(cases: Sequence[Case]) -> list[Asked]:
-    with open_home(cases) as ask_all:
+def measure(cases: Sequence[Case], decoys: int = 1) -> list[Asked]:
+    with open_home(cases, decoys) as ask_all:
         return ask_all()
 
 
@@ -309,6 +310,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=(*PARTS, "all"), default="before")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only this group; can be given several times")
+    parser.add_argument("--decoys", type=int, default=1, help="messages with the pieces of each name in another order")
     parser.add_argument("--failures", action="store_true", help="list each question that goes wrong")
     parser.add_argument("--json", type=Path, help="also write the figures and every answer here")
     arguments = parser.parse_args()
@@ -319,7 +321,7 @@ def main() -> int:
         if not cases:
             print(f"Part {part} has no cases yet.")
             continue
-        asked = measure(cases)
+        asked = measure(cases, arguments.decoys)
         tables = summarize(asked)
         figures[part] = {"tables": tables, "asked": [asdict(each) for each in asked]}
         print(f"Part {part}: {len(cases)} cases, {len(asked)} questions, {time.process_time() - start:.0f} s of CPU\n")

@@ -53,6 +53,14 @@ def test_every_name_and_phrase_is_found_among_the_first_three(group: str) -> Non
 
 
 @pytest.mark.slow
+def test_an_old_name_is_found_behind_thousands_of_messages_with_its_pieces() -> None:
+    """Among the first three; a search compares only the newest of them with the name."""
+    old = [case for case in load_part("before", [NAMES]) if case.kind == "when: old"]
+    asked = measure(old[:3], decoys=3_200)
+    assert [describe_failure(each) for each in asked if each.gold not in each.found[:3]] == []
+
+
+@pytest.mark.slow
 def test_plain_full_text_search_finds_every_literal_question() -> None:
     """So each can be found, and the figure of a search beside it means something."""
     asked = measure(load_part("before", [LITERAL])[:8])
