@@ -56,6 +56,7 @@ from memoranda.support.home import (
     server_index_path,
     vector_files,
 )
+from memoranda.upkeep.sync.delivery import check_sync
 
 # How many users the doctor looks at without --deep: each takes some round trips.
 _MAX_USERS = 100
@@ -98,6 +99,7 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
+    yield from issues_until_error(home.root, lambda: check_sync(home.root))
     yield from issues_until_error(memories, lambda: _check_users(home, loaded))
     if deep is not None:
         for directory in () if memories.is_symlink() else (memories, *home.user_memories()):

@@ -56,9 +56,10 @@ def command() -> None:
 @click.option("--encrypt", is_flag=True, help="Ask for a passphrase, without which the folder cannot be read.")
 @passphrase_file_option
 @click.option("--dry-run", is_flag=True, help="Count what would be sent and received; change nothing.")
+@click.option("--rewrite", is_flag=True, help="Send everything again that no other machine's bundle in DIR contains.")
 @common_options
 @refused_on_server(SYNC)
-def run(directory: Path, encrypt: bool, passphrase_file: Path | None, dry_run: bool) -> None:
+def run(directory: Path, encrypt: bool, passphrase_file: Path | None, dry_run: bool, rewrite: bool) -> None:
     """Send what changed here to DIR, and merge what other machines have sent; 'run' can be omitted."""
     invocation = Invocation.current()
     passphrase = None
@@ -81,6 +82,7 @@ def run(directory: Path, encrypt: bool, passphrase_file: Path | None, dry_run: b
                 directory.expanduser().absolute(),
                 passphrase=passphrase,
                 dry_run=dry_run,
+                rewrite=rewrite,
                 progress=show,
             )
         finally:
@@ -135,6 +137,7 @@ def _respond(invocation: Invocation, done: SyncReport) -> None:
     would = "Would send" if done.dry_run else "Sent"
     lines = [f"{would} {_counts(done.sent)}. {'Would read' if done.dry_run else 'Received'} {_counts(done.received)}."]
     lines += [f"Waiting: {text}." for text in done.waiting]
+    lines += [f"Overdue: {text}" for text in done.overdue]
     lines += [f"Not used: {text}" for text in done.refused]
     lines += done.notes
     if done.conflicts:
@@ -142,7 +145,7 @@ def _respond(invocation: Invocation, done: SyncReport) -> None:
         lines.append(f"{done.conflicts} {word} changed differently on two machines: see 'memoranda sync conflicts'.")
     text = "\n".join(map(terminal_line, lines))
     data = asdict(done)
-    if done.refused:
+    if done.refused or done.overdue:
         invocation.fail(text, data)
     invocation.respond(text, {"success": True} | data)
 

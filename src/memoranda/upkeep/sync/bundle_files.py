@@ -45,7 +45,7 @@ class FolderKey:
     def encrypt(self, machine: str, content: bytes) -> bytes:
         """Encrypt for a machine's own key, which is created at the first use."""
         if self._passphrase is None:
-            if (self._root / machine / KEY).exists():
+            if any((self._root / machine).glob(f"*{ENCRYPTED}")):
                 raise SyncError(f"The bundles of this machine in {self._root} are encrypted: name the passphrase.")
             return content
         encrypted: bytes = load_library().encrypt(content, [self._identity(machine, create=True).to_public()])
@@ -82,7 +82,10 @@ class FolderKey:
         try:
             return pyrage.x25519.Identity.from_str(pyrage.passphrase.decrypt(content, self._passphrase).decode())
         except (pyrage.DecryptError, ValueError) as error:
-            raise SyncError(f"{path} cannot be decrypted: the passphrase is wrong, or the file is damaged.") from error
+            raise SyncError(
+                f"{path} cannot be decrypted: the passphrase is wrong, or the file is damaged. If it is damaged, "
+                "delete it and run 'memoranda sync' on the machine that wrote it, which writes everything again."
+            ) from error
 
 
 FORMAT = 1
@@ -92,6 +95,8 @@ _MAX_FILE_BYTES = 256_000_000
 _MAX_TEXT_BYTES = 512_000_000
 _MACHINE = re.compile(r"[0-9a-f]{12}")
 _NAME = re.compile(r"([0-9]{6})-([0-9]{6,12})-([0-9]{6})-([0-9a-f]{64})\.jsonl\.gz(\.age)?")
+# A program that copies folders adds its own words to the name of a copy.
+_NAME_OF_COPY = re.compile(r"([0-9]{6})-[0-9]{6,12}-[0-9]{6}-[0-9a-f]{64}")
 _CHUNK = 1 << 20
 
 
@@ -116,6 +121,16 @@ class BundleFile:
         return self.path.name.endswith(ENCRYPTED)
 
 
+def parse_name(root: Path, name: str) -> BundleFile | None:
+    """The bundle with a name (machine and file name) in a folder; None for any other file."""
+    machine, _, file_name = name.partition("/")
+    match = _NAME.fullmatch(file_name)
+    if match is None:
+        return None
+    number, through, replaces = int(match[1]), int(match[2]), int(match[3])
+    return BundleFile(machine, number, through, replaces, match[4], root / name)
+
+
 class SharedFolder:
     """The bundles of all machines in one directory."""
 
@@ -136,12 +151,8 @@ class SharedFolder:
         directory = self.root / machine
         if not directory.is_dir():
             return []
-        found = []
-        for entry in os.scandir(directory):
-            match = _NAME.fullmatch(entry.name)
-            if match:
-                number, through, replaces = int(match[1]), int(match[2]), int(match[3])
-                found.append(BundleFile(machine, number, through, replaces, match[4], directory / entry.name))
+        parsed = (parse_name(self.root, f"{machine}/{entry.name}") for entry in os.scandir(directory))
+        found = [bundle for bundle in parsed if bundle is not None]
         found.sort(key=lambda bundle: (bundle.number, bundle.checksum))
         replaced = max((bundle.replaces for bundle in found), default=0)
         return [bundle for bundle in found if bundle.number > replaced]
@@ -159,19 +170,30 @@ class SharedFolder:
 
     def store(self, bundle: BundleFile, content: bytes) -> None:
         """Write a bundle durably under its name."""
-        make_private_directory(bundle.path.parent)
-        write_private(bundle.path, content)
+        try:
+            make_private_directory(bundle.path.parent)
+            write_private(bundle.path, content)
+        except OSError as error:
+            raise SyncError(
+                f"{bundle.path} cannot be written: {error.strerror}. Nothing is lost; run 'memoranda sync' again when "
+                "that is solved."
+            ) from error
 
-    def remove_replaced(self, machine: str, through: int) -> int:
-        """Delete the bundles of a machine up to a number, which another one replaces; returns how many."""
-        directory, count = self.root / machine, 0
+    def remove_replaced(self, machine: str) -> None:
+        """Delete the bundles of a machine that a later one replaces, and copies of them under other names."""
+        directory = self.root / machine
+        replaced = max((bundle.replaces for bundle in self.bundles(machine)), default=0)
+        if not replaced:
+            return
         for entry in list(os.scandir(directory)):
-            match = _NAME.fullmatch(entry.name)
-            if match and int(match[1]) <= through:
+            match = _NAME_OF_COPY.search(entry.name)
+            if match and int(match[1]) <= replaced and not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
-                count += 1
         sync_directory(directory)
-        return count
+
+    def has_key(self, machine: str, bundle: str) -> bool:
+        """Whether the key of a machine is there, if a bundle with that name needs one."""
+        return not bundle.endswith(ENCRYPTED) or (self.root / machine / KEY).exists()
 
     def is_complete(self, bundle: BundleFile) -> bool:
         """Whether all bytes of a bundle have arrived. Raises SyncError for what is no file of ours."""

@@ -25,6 +25,8 @@ class SyncReport:
     conflicts: int = 0
     waiting: list[str] = field(default_factory=list)
     """Bundles that have not arrived completely."""
+    overdue: list[str] = field(default_factory=list)
+    """Bundles that should have arrived long ago, and what to do."""
     refused: list[str] = field(default_factory=list)
     """Bundles, or parts of the memory, that could not be used, and why."""
     notes: list[str] = field(default_factory=list)
@@ -54,6 +56,8 @@ class Run:
         self.must_rewrite = False
         """A text was forgotten or deleted that a bundle of this machine may contain."""
         self.has_forgotten = False
+        self.waits: dict[str, str] = {}
+        """What has not arrived, by machine and number of the bundle."""
         self.deleted: list[str] = []
         self.unordered: set[str] = set()
         """Sessions that have received messages, until `order_sessions`."""

@@ -13,7 +13,7 @@ from memoranda.storage.schema import Column, Schema, Table
 from memoranda.upkeep.sync.versions import Clock, Version
 
 FILE_NAME = "sync.db"
-_APPLICATION_ID = int.from_bytes(b"MemS", "big")
+APPLICATION_ID = int.from_bytes(b"MemS", "big")
 _RUN = Column("run", "integer", "NOT NULL", "The run that noticed or received its last change.")
 _BUNDLE = Column("bundle", "text", "NOT NULL", "The bundle that it came from; empty if it was changed here.")
 _VERSION = (
@@ -153,7 +153,7 @@ class SyncState:
     """The tables of one home. A run reads and writes them inside `transaction`."""
 
     def __init__(self, root: Path) -> None:
-        self._file = LazyDatabase(root / FILE_NAME, SCHEMA, _APPLICATION_ID)
+        self._file = LazyDatabase(root / FILE_NAME, SCHEMA, APPLICATION_ID)
 
     def exists(self) -> bool:
         return self._file.exists()

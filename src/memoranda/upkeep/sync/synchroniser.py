@@ -18,6 +18,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.upkeep.forgetting.sessions import DeletedSessions, delete_sessions, erase
 from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, FolderKey, SharedFolder
+from memoranda.upkeep.sync.delivery import last_number, lost_bundles, note_stored, report_waits, unread_bundles
 from memoranda.upkeep.sync.entries import collect_entries, entry_records, merge_entries
 from memoranda.upkeep.sync.forgotten_texts import forget_here, take_note
 from memoranda.upkeep.sync.item_merge import collect_items, item_records, merge_items
@@ -58,11 +59,13 @@ def synchronise(
     *,
     passphrase: str | None = None,
     dry_run: bool = False,
+    rewrite: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> SyncReport:
     """Synchronise the home at `root`; `db` is the sessions of one user, `memory` the same user's curated memory.
 
-    Raises SyncError when the folder cannot be used. A bundle that cannot be used is reported, and has no effect.
+    With `rewrite`, everything that no bundle of another machine contains is written again. Raises SyncError when the
+    folder cannot be used. A bundle that cannot be used is reported, and has no effect.
     """
     if not directory.is_dir():
         raise SyncError(f"{directory} is not a directory. Create it first, in the folder that your machines share.")
@@ -71,7 +74,7 @@ def synchronise(
         run = Run(root, db, memory, state, progress)
         run.report.dry_run = dry_run
         try:
-            _synchronise(run, folder, dry_run)
+            _synchronise(run, folder, dry_run, rewrite)
         except BaseException:
             run.roll_back()
             raise
@@ -82,13 +85,16 @@ def synchronise(
     return run.report
 
 
-def _synchronise(run: Run, folder: SharedFolder, dry_run: bool) -> None:
+def _synchronise(run: Run, folder: SharedFolder, dry_run: bool, rewrite: bool) -> None:
     if any(not run.tables.is_known(bundle.name) for bundle in folder.bundles(run.machine)):
         # A copy of this home writes here, too: from now on this one is another machine.
         run.tables.new_machine()
         run.clock = run.tables.clock()
     run.report.machine = run.machine
-    run.must_rewrite = run.tables.value("rewrite") == "1"
+    run.must_rewrite = rewrite or run.tables.value("rewrite") == "1"
+    if lost := lost_bundles(run.tables, folder):
+        run.must_rewrite = True
+        run.report.notes.append(f"{len(lost)} bundles of this machine were lost or damaged; all are written again.")
     run.tables.set_value("run", str(run.number))
     recover_pending(run)
     if not dry_run:
@@ -101,6 +107,7 @@ def _synchronise(run: Run, folder: SharedFolder, dry_run: bool) -> None:
     run.commit()
     for bundle, records in _arrived(run, folder):
         _merge(run, bundle, records)
+    report_waits(run, folder)
     order_sessions(run)
     arrange_entries(run)
     if forget_here(run):
@@ -125,7 +132,7 @@ def _collect(run: Run) -> None:
 
 def _arrived(run: Run, folder: SharedFolder) -> Iterator[tuple[BundleFile, list[Record]]]:
     """The bundles to read, each with its checked records, in the order in which they were written."""
-    queues = [list(_unread(run, folder, machine)) for machine in folder.machines() if machine != run.machine]
+    queues = [list(unread_bundles(run, folder, machine)) for machine in folder.machines() if machine != run.machine]
     heads: dict[int, tuple[Record, list[Record]]] = {}
     while True:
         for number, queue in enumerate(queues):
@@ -141,28 +148,6 @@ def _arrived(run: Run, folder: SharedFolder) -> Iterator[tuple[BundleFile, list[
         head, records = heads.pop(first)
         run.sender = head["name"]
         yield queues[first].pop(0), records
-
-
-def _unread(run: Run, folder: SharedFolder, machine: str) -> Iterator[BundleFile]:
-    """The bundles of a machine that were not read yet, up to the first that has not arrived."""
-    bundles = folder.bundles(machine)
-    expected = max((bundle.replaces for bundle in bundles), default=0) + 1
-    for bundle in bundles:
-        if bundle.number > expected:
-            run.report.waiting.append(f"{machine}: bundle {expected} has not arrived")
-            return
-        expected = bundle.number + 1
-        if run.tables.is_known(bundle.name):
-            continue
-        try:
-            complete = folder.is_complete(bundle)
-        except SyncError as error:
-            run.report.refused.append(str(error))
-            return
-        if not complete:
-            run.report.waiting.append(f"{bundle.name} has not arrived completely, or is damaged")
-            return
-        yield bundle
 
 
 def _open(run: Run, folder: SharedFolder, bundle: BundleFile) -> tuple[Record, list[Record]] | None:
@@ -191,15 +176,19 @@ def _merge(run: Run, bundle: BundleFile, records: list[Record]) -> None:
     link_sessions(run)
     note_unordered(run)
     run.tables.add_bundle(bundle.name)
+    run.tables.set_value(f"name {bundle.machine}", run.sender)
     run.bundle = ""
     run.commit()
 
 
 def _publish(run: Run, folder: SharedFolder) -> None:
-    """Write what changed here; after something was forgotten, write everything again and delete the bundles before."""
+    """Write what changed here; after something was forgotten or lost, everything again, and delete what was before."""
     own = folder.bundles(run.machine)
     last = max((bundle.number for bundle in own), default=0)
     through = max((bundle.through for bundle in own), default=0)
+    if run.must_rewrite:
+        # Others may have read bundles that are lost.
+        last = max(last, last_number(run.tables, run.machine))
     rewrites = run.must_rewrite and last > 0
     others = frozenset(
         bundle.name for machine in folder.machines() if machine != run.machine for bundle in folder.bundles(machine)
@@ -221,8 +210,8 @@ def _publish(run: Run, folder: SharedFolder) -> None:
         folder.store(bundle, content)
         run.report.bundles_written += 1
         part = following
-    if rewrites:
-        folder.remove_replaced(run.machine, last)
+    folder.remove_replaced(run.machine)
+    note_stored(run.tables, folder)
     run.must_rewrite = False
     run.tables.set_value("rewrite", "0")
     run.report.sent = _named(counts)
@@ -266,4 +255,5 @@ def _preview(run: Run, folder: SharedFolder) -> None:
     received: Counter[str] = Counter()
     for _, records in _arrived(run, folder):
         received.update(map(_kind_of, records))
+    report_waits(run, folder)
     run.report.received = _named(received)
