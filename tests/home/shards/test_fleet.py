@@ -1,5 +1,7 @@
 """A home with two stores: every user's sessions and messages are in the store that the map says, and follow a move."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from memoranda.home.shards.placement import shard_of
 from tests.cli.terminal import Terminal
 from tests.postgres import Server
 from tests.service.http.running_service import run_service
+from tests.timing import GIVE_UP
 
 
 @pytest.fixture
@@ -20,6 +23,41 @@ def home(tmp_path: Path, postgres_server: Server) -> Iterator[Path]:
     with postgres_server.schema() as first, postgres_server.schema() as second:
         (tmp_path / "config.yaml").write_text(f"store:\n  url: {first}\n  servers: [{second}]\n")
         yield tmp_path
+
+
+_NODE = """
+import sys
+from memoranda.home.shards.directory import Directory
+from memoranda.upkeep.home_tables import component_schemas
+schemas = component_schemas()
+print("ready", flush=True)
+sys.stdin.readline()
+Directory(sys.argv[1:], schemas).close()
+"""
+
+
+@pytest.mark.slow
+def test_nodes_that_start_together_on_empty_servers_all_start(postgres_server: Server) -> None:
+    """Each creates what it finds missing, one after the other; the tables, functions and ids are then there once."""
+    with postgres_server.schema() as first, postgres_server.schema() as second:
+        nodes = [
+            subprocess.Popen(
+                [sys.executable, "-c", _NODE, first, second],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(3)
+        ]
+        for node in nodes:
+            assert node.stdout is not None and node.stdout.readline() == "ready\n"
+        for node in nodes:
+            assert node.stdin is not None
+            node.stdin.write("\n")
+            node.stdin.flush()
+        failed = [error for node in nodes for _, error in [node.communicate(timeout=GIVE_UP)] if node.returncode]
+        assert not failed, failed[0][-500:]
 
 
 def _say(memory: memoranda.Memory, text: str, session_id: str = "chat") -> None:

@@ -30,6 +30,8 @@ def user_tables(connection: Connection) -> list[str]:
 
 def install_fences(connection: Connection) -> None:
     """Create the triggers on the tables with rows of users that have none; an upgrade may have added tables."""
+    # PostgreSQL refuses the second of two transactions that create the same function.
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' fences', 13))")
     rows = connection.execute(
         "SELECT relname::text FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
         " WHERE tgname = ? AND relnamespace = current_schema()::regnamespace",
