@@ -95,6 +95,11 @@ class PermanentProviderError(ProviderError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def concerns_service(self) -> bool:
+        """Whether the service refuses everything until someone changes something, and not just this request."""
+        return self.status is not None and (self.status < 400 or self.status in (401, 402, 403, 404, 405, 407, 410))
+
 
 class ModelError(MemorandaError):
     """A language model gave no usable answer; the record is not affected."""

@@ -166,6 +166,21 @@ def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, doubl
     assert double.memories == []
 
 
+def test_what_failed_is_shown_and_delivered_by_a_retry(terminal: Terminal, double: AcmeDouble) -> None:
+    """The status says what the last call said; a retry says it again, or delivers everything."""
+    set_up(terminal, double)
+    double.fail(401)
+    say(terminal.home, "The zebra is called Otto.")
+    assert "ready      yes, but its last call failed: " in terminal.ok("provider", "status")
+    assert "401" in terminal.json("provider", "status")["last_call_failed"]
+    assert "acme: 0 delivered, 1 not yet: GET /memories" in fails(terminal, "provider", "retry")
+    double.fail(None)
+    assert "acme: 1 delivered" in terminal.ok("provider", "retry", "acme")
+    assert len(double.memories) == 1
+    assert terminal.json("provider", "status")["last_call_failed"] is None
+    assert "acme: 0 delivered" in terminal.ok("provider", "retry")
+
+
 def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
     """Nothing is changed."""
     add_plugin(terminal.home, "plain", plain("plain"))

@@ -59,6 +59,7 @@ WORKING = {
     "provider test": [],
     "provider call": ["fact_store", '{{"action": "add", "content": "The depot is in Leeds."}}'],
     "provider ask": ["Where is the depot?"],
+    "provider retry": [],
     "provider status": [],
     "provider forget": ["--yes"],
     "provider off": [],

@@ -64,7 +64,7 @@ def test_poison_is_parked_and_its_session_continues(tmp_path: Path, caplog: pyte
     assert (manager.backlog().waiting, manager.backlog().parked) == (0, 1)
     assert "is parked: ConnectionError: cannot take poison" in caplog.text
     provider.failing.clear()
-    assert manager.retry_parked() == 1
+    assert manager.retry_failed() == 1
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2", "poison"]
     manager.shutdown()
@@ -113,7 +113,7 @@ def test_a_parked_delivery_that_is_retried_is_not_a_first_attempt(tmp_path: Path
     manager.notify.turn_finished("a", "answer", "s")
     assert manager.drain(GIVE_UP)
     provider.error = None
-    assert manager.retry_parked() == 1
+    assert manager.retry_failed() == 1
     assert manager.drain(GIVE_UP)
     assert provider.attempts == [("a", 1), ("a", 2)]
     manager.shutdown()
@@ -314,18 +314,40 @@ class Remote(InMemory):
         self.client.close()
 
 
-def test_a_turn_that_a_service_refuses_for_good_is_parked_at_once(tmp_path: Path) -> None:
-    """It is sent once, and the status says what to do; nothing of the key is shown."""
-    with serving(lambda exchange: exchange.answer(401, {"detail": "bad key sk-verysecret0123456789"})) as service:
-        manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
-        assert manager.notify.turn_finished("hello", "hi")
-        assert manager.drain(GIVE_UP)
+@pytest.mark.parametrize("status", [401, 403, 404, 302])
+def test_turns_wait_in_order_while_a_service_refuses_everything(tmp_path: Path, status: int) -> None:
+    """None is skipped, and the status says what to do; nothing of the key is shown."""
+    with serving(lambda exchange: exchange.answer(status, {"detail": "bad key sk-verysecret0123456789"})) as service:
+        settings = ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02, max_attempts=2)
+        manager = managed(tmp_path, Remote(service.url), settings)
+        for turn in ("a1", "a2"):
+            assert manager.notify.turn_finished(turn, "hi", "a")
+        wait_until(lambda: len(service.requests) > 5)
         backlog = manager.backlog()
+        refused = len(service.requests)
+        service.respond = lambda exchange: exchange.answer(200, {})
+        assert manager.drain(GIVE_UP)
         manager.shutdown()
-    assert (backlog.waiting, backlog.parked, len(service.requests)) == (0, 1, 1)
-    assert backlog.last_error.startswith("POST /turns at 127.0.0.1: 401 Unauthorized")
-    assert "'memoranda provider setup in-memory' sets others" in backlog.last_error
+    assert (backlog.waiting, backlog.parked) == (2, 0)
+    assert backlog.last_error.startswith(f"POST /turns at 127.0.0.1: {status} ")
+    assert "'memoranda provider setup in-memory' sets" in backlog.last_error
     assert "verysecret" not in backlog.last_error
+    sent = [json.loads(body)["user"] for *_, body in service.requests]
+    assert set(sent[:refused]) == {"a1"}
+    assert sent[-2:] == ["a1", "a2"]
+
+
+def test_a_turn_that_a_service_refuses_for_its_content_is_retried_by_itself(tmp_path: Path) -> None:
+    """Its session continues without it meanwhile."""
+    with serving(lambda exchange: exchange.answer(422 if b"odd" in exchange.body else 200, {})) as service:
+        settings = ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02)
+        manager = managed(tmp_path, Remote(service.url), settings)
+        for turn in ("odd", "a2"):
+            assert manager.notify.turn_finished(turn, "hi", "a")
+        wait_until(lambda: manager.backlog().parked == 1 and len(service.requests) > 2)
+        service.respond = lambda exchange: exchange.answer(200, {})
+        wait_until(lambda: not manager.backlog())
+        manager.shutdown()
 
 
 @pytest.mark.slow

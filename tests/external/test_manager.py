@@ -53,7 +53,7 @@ def test_without_a_provider_there_is_nothing_and_nothing_fails(tmp_path: Path) -
     assert manager.tools_for(None) == []
     assert manager.answer_tool("x", {}).json["success"] is False
     assert manager.drain(0)
-    assert manager.retry_parked() == 0
+    assert manager.retry_failed() == 0
     status = manager.status()
     assert (status.provider, status.ready, bool(status.backlog)) == ("", False, False)
     assert manager.shutdown()

@@ -15,9 +15,7 @@ from memoranda.external.settings import ProviderSettings
 from memoranda.storage.position import START, Position
 from tests.conftest import mode
 
-SETTINGS = ProviderSettings(
-    lease_seconds=30, first_retry_seconds=1, max_retry_seconds=600, max_attempts=3, park_after_seconds=1_000
-)
+SETTINGS = ProviderSettings(lease_seconds=30, first_retry_seconds=1, max_retry_seconds=600, max_attempts=3)
 
 
 class Clock:
@@ -88,7 +86,7 @@ def test_the_file_is_made_when_it_is_needed_and_is_private(file_outbox: Outbox) 
     )
     file_outbox.renew()
     file_outbox.release()
-    assert file_outbox.retry_parked("p") == 0
+    assert file_outbox.retry_failed("p") == 0
     assert not file_outbox.path.exists()
     _put(file_outbox, "x")
     assert mode(file_outbox.path) == 0o600
@@ -181,7 +179,7 @@ def test_a_wait_ends_when_the_clock_is_set_back_or_parked_jobs_are_retried(outbo
     assert _claim(outbox).args["text"] == "x"
     clock.now += 100_000
     assert outbox.claim("p") is None
-    outbox.retry_parked("p")
+    outbox.retry_failed("p")
     clock.now += 2
     assert _claim(outbox).args["text"] == "x"
 
@@ -200,13 +198,13 @@ def test_poison_is_parked_and_stays_to_be_seen(outbox: Outbox, clock: Clock) -> 
         clock.now += 10
     assert parked == [False, False, True]
     assert outbox.backlog("p") == Backlog(parked=1, oldest=1_000_000.0, last_error="cannot be read")
-    assert outbox.retry_parked("another") == 0
-    assert outbox.retry_parked("p") == 1
+    assert outbox.retry_failed("another") == 0
+    assert outbox.retry_failed("p") == 1
     assert _rest(outbox) == ["poison"]
 
 
 def test_nothing_is_parked_while_the_other_side_is_down(outbox: Outbox, clock: Clock) -> None:
-    """Failing says nothing about a job while everything fails; only after a long time."""
+    """Failing says nothing about a job while everything fails, however long that is."""
     _put(outbox, "a", session_id="a")
     _put(outbox, "b", session_id="b")
     for number in range(8):
@@ -215,7 +213,30 @@ def test_nothing_is_parked_while_the_other_side_is_down(outbox: Outbox, clock: C
         clock.now += 2**number
     assert outbox.backlog() == Backlog(waiting=2, failing=2, oldest=1_000_000.0, last_error="down")
     clock.now = 1_002_000
-    assert outbox.failed(_claim(outbox), "down") is True
+    assert outbox.failed(_claim(outbox), "down") is False
+
+
+def test_parked_jobs_are_retried_by_themselves_and_in_order(outbox: Outbox, clock: Clock) -> None:
+    """After pauses that grow to a day; all of a session together, before what it queued later."""
+    _put(outbox, "first", "second")
+    pauses = []
+    for _ in range(12):
+        for text in ("first", "second"):
+            job = _claim(outbox)
+            assert job.args["text"] == text
+            assert outbox.failed(job, "422", permanent=True) is True
+        pause = outbox.resume_parked("p")
+        assert pause is not None
+        pauses.append(pause)
+        clock.now += pause - 0.001
+        assert outbox.resume_parked("p") is not None and outbox.claim("p") is None
+        clock.now += 0.002
+        assert outbox.resume_parked("p") == 0.0
+    for number, pause in enumerate(pauses):
+        assert min(600 * 2.0**number, 86_400) / 2 <= pause <= min(600 * 2.0**number, 86_400)
+    _put(outbox, "third")
+    assert _rest(outbox) == ["first", "second", "third"]
+    assert outbox.resume_parked("p") is None
 
 
 def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, server_url: str, clock: Clock) -> None:

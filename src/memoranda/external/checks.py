@@ -208,7 +208,7 @@ def _find_damaged(connection: Connection) -> list[int]:
 
 def _retry(home: Path, provider: str, server_url: str) -> str:
     with closing(Outbox(home, server_url=server_url)) as outbox:
-        return f"{outbox.retry_parked(provider)} are retried at the next start of {provider}"
+        return f"{outbox.retry_failed(provider)} are retried at the next start of {provider}"
 
 
 def _move_damaged(home: Path, server_url: str) -> str:

@@ -273,12 +273,14 @@ class Delivery:
         """Deliver every job that is due; returns how many seconds to sleep."""
         self._woken = False
         self._queue.flush()
+        self._outbox.resume_parked(self._calls.name, self._queue.scope)
         while not self._stopped:
             if not self._provider.startup.ensure_started():
                 return min(self._settings.first_retry_seconds, _BUSY_POLL_SECONDS)
             pause = self._outbox.seconds_until_due(self._calls.name, self._queue.scope)
             if pause is None:
-                return _POLL_SECONDS
+                parked = self._outbox.resume_parked(self._calls.name, self._queue.scope)
+                return _POLL_SECONDS if parked is None else min(max(parked, 0.01), _POLL_SECONDS)
             if self._stopped:
                 break
             job = self._outbox.claim(self._calls.name, self._queue.scope)

@@ -202,6 +202,12 @@ class ExternalMemory:
         )
 
     @guarded(None)
+    def deliver(self, seconds: float) -> None:
+        """Wait, at most so many seconds for each provider, until everything that is due was delivered or refused."""
+        for manager in self._group.managers if self._group is not None else ():
+            manager.drain(seconds, only_due=True)
+
+    @guarded(None)
     def close(self) -> None:
         """Shut the providers down without ending the session; undelivered jobs stay in the outbox."""
         with self._lock:

@@ -367,7 +367,7 @@ def _failure(error: BaseException, redactor: Redactor | None) -> CallResult:
     seconds = error.retry_after if isinstance(error, TemporaryProviderError) else None
     # A provider may raise a subclass whose attribute is anything.
     usable = isinstance(seconds, int | float) and 0 <= seconds < float("inf")
-    permanent = isinstance(error, PermanentProviderError)
+    permanent = isinstance(error, PermanentProviderError) and not error.concerns_service
     return CallResult(error=describe(error, redactor), permanent=permanent, retry_after=seconds if usable else None)
 
 

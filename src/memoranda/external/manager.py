@@ -265,11 +265,11 @@ class MemoryManager:
 
     # Status
 
-    def drain(self, timeout: float) -> bool:
-        """Wait until everything is delivered, at most `timeout` seconds."""
+    def drain(self, timeout: float, *, only_due: bool = False) -> bool:
+        """Wait until everything is delivered, at most `timeout` seconds; `only_due` does not wait for retries."""
         try:
             delivery = self._state.delivery
-            return self._queue.flushed if delivery is None else delivery.drain(timeout)
+            return self._queue.flushed if delivery is None else delivery.drain(timeout, only_due=only_due)
         except StorageError as error:
             self._report_outbox_failure(error)
             return False
@@ -281,11 +281,11 @@ class MemoryManager:
         except StorageError as error:
             return Backlog(last_error=str(error))
 
-    def retry_parked(self) -> int:
-        """Retry parked deliveries; returns their number."""
+    def retry_failed(self) -> int:
+        """Retry parked and failed deliveries now; returns their number."""
         if self._state.active is None:
             return 0
-        count = self._outbox.retry_parked(self._name)
+        count = self._outbox.retry_failed(self._name)
         self._state.wake_delivery()
         return count
 

@@ -28,8 +28,7 @@ class ProviderSettings:
     """Limits that end in `_chars` count characters; the manager enforces every limit that ends in `_seconds`.
 
     A delivery that fails is retried after `first_retry_seconds`, then after twice that, up to `max_retry_seconds`. It
-    is parked after `max_attempts` if others were delivered meanwhile; while nothing is delivered, the service is
-    considered down, and nothing is parked for `park_after_seconds`.
+    is parked after `max_attempts` if others were delivered meanwhile, and then retried after longer pauses.
     """
 
     mode: Mode = "hybrid"
@@ -48,7 +47,6 @@ class ProviderSettings:
     first_retry_seconds: float = 1.0
     max_retry_seconds: float = 600.0
     max_attempts: int = 12
-    park_after_seconds: float = 86_400.0
 
     def narrowed(self, limits: Mapping[str, Any]) -> "ProviderSettings":
         """These settings with the tighter limits of a provider; a limit that is wider, or not a limit, is ignored."""

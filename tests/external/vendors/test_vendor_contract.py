@@ -94,7 +94,7 @@ class _Keeping(AcmeVendor):
     ("kind", "test", "arguments"),
     [
         (_Careless, "test_a_turn_waits_while_the_service_fails", {"fault": 500}),
-        (_Careless, "test_a_refused_turn_is_parked_with_advice", {"fault": 401}),
+        (_Careless, "test_a_refused_turn_waits_with_advice", {"fault": 401}),
         (_Careless, "test_a_refused_turn_raises", {}),
         (_Careless, "test_an_outage_loses_no_turn_and_repeats_none", {}),
         (_Repeating, "test_the_same_key_is_stored_once", {}),

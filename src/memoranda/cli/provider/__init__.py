@@ -16,6 +16,7 @@ _MODULES = {
     "test": "sessions",
     "ask": "sessions",
     "call": "sessions",
+    "retry": "sessions",
     "forget": "forget",
     "run": "sessions",
 }

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +39,7 @@ from memoranda.external.health import write_status
 from memoranda.external.loading.loader import PluginCommands, load_commands, run_guarded
 from memoranda.external.loading.setup import read_settings
 from memoranda.external.manager import MemoryManager
+from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.home import config
 from memoranda.safety.fence import sanitize_context
@@ -55,6 +56,7 @@ _withheld_option = click.option(
 _RUN_POLL_SECONDS = 0.2
 SESSION = "memoranda-provider-test"
 _DELIVERY_SECONDS = 10.0
+_RETRY_SECONDS = 60.0
 _TEST_POLL_SECONDS = 0.05
 
 
@@ -91,6 +93,32 @@ def call(invocation: Invocation, tool: str, arguments: str, provider_name: str, 
         answer = session.external.answer_tool(tool, given, provider_name)
     text = json.dumps(answer.json, ensure_ascii=False, indent=2)
     return _output(answer.json, text, answer.withheld, show_withheld, ok=answer.json["success"] is True)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_provider)
+@memory_options
+@provider_command
+def retry(invocation: Invocation, name: str | None) -> CommandOutput:
+    """Deliver now what a provider has refused or missed, instead of after the next pause."""
+    home = owned_home(invocation)
+    names = require_in_use(home, name)
+    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
+        before = {each: outbox.backlog(each) for each in names}
+        for each in names:
+            outbox.retry_failed(each)
+        with _session(invocation, name or "") as session:
+            session.external.deliver(_RETRY_SECONDS)
+        after = {each: outbox.backlog(each) for each in names}
+    lines, data = [], dict[str, Any]()
+    for each, left in after.items():
+        waiting = left.waiting + left.parked
+        delivered = max(0, before[each].waiting + before[each].parked - waiting)
+        rest = f", {waiting} not yet: {left.last_error or 'they wait for their turn'}" if waiting else ""
+        lines.append(terminal_line(f"{each}: {delivered} delivered{rest}"))
+        data[each] = {"delivered": delivered, "waiting": left.waiting, "parked": left.parked, "error": left.last_error}
+    is_done = not any(after.values())
+    return CommandOutput("\n".join(lines), {"success": is_done, "providers": data}, is_done)
 
 
 @contextmanager
@@ -330,8 +358,8 @@ def _accepts_turn(manager: MemoryManager) -> bool:
     queued = manager.notify.turn_finished(
         "This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION
     )
-    # A turn that the provider refuses is parked, and does not wait any more.
-    return queued and manager.drain(_DELIVERY_SECONDS) and not manager.backlog().parked
+    # A turn that the provider refuses is parked, or waits for its next attempt.
+    return queued and manager.drain(_DELIVERY_SECONDS, only_due=True) and not manager.backlog().parked
 
 
 def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> CommandOutput:
@@ -359,4 +387,4 @@ def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> Comm
     return CommandOutput("\n".join(lines), data, worked)
 
 
-COMMANDS = (ask, call, run, test)
+COMMANDS = (ask, call, retry, run, test)

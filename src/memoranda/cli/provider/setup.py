@@ -247,8 +247,8 @@ def _save_and_use(
     if "replaced" in data:
         text += " --add would keep both." if len(data["replaced"]) == 1 else " --add would keep them as well."
     data |= {"settings": plain, "secrets": sorted(secret[key] for key in values if key in secret)}
-    if retried := _retry_parked(home, name):
-        text += f" {retried} parked deliveries are retried then."
+    if retried := _retry_failed(home, name):
+        text += f" {retried} deliveries that failed are retried then."
         data["retried"] = retried
     return CommandOutput(text, data)
 
@@ -285,13 +285,13 @@ def _with_test_call(
     )
 
 
-def _retry_parked(home: Home, name: str) -> int:
+def _retry_failed(home: Home, name: str) -> int:
     """Retry deliveries that the provider refused, because the new settings may make them succeed."""
     with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
         try:
-            return outbox.retry_parked(name)
+            return outbox.retry_failed(name)
         except StorageError as error:
-            click.echo(f"Parked deliveries are not retried: {error}", err=True)
+            click.echo(f"Deliveries that failed are not retried: {error}", err=True)
             return 0
 
 

@@ -103,7 +103,16 @@ def _report(home: Home, name: str, found: Mapping[str, DiscoveredProvider]) -> d
         "recall_seconds": external.recall_seconds,
     }
     data |= _count_waiting(home, name)
-    return data | _last_session(home, name)
+    data |= _last_session(home, name)
+    return data | {"last_call_failed": _last_failure(data)}
+
+
+def _last_failure(data: Mapping[str, Any]) -> str | None:
+    """What the last call said if it failed: a delivery that waits for another attempt, else the last session's."""
+    backlog, last = data["backlog"], data["last"] or {}
+    if backlog["failing"] or backlog["parked"]:
+        return str(backlog["last_error"])
+    return str(last["last_error"]) if last.get("consecutive_failures") else None
 
 
 def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
@@ -193,6 +202,8 @@ def _format_status(data: dict[str, Any]) -> str:
     origin = f" ({data['origin']})" if data["installed"] else ", which is not installed"
     lines = [f"Provider: {bold(data['provider'])}{origin}."]
     problem = f"  {terminal_line(data['problem'])}" if data["problem"] else ""
+    if data["ready"] and data["last_call_failed"]:
+        problem = f", but its last call failed: {terminal_line(data['last_call_failed'])}"
     lines.append(f"  ready      {'yes' if data['ready'] else 'no'}{problem}")
     lines += [f"  {key:<10} {terminal_line(str(value))}" for key, value in (data.get("settings") or {}).items()]
     lines += [f"  {name:<10} {'set' if is_set else 'not set'}" for name, is_set in data.get("secrets", {}).items()]

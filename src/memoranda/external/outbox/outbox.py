@@ -7,10 +7,11 @@ sessions, so a process notifies its own provider about its own sessions. When th
 and another process delivers them, if necessary a second time, with the same key. Jobs belong to a provider and a scope,
 the user that the provider was started for: messages of one user never go through a provider of another.
 
-A job that fails permanently is parked at once, and one that keeps failing while others are delivered is parked after
-`max_attempts`: it stays, commands show it, and its session continues without it. While nothing is delivered at all, the
-service is down, and nothing is parked for `park_after_seconds`. A service that asks to wait (`retry_after`) gets
-nothing from any process until then.
+A job that the service refuses for what it contains is parked at once, and one that keeps failing while others are
+delivered is parked after `max_attempts`: commands show it, its session continues without it, and it is retried after
+pauses that grow to a day, with the others of its session in their order. While nothing is delivered at all, the service
+is down or refuses everything, and nothing is parked. A service that asks to wait (`retry_after`) gets nothing from any
+process until then.
 """
 
 import logging
@@ -24,6 +25,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.external.outbox.jobs import (
+    DAMAGED,
     IDENTITY_COLUMNS,
     Backlog,
     DamagedJobError,
@@ -64,7 +66,7 @@ _HEADS = f"""id IN (
 # Due, and not leased by another process. Timestamps too far ahead were written before the clock was set back.
 _FREE = """(next_try <= ? OR next_try > ?)
     AND (owner = ? OR until IS NULL OR until <= ? OR until > ?)"""
-# A job with an error was attempted, even if `retry_parked` counts its attempts from zero.
+# A job with an error was attempted, even if `retry_failed` counts its attempts from zero.
 _ATTEMPTS = "CASE WHEN attempts = 0 AND last_error <> '' THEN 1 ELSE attempts END"
 _FIELDS = f"id, payload, {_ATTEMPTS}, {IDENTITY_COLUMNS}, owner, until"
 _INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
@@ -73,6 +75,7 @@ _PARK = "UPDATE jobs SET state = 'parked', attempts = attempts + 1, last_error =
 # SQLite accepts no more than 32,766 values in a statement.
 _MAX_IDS = 10_000
 _MAX_RETRY_AFTER = 86_400.0
+_MAX_PARKED_PAUSE = 86_400.0
 
 
 class Outbox:
@@ -269,18 +272,38 @@ class Outbox:
                 return False
             attempts, since = int(row[0]), float(row[1])
             others_delivered = retry_after is None and self._state.last_delivered(connection, job.provider) > since
-            may_park = others_delivered or now - since >= self._settings.park_after_seconds
-            parked = permanent or (attempts >= self._settings.max_attempts and may_park)
+            parked = permanent or (attempts >= self._settings.max_attempts and others_delivered)
             if retry_after is not None:
                 self._state.pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
                 "UPDATE jobs SET next_try = ?, state = ? WHERE id = ?",
-                (now + self._pause(attempts), "parked" if parked else "waiting", job.id),
+                (now + self._pause(attempts, parked=parked), "parked" if parked else "waiting", job.id),
             )
         return parked
 
-    def retry_parked(self, provider: str, scope: str | None = None) -> int:
-        """Retry parked jobs, of all scopes or of one, and end a pause of the provider; returns how many were parked."""
+    def resume_parked(self, provider: str, scope: str = "") -> float | None:
+        """Let parked jobs whose pause is over be delivered again; returns the seconds until others are due, or None.
+
+        All parked jobs of a session are resumed together, so that they are delivered in their order.
+        """
+        if not self._file.exists():
+            return None
+        parked = "provider = ? AND scope = ? AND state = 'parked' AND last_error <> ?"
+        values, now = (provider, scope, DAMAGED), self._clock()
+        with self._db(scope).reading() as connection:
+            (due,) = connection.execute(f"SELECT min(next_try) FROM jobs WHERE {parked}", values).fetchone()
+        if due is None or due > now:
+            return None if due is None else float(due - now)
+        with self._locked(provider, scope) as connection:
+            connection.execute(
+                f"UPDATE jobs SET state = 'waiting', next_try = 0 WHERE {parked}"
+                f" AND session_id IN (SELECT session_id FROM jobs WHERE {parked} AND next_try <= ?)",
+                (*values, *values, now),
+            )
+        return 0.0
+
+    def retry_failed(self, provider: str, scope: str | None = None) -> int:
+        """Retry what was parked or failed now, of all scopes or of one, and end a pause; returns how many there are."""
         if not self._file.exists():
             return 0
         ((condition, values),) = _conditions(self._db(), provider, scope)
@@ -288,7 +311,7 @@ class Outbox:
             self._state.resume_deliveries(connection, provider)
             return connection.execute(
                 "UPDATE jobs SET state = 'waiting', attempts = 0, first_failed = NULL, next_try = 0"
-                f" WHERE state = 'parked' AND {condition}",
+                f" WHERE (state = 'parked' OR attempts > 0) AND {condition}",
                 values,
             ).rowcount
 
@@ -399,10 +422,10 @@ class Outbox:
     def _until(self) -> float:
         return self._clock() + self._settings.lease_seconds
 
-    def _pause(self, attempts: int) -> float:
-        max_pause = self._settings.max_retry_seconds
-        pause = self._settings.first_retry_seconds * 2.0 ** min(attempts - 1, 40)
-        return min(pause, max_pause) * random.uniform(0.5, 1.0)
+    def _pause(self, attempts: int, *, parked: bool = False) -> float:
+        longest = self._settings.max_retry_seconds
+        first, longest = (longest, _MAX_PARKED_PAUSE) if parked else (self._settings.first_retry_seconds, longest)
+        return min(first * 2.0 ** min(attempts - 1, 40), longest) * random.uniform(0.5, 1.0)
 
     def _clock(self) -> float:
         """Seconds since 1970; the nodes of a server use its clock, because one node's lease binds the others."""

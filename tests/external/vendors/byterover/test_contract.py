@@ -58,7 +58,7 @@ class TestByteRover(VendorContract):
     test_only_the_service_confirms_that_a_turn_is_stored = None  # type: ignore[assignment]
 
     @pytest.mark.parametrize("fault", ["missing"])
-    def test_a_refused_turn_is_parked_with_advice(
+    def test_a_refused_turn_waits_with_advice(
         self, fault: Fault, provider: VendorProvider, double: VendorDouble, tmp_path: Path
     ) -> None:
         """No program can refuse a file; without the program the provider is not available, and says how to get it."""

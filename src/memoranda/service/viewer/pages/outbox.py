@@ -58,7 +58,7 @@ def retry_deliveries(home: Path, user: str | None, provider: str, server_url: st
     """Let parked jobs of a provider be delivered again; the next session does so. Returns how many there were."""
     outbox = Outbox(home, server_url=server_url)
     try:
-        return outbox.retry_parked(provider, user or "")
+        return outbox.retry_failed(provider, user or "")
     finally:
         outbox.close()
 
