@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.errors import CorruptStoreError, NewerStoreError, NoLocksError, StorageError
 from memoranda.storage.orphaned_wal import database_exists, main_file_missing
 from memoranda.storage.salvage.leaf_rows import PartialRow
 from memoranda.storage.salvage.rebuild import SIDE_FILES, DamagedDatabase, damaged_copy_path, list_kept_files, rebuild
@@ -53,6 +53,8 @@ def check_file(
         yield HealthIssue("error", path, _without_path(path, error), "upgrade Memoranda")
     except CorruptStoreError as error:
         yield damage_issue(_without_path(path, error))
+    except NoLocksError as error:
+        yield HealthIssue("error", path, _without_path(path, error), "move the home to a disk with byte locks")
     except StorageError as error:
         yield HealthIssue(
             "error", path, _without_path(path, error), "repair its permissions, or stop the program that holds it"

@@ -285,7 +285,7 @@ class Database:
             if not self.path.exists():
                 refuse_missing_main_file(self.path)
                 create_private_file(self.path)
-            self._writer = open_with_retries(self._open_writer, self.path, self._wait)
+            self._writer = open_with_retries(self._open_writer, self._wait)
             self._identity = file_identity(self._file)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be created: {error.strerror}.") from error

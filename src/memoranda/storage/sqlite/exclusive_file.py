@@ -19,6 +19,7 @@ from memoranda.errors import LockTimeoutError
 from memoranda.storage import fork_safety
 from memoranda.storage.orphaned_wal import WAL_SUFFIX
 from memoranda.storage.sqlite.database import Database
+from memoranda.storage.sqlite.error_mapping import missing_locks
 from memoranda.storage.sqlite.write_ahead_log import CONNECT_TIMEOUT_MS
 from memoranda.support.durable_files import PRIVATE_FILE
 from memoranda.support.processes import processes_that_opened
@@ -90,6 +91,8 @@ def _lock(descriptor: int, path: Path, start: int, length: int) -> None:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
             return
         except OSError as error:
+            if refusal := missing_locks(path):
+                raise refusal from error
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise
             if time.monotonic() >= deadline:

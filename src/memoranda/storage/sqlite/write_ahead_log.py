@@ -1,15 +1,11 @@
 """Opens a SQLite file with a write-ahead log, where the file system supports that, and checkpoints the log.
 
-A background thread checkpoints, so that no writer waits for it. A file system without byte locks is refused: by these
-locks the processes that use a database exclude each other. Without them SQLite reports a database that another process
-has locked, or a disk error, so the reason must be found out.
+A background thread checkpoints, so that no writer waits for it.
 """
 
-import errno
 import logging
 import os
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,15 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, NoLocksError, StorageError
+from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage import fork_safety
 from memoranda.storage.fork_safety import is_inherited
 from memoranda.storage.orphaned_wal import refuse_missing_main_file, wal_path
 from memoranda.storage.sqlite.error_mapping import inherited_error
 from memoranda.storage.sqlite.writer_turns import busy_timeout, pause, retry
-from memoranda.support.durable_files import PRIVATE_FILE
-
-_HELD_BY_ANOTHER = (errno.EAGAIN, errno.EACCES)
 
 _Opened = TypeVar("_Opened")
 _log = logging.getLogger(__name__)
@@ -55,26 +48,17 @@ _RESTART_TRIES = 20
 _IDLE_SECONDS = 5.0
 
 
-if sys.platform != "win32":
-    import fcntl
-
-
-def open_with_retries(open_once: Callable[[], _Opened], path: Path, wait: float) -> _Opened:
+def open_with_retries(open_once: Callable[[], _Opened], wait: float) -> _Opened:
     """Open a database; retry for `wait` seconds, because SQLite does not always wait for another process.
 
     That one may be creating or closing the file.
     """
-    deadline, tries = time.monotonic() + wait, 0
+    deadline = time.monotonic() + wait
     while True:
         try:
             return open_once()
-        except (CorruptStoreError, NewerStoreError):
-            raise
-        except StorageError as error:
-            tries += 1
-            if tries == 1:
-                refuse_without_locks(path)
-            if not isinstance(error, LockTimeoutError) or time.monotonic() >= deadline:
+        except LockTimeoutError:
+            if time.monotonic() >= deadline:
                 raise
             pause()
 
@@ -298,33 +282,3 @@ class _Worker:
                 break
             pause()
         self._after_checkpoint(connection)
-
-
-def refuse_without_locks(path: Path) -> None:
-    """Raise NoLocksError if the directory of a database is on a file system without byte locks.
-
-    Tried with another file: closing a descriptor of the database would drop the locks that this process holds on it.
-    """
-    if sys.platform == "win32":
-        return
-    probe = f"{path}-locks"
-    try:
-        descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
-    except OSError:
-        # The directory cannot be written, which is not about locks.
-        return
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
-    except OSError as error:
-        if error.errno in _HELD_BY_ANOTHER:
-            return
-        raise NoLocksError(
-            f"{path} is on a file system without byte locks ({error.strerror}). Two processes could damage it: it "
-            "is not opened, and nothing was changed. Move the home to a disk that has locks, or mount this one with "
-            "them; NFS needs its lock service for that."
-        ) from error
-    finally:
-        os.close(descriptor)
-        # Another process may try it at the same time.
-        with suppress(FileNotFoundError):
-            os.unlink(probe)
