@@ -3,12 +3,14 @@
 import subprocess
 import sys
 import time
+from datetime import datetime
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memoranda.safety import scan, scan_each, scan_phrases
+from memoranda.safety import normalization, scan, scan_each, scan_phrases
+from memoranda.safety.classifier import best_window, classify, load
 from tests.cases import cases
 from tests.examples import examples
 
@@ -207,3 +209,23 @@ def _cpu_time(text: str) -> float:
     start = time.process_time()
     scan(text)
     return time.process_time() - start
+
+
+@given(st.lists(ANY_TEXT, max_size=5).map("\n".join))
+def test_folding_is_the_same_for_each_line_and_for_the_whole_text(text: str) -> None:
+    """So the lines that are ASCII can be folded faster."""
+    assert normalization.fold(text) == "".join(normalization.fold(f"é{char}")[1:] for char in text)
+
+
+@given(st.lists(st.sampled_from([*sorted(load().cues)[:200], "the", "a", "cat", "sat", "run", "sep"]), max_size=90))
+def test_words_are_suspicious_if_their_best_window_is(words: list[str]) -> None:
+    """Whatever is skipped because it cannot weigh enough."""
+    model = load()
+    expected = bool(words) and best_window(words, model).score > model.threshold
+    assert bool(classify(words)) == expected
+
+
+@given(st.datetimes())
+def test_a_timestamp_is_clean(moment: datetime) -> None:
+    """So timestamps of an answer need not be scanned."""
+    assert scan(f"{moment.isoformat()[:19]}Z") == ()

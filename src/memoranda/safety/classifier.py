@@ -92,7 +92,11 @@ def _weigh(block: list[str], model: LinearModel) -> int:
 
 def best_window(words: list[str], model: LinearModel) -> ScoredWindow:
     """The most suspicious window in a list of words."""
-    score, first, last = max(_windows(block_sums(words, model), len(words)))
+    return _best_of(block_sums(words, model), len(words), model)
+
+
+def _best_of(sums: list[int], count: int, model: LinearModel) -> ScoredWindow:
+    score, first, last = max(_windows(sums, count))
     return ScoredWindow(first, last, score * model.step + model.bias)
 
 
@@ -114,10 +118,11 @@ def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
 def classify(words: list[str]) -> ScoredWindow | None:
     """The most suspicious window of `words`, if it is suspicious enough."""
     model = load()
-    # Without a cue there is no weight, and the bias by itself never reaches the threshold.
-    if model.cues.isdisjoint(words):
+    # Without a positive weight nothing is suspicious, because the bias by itself never reaches the threshold. Only a
+    # text with a cue can have any, and most of these have none either.
+    if model.cues.isdisjoint(words) or max(sums := block_sums(words, model)) <= 0:
         return None
-    window = best_window(words, model)
+    window = _best_of(sums, len(words), model)
     return window if window.score > model.threshold else None
 
 

@@ -28,6 +28,8 @@ _MAX_CLEAN = 2_000
 _MAX_CLEAN_CHARS = 10_000
 # Names, timestamps and roles between two texts do not keep a reader from joining them.
 _NAME = re.compile(r"user|assistant|tool|\S*\d\S*")
+# A third of the texts of an answer are timestamps, which say nothing else.
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 # How much of the end of a text and of the start of the next one can form a phrase, and what separates the two.
 _REACH = 90
 _NOT_JOINED = " \n\n\n\n"
@@ -156,7 +158,8 @@ _clean_texts: dict[str, None] = {}
 
 def _are_clean(texts: Sequence[str]) -> bool:
     """Whether the scan finds nothing in any of the texts, and no phrase that is split over two of them."""
-    unknown = [text for text in dict.fromkeys(texts) if text not in _clean_texts and text.strip()]
+    distinct = dict.fromkeys(text for text in texts if text.strip() and not _TIMESTAMP.fullmatch(text))
+    unknown = [text for text in distinct if text not in _clean_texts]
     findings = scan_each(unknown).findings
     if len(_clean_texts) + len(unknown) > _MAX_CLEAN:
         _clean_texts.clear()
