@@ -21,7 +21,7 @@ from memoranda.search.excerpts import excerpt, without_markdown
 from memoranda.search.query import Query
 from memoranda.search.repeated_questions import is_asking, reply_in
 from memoranda.search.speakers import SPEAKER, speaker_weights
-from memoranda.support.shorten import json_size, shorten_end
+from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
 from memoranda.support.tool import JsonObject
 
 CONVERSATION_ROLES = ("user", "assistant")
@@ -39,14 +39,10 @@ _MAX_OTHERS = 4
 _MIN_SHARE_OF_BEST = 0.3
 _MAX_ARGUMENT_CHARS = 300
 _MAX_CALLS = 5
-_ROLES = frozenset({"user", "assistant", "tool", "system"})
-# The most that one character takes in JSON, and the fields that come with the text of a message: the name of the text,
-# a comma, and what says that it is cut.
-_MAX_ESCAPE_CHARS = 6
+# What comes with the text of a message: the name of the text, a comma, and what says that it is cut.
 _CONTENT_FIELDS_CHARS = 60
-# The fields of a message without tools: id, role, time; and the most that they take, without the digits of the id.
-_PLAIN_FIELDS = 3
-_PLAIN_FIELDS_CHARS = 76
+# About what all fields of a message without tools take: id, role, time and those around the text.
+_FIELDS_CHARS = 140
 _MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
 _COUNTS_CHARS = 120
@@ -86,26 +82,13 @@ def fit_message(
         shown["tool_calls"] = shorten_calls(message.tool_calls)
         if json_size(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
-    # Measuring the JSON of every message would take a twentieth of a search.
-    is_plain = message.role in _ROLES and len(shown) == _PLAIN_FIELDS
-    fields_size = _PLAIN_FIELDS_CHARS + len(str(message.id)) if is_plain else json_size(shown)
-    other_fields = fields_size + _CONTENT_FIELDS_CHARS
-    max_chars = min(max_chars, len(text) - start) if start < len(text) else 0
-    while True:
-        content = text[start : start + max_chars]
-        size = other_fields + json_size(content)
-        if size <= room:
-            break
-        if max_chars < min(min_chars, len(text) - start) or not max_chars:
-            return None
-        # Some characters take several in JSON, so the loop approaches the right length step by step.
-        max_chars = max(0, min(max_chars - 1, max_chars * room // size, max_chars - (size - room) // _MAX_ESCAPE_CHARS))
-    if max_chars < min(min_chars, len(text) - start) and "tool_calls" not in shown:
+    other_fields = json_size(shown) + _CONTENT_FIELDS_CHARS
+    shown["content"] = shorten_for_json(text[start : start + max_chars], room - other_fields)
+    end = start + len(shown["content"])
+    size = other_fields + json_size(shown["content"])
+    if size > room or (end < min(start + min_chars, len(text)) and "tool_calls" not in shown):
         return None
-    shown["content"] = content
-    if start or len(text) > start + max_chars:
-        shown |= {"truncated": True, "chars": len(text)}
-    return FittedMessage(shown, size)
+    return FittedMessage(shown | ({"truncated": True, "chars": len(text)} if start or end < len(text) else {}), size)
 
 
 def shorten_calls(calls: Any) -> list[str]:
@@ -132,7 +115,7 @@ class ShownPart(NamedTuple):
     @property
     def size(self) -> int:
         """About how much room it takes if it is shown whole."""
-        return len(text_of(self.message.content)) + _PLAIN_FIELDS_CHARS + _CONTENT_FIELDS_CHARS
+        return len(text_of(self.message.content)) + _FIELDS_CHARS
 
     def fit(self, room: int) -> FittedMessage | None:
         """The message within `room`, from a little before the match on if it is too long."""

@@ -25,7 +25,7 @@ from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, refuse, scroll
-from memoranda.search.evidence import Evidence, fit_message, show_time, title_by_question
+from memoranda.search.evidence import Evidence, ShownPart, share_room, show_time, title_by_question
 from memoranda.search.excerpts import excerpt
 from memoranda.search.filters import FILTERS, SearchFilter
 from memoranda.search.index.message_text import searchable_text
@@ -459,15 +459,13 @@ def _title_result(
     if conversation is None:
         return None
     window = store.messages_behind(conversation, 0, _OPENING_MESSAGES)
-    share = (room - json_size(result) - 200) // _OPENING_MESSAGES
-    fitting = [fit_message(message, 500, share) for message in window.messages]
-    shown = [fitted.entry for fitted in fitting if fitted is not None]
+    fitted = share_room([ShownPart(message) for message in window.messages], room - json_size(result) - 200)
     return result | {
         "when": show_time(session.started_at),
         "snippet": f"Title: {result['title']}",
         "match_message_id": window.messages[0].id if window.messages else None,
         "bookend_start": [],
-        "messages": shown,
+        "messages": [fitted[message.id].entry for message in window.messages if message.id in fitted],
         "bookend_end": [],
         "messages_before": window.before,
         "messages_after": window.after,

@@ -51,6 +51,8 @@ def shorten_middle(
 def shorten_for_json(text: str, room: int) -> str:
     """The longest start of a text that fits into `room` characters as a JSON string with quotes; without a mark."""
     low, high = 0, min(len(text), max(0, room))
+    if len(encode_basestring(text[:high])) <= room:
+        low = high
     while low < high:
         middle = (low + high + 1) // 2
         if len(encode_basestring(text[:middle])) <= room:
