@@ -47,6 +47,7 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "strict stage": {"legs.words._WordSearch._strict": lambda self, limit: None},
     "longer words": {"search.Search._widen": lambda self, query: ()},
     "repeated texts": {"repeated_questions.find_repetitions": lambda *arguments: {}},
+    "newer statements": {"legs.words.put_newer_statements_first": lambda reader, query, scores, skipped: scores},
     "repeated questions and texts": {"repeated_questions._MIN_SHARED_WORDS": _NEVER},
 }
 _BY_WORDS = relevance.FLOOR_BY_WORDS

@@ -1,6 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
-from memoranda.search.relevance import asks_about_the_past, find_kind
+from memoranda.search.query import asks_about_the_past
+from memoranda.search.relevance import find_kind
 from tests.cases import cases
 
 

@@ -312,6 +312,7 @@ class Memory:
     ) -> "RecallResult":
         """Ask every part of memory at once: entries, external memory, conversations. `block()` is for a prompt.
 
+        Conversations of which a search would be unsure are left out.
         The recall log shows what was found; `source` and `session_id` say there who asked, and in which conversation.
         """
         from memoranda.api.recall import recall

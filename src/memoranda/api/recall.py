@@ -83,12 +83,18 @@ def recall(
     entries, skipped = related_entries(memory, question)
     recalled = ask_provider(memory, question)
     if memory.services.has_record:
-        search: dict[str, Any] = dict(memory.search(question, limit=limit, project=project))
+        search: dict[str, Any] = _leave_out_unsure(memory.search(question, limit=limit, project=project))
     else:
         search = {"success": True, "mode": "discover", "results": [], "count": 0}
     result = RecallResult(entries, recalled, search, skipped)
     log_recall(memory, question, result, began, source=source, session_id=session_id)
     return result
+
+
+def _leave_out_unsure(answer: "SearchAnswer") -> dict[str, Any]:
+    """The answer of a search without the results that probably do not answer: a prompt is better off without them."""
+    results = [result for result in answer["results"] if result["confidence"] != "unsure"]
+    return {**answer, "results": results, "count": len(results)}
 
 
 def log_recall(

@@ -213,11 +213,6 @@ class Evidence:
         position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
         return MatchedMessage(window.messages[position], position, window)
 
-    def find_answer(self, message_id: int) -> MatchedMessage | None:
-        """Like `find`, but for a question of the user that got an answer: finds the answer."""
-        matched = self.find(message_id)
-        return matched and _answer_to(matched)
-
     def choose(
         self,
         message_id: int,

@@ -270,6 +270,14 @@ _SECOND_PERSON = re.compile(
 _REMIND = re.compile(r"\bremind me\b(?!.*\b(?:i|my|mine)\b)", re.IGNORECASE | re.DOTALL)
 # A summary is about what both said.
 _SUMMARY = re.compile(r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap)\b", re.IGNORECASE)
+# Longer prompts are tasks, whatever their tense.
+MAX_QUESTION = 400
+_ASKS_BACK = re.compile(
+    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
+    r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
+    r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
+    re.IGNORECASE,
+)
 FRAMING = tokens_of_words(_FRAMING_WORDS) - STOP_WORDS
 
 
@@ -530,6 +538,16 @@ def find_perspective(text: str) -> Perspective:
     if _SECOND_PERSON.search(text) or _REMIND.search(text):
         return Perspective.ASSISTANT
     return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYONE
+
+
+def names_the_past(text: str) -> bool:
+    """Whether a text speaks of the past, as far as English words tell."""
+    return _ASKS_BACK.search(text) is not None
+
+
+def asks_about_the_past(prompt: str) -> bool:
+    """Whether a prompt asks about the past, as far as its words tell."""
+    return len(prompt) <= MAX_QUESTION and (names_the_past(prompt) or is_question(prompt))
 
 
 def is_question(text: str) -> bool:

@@ -16,6 +16,7 @@ what they mean on data that was not used for them.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate
 from math import log
 from typing import Literal, Protocol
 
@@ -25,18 +26,19 @@ from memoranda.search.evidence import BOOKEND, CONVERSATION_ROLES, WINDOW, weigh
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters, Prefix, Word
 from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, may_have_token, tokenize, tokens_of_words
-from memoranda.search.query import Perspective, Query, Term, find_perspective, is_question
+from memoranda.search.query import (
+    MAX_QUESTION,
+    Perspective,
+    Query,
+    Term,
+    asks_about_the_past,
+    find_perspective,
+    is_question,
+)
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
+from memoranda.search.repeated_questions import ASKED_BEFORE, NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.search import Hit, SearchResult
 
-# Longer prompts are tasks, whatever their tense.
-_MAX_QUESTION = 400
-_ASKS_BACK = re.compile(
-    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
-    r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
-    r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
-    re.IGNORECASE,
-)
 _QUESTION = re.compile(
     r"^\W*(?:(?:and|so|hey|hi|ok|okay|well|also|but|then),?\s+)*(?:what|when|where|who|whom|whose|which|why|how|did|do"
     r"|does|is|are|was|were|has|have|had|can|could|would|should|will)\b|[?？]",
@@ -91,7 +93,7 @@ class PromptKind:
 
 
 def find_kind(prompt: str) -> PromptKind:
-    short = len(prompt) <= _MAX_QUESTION
+    short = len(prompt) <= MAX_QUESTION
     about_past = asks_about_the_past(prompt)
     return PromptKind(
         about_past or (short and bool(_QUESTION.search(prompt) or is_question(prompt))),
@@ -102,11 +104,6 @@ def find_kind(prompt: str) -> PromptKind:
         bool(_HOW_TO.search(prompt)),
         frozenset(token for name in _NAME.findall(prompt) for token in tokenize(name)) - STOP_WORDS,
     )
-
-
-def asks_about_the_past(prompt: str) -> bool:
-    """Whether a prompt asks about the past, as far as its words tell."""
-    return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
 Confidence = Literal["unsure", "likely", "sure"]
@@ -167,13 +164,11 @@ class Relevance:
     words: int
     """How many words that name a subject the message and its neighbours contain."""
     points: float
-    answered: bool = True
-    """False for a hit that only repeats the prompt and got no answer."""
 
     @property
     def clears(self) -> bool:
-        """Whether the hit clears the relevance floor."""
-        return self.points >= 0 and self.words >= MIN_WORDS
+        """Whether the hit clears the relevance floor: by its points, or because it answers the same question."""
+        return (self.points >= 0 and self.words >= MIN_WORDS) or ASKED_BEFORE in self.hit.signals
 
 
 class RelevanceStore(Protocol):
@@ -195,14 +190,16 @@ class PromptRelevance:
 
     @property
     def hits(self) -> list[Hit]:
-        """The hits that clear the floor, best first.
+        """The hits that clear the floor, best first, without those that only repeat the prompt.
 
-        A hit that only repeats the prompt is omitted if it follows others, which answer better, or got no answer.
+        A newer statement is shown wherever the older one is that it replaces.
         """
         found: list[Hit] = []
-        for relevance in self.measured:
-            if relevance.clears and (not relevance.hit.asked or (relevance.answered and not found)):
-                found.append(relevance.hit)
+        newer: Hit | None = None
+        for hit, clears in ((relevance.hit, relevance.clears) for relevance in self.measured):
+            if clears and not hit.asked:
+                found += [hit] if newer is None else [newer, hit]
+            newer = hit if NEWER_STATEMENT in hit.signals and not clears else None
         return found
 
 
@@ -245,6 +242,7 @@ class HitRater:
 
     def __init__(self, store: Conversations, found: SearchResult, *, by_time: bool = False) -> None:
         """`by_time`: the hits are not in the order of their scores, so none is ahead of the next."""
+        self._by_time = by_time
         self._measure = _Measure(store, found, None)
         self._leads = {
             hit.session_id: 0.0 if by_time else _lead(found.hits, number) for number, hit in enumerate(found.hits)
@@ -254,27 +252,31 @@ class HitRater:
         """None for a conversation of which only the title matches."""
         return self._measure.of(hit, self._leads[hit.session_id])
 
-    def rate(self, hit: Hit) -> Confidence:
+    def rate(self, hits: Sequence[Hit]) -> list[Confidence]:
+        """How sure each hit is; in the order of relevance, none is surer than the one before."""
+        rated = [self._rate(hit) for hit in hits]
+        if self._by_time:
+            return rated
+        return list(accumulate(rated, lambda *both: min(both, key=CONFIDENCES.index)))
+
+    def _rate(self, hit: Hit) -> Confidence:
         """A conversation of which only the title matches is unsure: nothing is known about what it says."""
         measured = self.measure(hit)
-        if measured is None or measured.points < LIKELY:
-            return "unsure"
-        return "sure" if measured.points >= SURE else "likely"
+        if measured is not None and measured.points >= SURE:
+            return "sure"
+        asked_before = ASKED_BEFORE in hit.signals
+        return "likely" if asked_before or (measured is not None and measured.points >= LIKELY) else "unsure"
 
 
 def _lead(hits: Sequence[Hit], number: int) -> float:
-    """How far a hit is ahead of the next one, as a share of its score."""
+    """How far a hit is ahead of the next one, as a share of its score.
+
+    What it replaces does not count: an older statement of the same, or an older answer to the same question.
+    """
     score = hits[number].score
-    following = hits[number + 1].score if number + 1 < len(hits) else 0.0
+    replaced = {OLDER_STATEMENT} | ({ASKED_BEFORE} & hits[number].signals.keys())
+    following = next((hit.score for hit in hits[number + 1 :] if not replaced & hit.signals.keys()), 0.0)
     return max(0.0, 1 - following / score) if score > 0 else 0.0
-
-
-def _is_answered(store: Conversations, hit: Hit) -> bool:
-    """Whether the question in a hit got an answer."""
-    from memoranda.search.evidence import Evidence  # noqa: PLC0415
-
-    found = None if hit.message_id is None else Evidence(store).find_answer(hit.message_id)
-    return found is not None and found.message.id != hit.message_id
 
 
 def _remove_operators(prompt: str) -> str:
@@ -321,8 +323,7 @@ class _Measure:
             "lead": lead,
             **self._measure_names(present, nearby),
         }
-        answered = not hit.asked or _is_answered(self._store, hit)
-        return Relevance(hit, measures, share, len(present), self._points(hit, measures), answered)
+        return Relevance(hit, measures, share, len(present), self._points(hit, measures))
 
     def _tokens_of_hit(self, window: Window, message_id: int | None) -> tuple[frozenset[str], int]:
         """The tokens of the message of a hit, and how many it has."""

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache, partial
 from heapq import nlargest
 from itertools import takewhile
@@ -30,6 +31,7 @@ from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, is_unspaced, tokenize
 from memoranda.search.query import FRAMING, Query, Term, is_question
 from memoranda.search.ranking import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
+from memoranda.search.speakers import SPEAKER
 
 # A text repeats another if it has this much of the shorter one's sequences, and that is not very short.
 _MIN_SHARED = 0.6
@@ -114,6 +116,7 @@ _MIN_SHARED_PAIRS = 0.4
 _MIN_SHARED_WITH_KEYWORDS = 0.6
 """Different questions may share few keywords."""
 _MIN_SHARED_WORDS = 2
+_MISSPELT = 0.8
 _SAME_QUESTION = 0.75
 """What two askings share whose replies compete; others may ask for something else."""
 # A text that is not a question repeats one if it has exactly the same words, and more than this many.
@@ -196,6 +199,14 @@ def _read_question(text: str) -> tuple[frozenset[str], bool]:
 
 def _shared_part(left: frozenset[str], right: frozenset[str]) -> float:
     return len(left & right) / (len(left | right) or 1)
+
+
+def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
+    """The share of words that two questions have in common; a misspelt word counts."""
+    others = [word for word in right - left if word.isalpha()]
+    alike = sum(bool(get_close_matches(word, others, 1, _MISSPELT)) for word in left - right if word.isalpha())
+    common = len(left & right) + alike
+    return common / (len(left) + len(right) - common or 1)
 
 
 class RankedSessions(NamedTuple):
@@ -354,22 +365,27 @@ class RepeatedQuestions:
         self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize
     ) -> None:
         """Of the sessions that answer the same question, put the newest first, unless another says much more."""
-        same = [
-            one
-            for one in answered
-            if _shared_part(self._known[one.row.message] or frozenset(), self._words) >= _SAME_QUESTION
-        ]
-        if len(same) < 2:
+        listed = {score.session for score in scores}
+        alike = {
+            one.row.session: _likeness(self._words, self._known[one.row.message] or frozenset()) for one in answered
+        }
+        same = [one for one in answered if one.row.session in listed and alike[one.row.session] >= _SAME_QUESTION]
+        if not same:
             return
         worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
-        most = max(worth.values())
-        newest = next(one.row.session for one in reversed(same) if worth[one.row.session] * _WORTH_MORE >= most)
+        newest = same[-1].row.session
+        best = max(worth, key=worth.__getitem__)
+        # Replies after the best one that say much less, such as "done", are no answers.
+        while worth[newest] * _WORTH_MORE < worth[best]:
+            scores[:] = [score for score in scores if score.session != newest]
+            same.pop()
+            del worth[newest]
+            newest = same[-1].row.session
         places = [place for place, score in enumerate(scores) if score.session in worth]
-        if not places or newest not in {scores[place].session for place in places}:
-            return
         ordered = sorted((scores[place] for place in places), key=lambda score: score.session != newest)
         for place, score, value in zip(places, ordered, [scores[place].score for place in places], strict=True):
-            scores[place] = score._replace(score=value)
+            signals = {**score.signals, ASKED_BEFORE: alike[score.session]}
+            scores[place] = score._replace(score=value, signals=signals)
 
     def _add_asking(
         self,
@@ -428,6 +444,70 @@ class RepeatedQuestions:
             return False
         minimum = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
         return shared >= minimum or any(map(is_unspaced, words))
+
+
+# Two statements say the same of the query if they share most of its words that the older one has, and the newer one
+# scores about as well: less if it names something else that the older one says, more by a single word. The first few
+# hits are compared.
+_MIN_COMMON = 0.6
+_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD = 0.6, 0.4, 0.85
+_MAX_STATEMENTS, _MAX_STATEMENT = 5, 240
+NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_statement", "asked_before"
+"""Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
+question, as a share of the words."""
+_STANDING = "standing"
+_CLAUSES = re.compile(r"(?<=[.!?,;:])\s+|(?<=[。！？，、])|\n")
+
+
+def put_newer_statements_first(
+    reader: IndexReader, query: str, scores: Sequence[SessionScore], skipped: Collection[int] = ()
+) -> list[SessionScore]:
+    """The scores with a newer statement of the user before an older one that says as much of the query's words.
+
+    A fact that changed is stated again, mostly in the same words; the older statement follows with its date. Sessions
+    in `skipped` stay where they are.
+    """
+    first = [
+        score
+        for score in scores[:_MAX_STATEMENTS]
+        if score.best.role == USER
+        and not score.asked
+        and score.session not in skipped
+        and _STANDING not in score.signals
+    ]
+    messages = reader.messages([score.best.message for score in first]) if len(first) > 1 else {}
+    texts = {name: searchable_text(message).text for name, message in messages.items()}
+    stated = {name: content_words(text) - content_words(query) for name, text in texts.items() if _states(text)}
+    ordered = list(scores)
+    for newer in sorted((score for score in first if score.best.message in stated), key=lambda score: score.best.time):
+        place = ordered.index(newer)
+        for number, older in enumerate(ordered[:place]):
+            if older.best.message in stated and _says_as_much(newer, older, stated):
+                ordered.insert(number, ordered.pop(place)._replace(signals={**newer.signals, NEWER_STATEMENT: 1.0}))
+                ordered[number + 1] = older._replace(signals={**older.signals, OLDER_STATEMENT: 1.0})
+                break
+    return [score._replace(score=other.score) for score, other in zip(ordered, scores, strict=True)]
+
+
+def _states(text: str) -> bool:
+    """Whether a text is a short statement, whatever it asks then, and not by one of several speakers."""
+    text = text.strip()
+    return (
+        len(text) <= _MAX_STATEMENT and not SPEAKER.match(text) and not is_asking(_CLAUSES.split(text, maxsplit=1)[0])
+    )
+
+
+def _says_as_much(newer: SessionScore, older: SessionScore, stated: Mapping[int, frozenset[str]]) -> bool:
+    common = (newer.own & older.own).bit_count()
+    if stated[newer.best.message] & stated[older.best.message]:
+        share = _MIN_SHARE_IF_NAMED
+    else:
+        share = _MIN_SHARE_OF_OLDER if common > 1 else _MIN_SHARE_BY_ONE_WORD
+    return (
+        newer.best.time > older.best.time
+        and common >= max(1, _MIN_COMMON * older.own.bit_count())
+        and newer.score >= share * older.score
+    )
 
 
 def _answers(score: SessionScore) -> bool:

@@ -316,9 +316,9 @@ def _add_results(
     with db.conversations.one_view():
         store = read_evidence(db.conversations, hits, found.query, in_context, by_time=by_time)
         rater, evidence = HitRater(store, found, by_time=by_time), Evidence(store, in_context)
-        for number, hit in enumerate(hits):
+        for number, (hit, confidence) in enumerate(zip(hits, rater.rate(hits), strict=True)):
             share = room // (len(hits) - number) - 2
-            result = _result(store, hit, found.query, evidence, share, request, rater.rate(hit))
+            result = _result(store, hit, found.query, evidence, share, request, confidence)
             size = 0 if result is None else json_size(result) + 2
             if size > room and answer["results"]:
                 break

@@ -15,9 +15,9 @@ from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.postings import TITLE, And, Filters, IndexedSession, Pattern, Posting
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.search.legs.term_fetcher import MAX_BY_TIME, AddedTerms, TermFetcher
-from memoranda.search.query import Part, Query, Term, find_perspective
+from memoranda.search.query import Part, Query, Term, find_perspective, names_the_past
 from memoranda.search.ranking import MatchedTerm, Matches, RankingContext, SessionScore
-from memoranda.search.repeated_questions import RepeatedQuestions
+from memoranda.search.repeated_questions import RepeatedQuestions, put_newer_statements_first
 from memoranda.search.speakers import prefer_named_speakers
 
 _session_of = itemgetter(1)
@@ -225,6 +225,9 @@ class _WordSearch:
         sessions = self._reader.sessions([score.session for score in scores])
         if any(session.source in self._background for session in sessions.values()):
             scores = self._lower_background(scores, sessions)
+        if self._sort is None and not self._query.exact and not names_the_past(self._query.text):
+            jobs = {number for number, session in sessions.items() if session.source in self._background}
+            scores = put_newer_statements_first(self._reader, self._query.text, scores, jobs)
         found = [
             Candidate(
                 session_id=session.id,

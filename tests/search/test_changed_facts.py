@@ -1,0 +1,98 @@
+"""A fact that was stated again comes with its newest statement first, and the older one with its date."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.home.session_db import SessionDB
+from memoranda.search.index.postings import Filters
+from memoranda.search.relevance import CONFIDENCES, judge_prompt
+from tests.search.conftest import Call
+from tests.search.past import BEGIN, tell
+
+_DAY = 86_400.0
+_CHANGES = {
+    "Which Node version does the shop front run on?": (
+        "The shop front runs on Node 18. Write the Dockerfile for it.",
+        "We moved the shop front from Node 18 to Node 22 today.",
+    ),
+    "Who is my manager?": ("My manager is Ulrike, she signs the travel requests.", "Bashir is my manager."),
+    "Womit heizen wir?": ("Wir heizen mit Gas, was kostet das?", "Wir heizen mit einer Wärmepumpe, was kostet das?"),
+    "私の出社日はいつですか？": ("私の出社日は月曜と水曜です。", "私の出社日は木曜だけです。"),
+}
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path / "state.db") as db:
+        yield db
+
+
+@pytest.mark.parametrize("question", _CHANGES)
+def test_the_newer_statement_comes_first(db: SessionDB, call: Call, question: str) -> None:
+    """With and without a word such as "moved", in any language; the older one follows."""
+    old, new = _CHANGES[question]
+    tell(db, "old", [old, "Noted."])
+    tell(db, "new", [new, "I see."], at=BEGIN + _DAY)
+    tell(db, "other", ["Please water the plants.", "Done."], at=BEGIN + 2 * _DAY)
+    assert [result["session_id"] for result in call(query=question)["results"]][:2] == ["new", "old"]
+
+
+def test_a_question_about_the_past_gets_the_best_match(db: SessionDB, call: Call) -> None:
+    """What was true then is what it asks for."""
+    tell(db, "old", ["My manager is Ulrike.", "Noted."])
+    tell(db, "new", ["My manager is Bashir, he came from the Lisbon office.", "I see."], at=BEGIN + _DAY)
+    assert call(query="Who was my manager?")["results"][0]["session_id"] == "old"
+
+
+def test_a_newer_message_about_something_else_stays_behind(db: SessionDB, call: Call) -> None:
+    """One common word does not make it a statement of the same."""
+    tell(db, "fact", ["The manager of the heron project is Ulrike.", "Noted."])
+    tell(db, "noise", ["The project needs a licence file before Friday.", "I see."], at=BEGIN + _DAY)
+    assert call(query="Who is the manager of the heron project?")["results"][0]["session_id"] == "fact"
+
+
+def test_no_prompt_gets_only_the_statement_that_was_replaced(db: SessionDB) -> None:
+    """Where the older statement is evidence, the newer one comes before it."""
+    tell(db, "old", ["The forecasting service is pinned to Python 3.9.", "Noted."])
+    tell(db, "new", ["The forecasting service is on Python 3.12, you may use match.", "Good."], at=BEGIN + _DAY)
+    for number in range(30):
+        tell(db, f"note{number}", [f"Note {number} about gardens.", "I see."])
+    judged = judge_prompt(db, "Which Python is the forecasting service on?", Filters(db.scope), limit=3)
+    assert [hit.session_id for hit in judged.hits] == ["new", "old"]
+
+
+def test_a_question_that_was_answered_clears_the_floor(db: SessionDB) -> None:
+    """As bare words and misspelt, too; the same question about someone else does not."""
+    tell(db, "asked", ["Which port does the staging replica listen on?", "6543."])
+    for number in range(30):
+        tell(db, f"note{number}", [f"Note {number} about gardens.", "I see."])
+    for prompt in ("which port does the stagign replica listen on", "staging replica port"):
+        assert [hit.session_id for hit in judge_prompt(db, prompt, Filters(db.scope), limit=3).hits] == ["asked"]
+    assert not judge_prompt(db, "Which port does Carla's door bell listen on?", Filters(db.scope), limit=3).hits
+
+
+def test_no_result_is_surer_than_the_one_before(db: SessionDB, call: Call) -> None:
+    """Whatever put the first one there."""
+    for number, (old, new) in enumerate(_CHANGES.values()):
+        tell(db, f"old{number}", [old, "Noted."])
+        tell(db, f"new{number}", [new, "I see."], at=BEGIN + _DAY)
+    for question in _CHANGES:
+        sure = [CONFIDENCES.index(result["confidence"]) for result in call(query=question)["results"]]
+        assert sure == sorted(sure, reverse=True)
+
+
+def test_recall_gives_nothing_that_a_search_is_unsure_of(tmp_path: Path) -> None:
+    """A search still lists it."""
+    with memoranda.open(tmp_path) as memory:
+        for prompt, reply in (
+            ("Which port does the staging replica listen on?", "6543."),
+            ("The garden needs water before the weekend.", "I will remind you."),
+        ):
+            with memory.session(source="my-agent") as session, session.turn(prompt) as turn:
+                turn.done(reply)
+        assert memory.recall("Which port does the staging replica listen on?").search["count"] == 1
+        prompt = "Write a haiku about the weekend in the mountains, please."
+        assert memory.recall(prompt).search["results"] == [] != memory.search(prompt)["results"]
