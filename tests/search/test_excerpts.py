@@ -3,9 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.search.excerpts import CLOSE, CUT, OPEN, excerpt, snippet, without_markdown
-from memoranda.search.query import parse
+from memoranda.search.excerpts import CLOSE, CUT, OPEN, excerpt, without_markdown
+from memoranda.search.query import Query, parse
 from tests.cases import cases
+
+
+def snippet(text: str, query: Query, width: int = 240) -> str:
+    return excerpt(text, query, width).text
 
 
 @cases(

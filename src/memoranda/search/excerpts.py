@@ -33,13 +33,8 @@ class _Match(NamedTuple):
     term: str
 
 
-def snippet(text: str, query: Query, width: int = 240) -> str:
-    """At most `width` characters around the best cluster of matches, not counting marks; without matches, the start."""
-    return excerpt(text, query, width).text
-
-
 def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
-    """The snippet, and where its best matches begin."""
+    """At most `width` characters around the best cluster of matches, not counting marks; without matches, the start."""
     text = text[:_MAX_TEXT]
     found = _find_matches(text, query)
     cluster = _best_cluster(found, width)
@@ -73,7 +68,7 @@ class Excerpt(NamedTuple):
 
 def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
     """Where the matches are, in order."""
-    return list(_merge_overlaps(_find_matches(text, query)))
+    return _merge_overlaps(_find_matches(text, query))
 
 
 class _Marks:
@@ -190,18 +185,15 @@ def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int
     return start, end
 
 
-def _merge_overlaps(matches: list[_Match]) -> Iterator[tuple[int, int]]:
+def _merge_overlaps(matches: list[_Match]) -> list[tuple[int, int]]:
     """Merges matches that touch or overlap into one mark."""
-    at: tuple[int, int] | None = None
+    merged: list[tuple[int, int]] = []
     for start, end, _ in matches:
-        if at is not None and start <= at[1]:
-            at = (at[0], max(at[1], end))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
-            if at is not None:
-                yield at
-            at = (start, end)
-    if at is not None:
-        yield at
+            merged.append((start, end))
+    return merged
 
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from memoranda.errors import SessionError
 from memoranda.memory.record.conversations import Conversations, ReadAhead, WindowShape
 from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.store import SessionStore
-from memoranda.search.excerpts import snippet
+from memoranda.search.excerpts import excerpt
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.query import Query, parse
@@ -72,7 +72,7 @@ def _describe(store: Conversations, ids: Sequence[int], query: Query, how: str) 
             "role": message.role,
             "timestamp": message.timestamp,
             "tool_name": message.tool_name,
-            "snippet": snippet(f"{words.text}\n{words.tool_text}".strip(), query),
+            "snippet": excerpt(f"{words.text}\n{words.tool_text}".strip(), query).text,
             "context": [
                 {"role": neighbour.role, "content": text_of(neighbour.content)[:_MAX_CONTEXT_CHARS]}
                 for neighbour in window.messages
