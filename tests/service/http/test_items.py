@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cases import cases
+
 _NOTES = {"namespace": "notes/work"}
 
 
@@ -82,3 +84,10 @@ def test_a_namespace_that_is_none_is_refused(client: httpx.Client, query: dict[s
     """And no fault of the service."""
     assert client.get("/v1/items/x", params=query).status_code == 422
     assert client.get("/v1/items", params={"filter": "{"}).status_code == 422
+
+
+@cases("text", ['{"x": NaN}', '{"x": {"$gt": Infinity}}', '{"x": 1, "x": 2}', "{", "[" * 500])
+def test_a_filter_is_read_like_a_body(client: httpx.Client, text: str) -> None:
+    """What two programs may read differently is refused."""
+    answer = client.get("/v1/items", params={"filter": text})
+    assert (answer.status_code, answer.json()["reason"]) == (422, "invalid")

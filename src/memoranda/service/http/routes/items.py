@@ -1,11 +1,11 @@
 """The routes of items: values under a namespace and a key, with a version, a history, and a search."""
 
-import json
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import unquote
 
 from memoranda.errors import ItemConflictError
+from memoranda.service.http.json_text import read_json
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route
 from memoranda.service.http.shapes import (
@@ -111,9 +111,10 @@ def list_items(call: Call) -> Answer:
     """Items below a namespace: the latest written, or with a query those that match it best."""
     query = call.query
     try:
-        filters = json.loads(query["filter"]) if "filter" in query else None
-    except (ValueError, RecursionError):
-        raise Problem(422, "invalid", 'filter must be JSON, such as {"kind": "note"}.') from None
+        filters = read_json(query["filter"].encode("utf-8", "surrogatepass")) if "filter" in query else None
+    except Problem as problem:
+        detail = problem.detail.replace("The body", "filter")
+        raise Problem(422, "invalid", f'{detail} An example: {{"kind": "note"}}.') from None
     limit, offset = query.get("limit", 10), query.get("offset", 0)
     found = call.memory.items.search(
         _namespace(call), query.get("query"), filter=filters, limit=limit + 1, offset=offset
