@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -61,6 +63,31 @@ def test_metrics_count_what_was_done(tmp_path: Path) -> None:
         assert "memoranda_database_connections" not in lines
         assert lines['memoranda_requests_total{method="POST",route="/v1/sessions",status="201"}'] == "1"
         assert "counted" not in text
+
+
+def test_only_the_home_itself_sees_what_all_users_do(tmp_path: Path) -> None:
+    """The counters are not for a key of a tenant or of one user, whatever its scopes are."""
+    with run_service(tmp_path / "home") as running:
+        keys = [
+            running.key(),
+            running.key(user="ana"),
+            running.key(tenant="acme"),
+            running.key(tenant="acme", user="x"),
+        ]
+        answers = [running.client(key).get("/metrics").status_code for key in keys]
+    assert answers == [200, 403, 403, 403]
+
+
+def test_a_client_that_hangs_up_leaves_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even one that sent its next requests before the answer to the first."""
+    with run_service(tmp_path / "home", mounts=(_slow_mount(),)) as running:
+        raw = b"GET /slow?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with socket.create_connection(running.address, timeout=GIVE_UP) as connection:
+            connection.sendall(raw * 3)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        wait_until(lambda: not running.server.server_state.tasks)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def _sleepy(call: Call) -> Answer:

@@ -30,6 +30,11 @@ class Caller:
     user: str | None
     scopes: frozenset[Scope]
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether the caller acts for the whole home, and not for one tenant or user."""
+        return self.tenant == DEFAULT_TENANT and self.user is None
+
     def require(self, scope: Scope) -> None:
         """Raise Problem 403 unless the caller has a scope."""
         if scope not in self.scopes:

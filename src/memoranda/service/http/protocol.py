@@ -9,7 +9,8 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from memoranda.service.http.json_text import write_json
 from memoranda.service.http.problems import MEDIA_TYPE, Problem
@@ -31,6 +32,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._allowance = self.max_header_bytes
         """How many bytes that are not body the message may still have: headers, sizes and extensions of chunks."""
         self._timer: asyncio.TimerHandle | None = None
+        self._answering: RequestResponseCycle | None = None
+        """The request that the application answers; `cycle` is the newest one, which may wait for it."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -38,6 +41,10 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if self._answering is not None:
+            # An answer to a client that has left is not written, which would be an error.
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -69,6 +76,10 @@ class LimitedProtocol(HttpToolsProtocol):
         method, version = self.scope["method"].encode(), self.scope["http_version"].encode()
         headers = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] != b"upgrade")
         return b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, headers)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 from memoranda.errors import MemorandaError
-from memoranda.home.access.keys import DEFAULT_TENANT
 from memoranda.service.http import metrics
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
@@ -65,8 +64,10 @@ def readyz(call: Call) -> WaitingAnswer:
 
 
 def show_metrics(call: Call) -> WaitingAnswer:
-    """The counters of this process, and what the stores say now, as far as they can be read."""
+    """The counters of this process, and what the stores say now, as far as they can be read; they count all users."""
     service = call.service
+    if not call.caller.is_owner:
+        raise Problem(403, "forbidden", "The counters are for keys of the home itself, without a tenant or user.")
 
     async def answer() -> Answer:
         try:
@@ -125,11 +126,10 @@ def read_audit_log(call: Call) -> Answer:
     if "cursor" in call.query:
         (before,) = read_cursor(call.query["cursor"], "audit", (int,))
     named = call.query.get("user")
-    is_owner = caller.tenant == DEFAULT_TENANT and caller.user is None
     user = call.stored_user(named) if named is not None or caller.user is not None else None
     entries = call.service.audit.read(
         # The owner of the home sees all tenants.
-        tenant=None if is_owner else caller.tenant,
+        tenant=None if caller.is_owner else caller.tenant,
         user=user,
         before=before,
         limit=limit + 1,
