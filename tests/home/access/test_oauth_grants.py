@@ -40,7 +40,7 @@ def grants(database: ServiceDatabase, clock: Clock) -> GrantStore:
 
 def _code(grants: GrantStore) -> tuple[str, str]:
     client = grants.register("A program", (REDIRECT,))
-    assert client is not None and grants.find_client(client.id) == client
+    assert grants.find_client(client.id) == client
     code = grants.approve(
         client, "key1", scopes=("read",), resource=RESOURCE, redirect_uri=REDIRECT, challenge="the challenge"
     )
@@ -103,7 +103,6 @@ def test_expired_rows_are_deleted(grants: GrantStore, database: ServiceDatabase,
     approved, code = _code(grants)
     _exchange(grants, approved, code)
     waiting = grants.register("Another program", (REDIRECT,))
-    assert waiting is not None
     clock.now += REFRESH_SECONDS + 100
     _code(grants)
     assert grants.find_client(waiting.id) is None and grants.find_client(approved) is not None
@@ -113,6 +112,20 @@ def test_expired_rows_are_deleted(grants: GrantStore, database: ServiceDatabase,
             for name in ("oauth_tokens", "oauth_grants")
         ]
     assert counts == [1, 1]
+
+
+@pytest.mark.slow
+def test_a_flood_of_registrations_stops_no_other_client(
+    grants: GrantStore, database: ServiceDatabase, clock: Clock
+) -> None:
+    """The oldest clients without an approval make room; approved ones stay."""
+    approved, _ = _code(grants)
+    for _ in range(1_005):
+        clock.now += 1
+        newest = grants.register("A flood", (REDIRECT,))
+    assert grants.find_client(newest.id) is not None and grants.find_client(approved) is not None
+    with database.open().reading() as connection:
+        assert connection.execute("SELECT count(*) FROM oauth_clients").fetchone()[0] == 1_001
 
 
 def test_all_processes_share_one_secret(database: ServiceDatabase, tmp_path: Path) -> None:

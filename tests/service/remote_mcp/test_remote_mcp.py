@@ -26,6 +26,15 @@ def _start(running: RunningService, key: str) -> str:
     return started.headers["Mcp-Session-Id"]
 
 
+def test_a_remote_client_does_not_see_where_the_home_is(remote_service: RunningService) -> None:
+    """A receipt names the file, and not the machine's path to it."""
+    key = remote_service.key(user="far-away")
+    call = rpc("tools/call", name="remember", arguments={"text": "The depot is in Leeds."})
+    answer = json.loads(ask(remote_service, call, key=key).json()["result"]["content"][0]["text"])
+    assert answer["stored_in"].startswith("<home>/")
+    assert str(remote_service.service.memory.home.root) not in json.dumps(answer)
+
+
 @pytest.mark.slow
 def test_a_session_is_started_used_and_ended(remote_service: RunningService) -> None:
     """After its end it does not exist any more, and the client has to initialize again."""

@@ -18,7 +18,8 @@ CODE_SECONDS = 60.0
 ACCESS_SECONDS = 3_600.0
 REFRESH_SECONDS = 30 * 86_400.0
 ACCESS_PREFIX, _REFRESH_PREFIX = "mat_", "mrt_"
-# A client that no person approved within a day is forgotten, so that registrations cannot fill the store.
+# A client that no person approved within a day is forgotten, and the oldest of too many: registrations, which need no
+# key, can neither fill the store nor keep others from registering.
 _UNAPPROVED_SECONDS = 86_400.0
 _MAX_UNAPPROVED = 1_000
 
@@ -73,8 +74,8 @@ class GrantStore:
         self._open_engine = open_engine
         self._clock = clock
 
-    def register(self, name: str, redirect_uris: tuple[str, ...]) -> Client | None:
-        """Stores a new client; None while too many wait for their first approval."""
+    def register(self, name: str, redirect_uris: tuple[str, ...]) -> Client:
+        """Stores a new client, in the place of the oldest one if too many wait for their first approval."""
         now = self._clock()
         client = Client(secrets.token_urlsafe(16), name, redirect_uris, now)
         with self._open_engine().writing() as connection:
@@ -82,9 +83,11 @@ class GrantStore:
                 "DELETE FROM oauth_clients WHERE approved IS NULL AND created < ?",
                 (now - _UNAPPROVED_SECONDS,),
             )
-            (waiting,) = connection.execute("SELECT count(*) FROM oauth_clients WHERE approved IS NULL").fetchone()
-            if waiting >= _MAX_UNAPPROVED:
-                return None
+            connection.execute(
+                "DELETE FROM oauth_clients WHERE approved IS NULL AND id NOT IN"
+                " (SELECT id FROM oauth_clients WHERE approved IS NULL ORDER BY created DESC LIMIT ?)",
+                (_MAX_UNAPPROVED - 1,),
+            )
             connection.execute(
                 "INSERT INTO oauth_clients (id, name, redirect_uris, created) VALUES (?, ?, ?, ?)",
                 (client.id, name, json.dumps(redirect_uris), now),

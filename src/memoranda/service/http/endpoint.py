@@ -111,8 +111,7 @@ class Endpoint:
         except (Problem, MemorandaError, InvalidArgumentsError) as error:
             problem = problem_of(error)
             assert problem is not None
-            # Messages of the library name files; where they are is the operator's business.
-            problem.detail = problem.detail.replace(str(self._service.memory.home.root), "<home>")
+            problem.detail = self._service.hide_home(problem.detail)
             return problem_response(problem, state.request_id, self._render_problem)
 
     async def _answer(self, scope: Scope, receive: Receive, route: Route, state: RequestState) -> Response:

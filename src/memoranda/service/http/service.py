@@ -27,6 +27,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.http.rate_limit import RateLimit
 from memoranda.service.http.settings import ServerSettings
 from memoranda.service.http.workers import Workers
+from memoranda.support.tool import JsonObject
 
 # A model may take minutes to answer; a client that died must not block its conversation for hours.
 _IDLE_TURN_SECONDS = 900.0
@@ -59,6 +60,14 @@ class Service:
         self._on_stop: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._memories: OrderedDict[tuple[str | None, int], Memory] = OrderedDict()
+
+    def hide_home(self, text: str) -> str:
+        """A text without the path of the home: where it is on this machine is the operator's business."""
+        return text.replace(str(self.memory.home.root), "<home>")
+
+    def hide_home_in(self, answer: JsonObject) -> JsonObject:
+        """The answer of a tool with such texts: its receipt and its error, and not what it quotes."""
+        return {name: self.hide_home(value) if isinstance(value, str) else value for name, value in answer.items()}
 
     def memory_of(self, user: str | None) -> Memory:
         """The home as one user sees it; None is the home's owner."""

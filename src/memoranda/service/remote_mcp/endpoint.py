@@ -60,11 +60,21 @@ class _Answer:
 
 
 class RemoteMcpEndpoint:
-    """Answers the requests at `/mcp`. `origins` are the web origins whose pages may send requests, such as our own."""
+    """Answers the requests at `/mcp`. `origins` are the web origins whose pages may send requests, such as our own.
 
-    def __init__(self, origins: frozenset[str] = frozenset(), *, slow_seconds: float = _SLOW_SECONDS) -> None:
+    `hide_home` removes the path of the home from the texts of errors.
+    """
+
+    def __init__(
+        self,
+        origins: frozenset[str] = frozenset(),
+        *,
+        hide_home: Callable[[str], str] = str,
+        slow_seconds: float = _SLOW_SECONDS,
+    ) -> None:
         self.sessions = RemoteSessions()
         self._origins = origins
+        self._hide_home = hide_home
         self._slow_seconds = slow_seconds
         # Of its own, because tool calls must not use up the threads of other routes.
         self._limiter = CapacityLimiter(_MAX_THREADS)
@@ -127,7 +137,7 @@ class RemoteMcpEndpoint:
             return self._dispatch(request, caller, message)
         except MemorandaError as error:
             # The home cannot be opened, for example because its database is down.
-            return _Answer(503, failure(None, ProtocolError(INTERNAL_ERROR, str(error))))
+            return _Answer(503, failure(None, ProtocolError(INTERNAL_ERROR, self._hide_home(str(error)))))
 
     def _dispatch(self, request: Request, caller: McpCaller, message: Any) -> "_Answer":
         if _starts_session(message):

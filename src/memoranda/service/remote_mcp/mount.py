@@ -2,14 +2,14 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from memoranda.api.memory import Memory
 from memoranda.errors import MemorandaError
 from memoranda.home.access.keys import Scope as KeyScope
 from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
@@ -23,10 +23,12 @@ from memoranda.service.http.mount import Mount, MountContext
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.rate_limit import RateLimit
 from memoranda.service.http.request_checks import check_headers
+from memoranda.service.http.service import Service
 from memoranda.service.remote_mcp.endpoint import McpCaller, RemoteMcpEndpoint
 from memoranda.service.remote_mcp.oauth import requests as metadata
 from memoranda.service.remote_mcp.oauth.endpoints import OAuthEndpoints
 from memoranda.service.remote_mcp.sessions import SessionOwner
+from memoranda.support.tool import JsonObject
 
 _MAX_HOSTS = 256
 _SOURCE = "mcp"
@@ -34,11 +36,23 @@ _Handler = Callable[[Request], Awaitable[Response]]
 _REGISTRATIONS_PER_SECOND, _REGISTRATIONS_AT_ONCE = 0.2, 20
 
 
+class _RemoteToolHost(ToolHost):
+    """A tool host whose answers do not say where the home is on this machine."""
+
+    def __init__(self, service: Service, user: str | None) -> None:
+        super().__init__(service.memory_of(user), source=_SOURCE)
+        self._service = service
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:
+        answer = super().call(name, arguments)
+        return None if answer is None else self._service.hide_home_in(answer)
+
+
 class ToolHosts:
     """Creates the tool host of a user at the first request; the ones that were not used for longest are closed."""
 
-    def __init__(self, memory_of: Callable[[str | None], Memory], *, max_hosts: int = _MAX_HOSTS) -> None:
-        self._memory_of = memory_of
+    def __init__(self, service: Service, *, max_hosts: int = _MAX_HOSTS) -> None:
+        self._service = service
         self._max_hosts = max_hosts
         self._lock = threading.Lock()
         self._hosts: OrderedDict[str | None, ToolHost] = OrderedDict()
@@ -49,7 +63,7 @@ class ToolHosts:
             if user in self._hosts:
                 self._hosts.move_to_end(user)
                 return self._hosts[user]
-        created = ToolHost(self._memory_of(user), source=_SOURCE)
+        created = _RemoteToolHost(self._service, user)
         with self._lock:
             host = self._hosts.setdefault(user, created)
             surplus = [self._hosts.popitem(last=False)[1] for _ in range(len(self._hosts) - self._max_hosts)]
@@ -78,8 +92,8 @@ class RemoteMcpApp:
         self._context = context
         service = context.service
         self._public_url = public_url = service.memory.config.public_url if public_url is None else public_url
-        self._tool_hosts = ToolHosts(service.memory_of)
-        self._endpoint = RemoteMcpEndpoint(frozenset({public_url} if public_url else ()))
+        self._tool_hosts = ToolHosts(service)
+        self._endpoint = RemoteMcpEndpoint(frozenset({public_url} if public_url else ()), hide_home=service.hide_home)
         self._grants = GrantStore(service.database.open)
         self._secret: bytes | None = None
         self._handlers: dict[str, tuple[tuple[str, ...], _Handler]] = {}
@@ -90,7 +104,7 @@ class RemoteMcpApp:
                 service.keys,
                 public_url,
                 workers=context.workers,
-                before_registration=lambda: registrations.spend("register"),
+                before_registration=registrations.spend,
             )
             self._handlers = oauth.handlers()
         service.on_stop(self._stop)
@@ -176,7 +190,8 @@ class RemoteMcpApp:
         if problem.status == 401:
             error = "" if problem.reason == "no_key" else "invalid_token"
             headers["WWW-Authenticate"] = metadata.challenge(self._public_url, error=error)
-        body = encode(failure(None, ProtocolError(INTERNAL_ERROR, problem.detail)))
+        detail = self._context.service.hide_home(problem.detail)
+        body = encode(failure(None, ProtocolError(INTERNAL_ERROR, detail)))
         return Response(body, problem.status, headers, "application/json")
 
     def _stop(self) -> None:

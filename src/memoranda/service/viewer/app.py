@@ -162,8 +162,7 @@ class ViewerApp:
         except (Problem, MemorandaError, InvalidArgumentsError) as error:
             problem = problem_of(error)
             assert problem is not None
-            detail = problem.detail.replace(str(self._service.memory.home.root), "<home>")
-            response = self._renderer.render_problem(problem.status, detail, visitor)
+            response = self._renderer.render_problem(problem.status, self._service.hide_home(problem.detail), visitor)
             response.headers.update(problem.headers)
             return response
 

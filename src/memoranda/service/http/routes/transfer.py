@@ -113,14 +113,10 @@ def forget(call: Call) -> Answer:
     report = call.memory.forget(**body, whole_words=whole_words, dry_run=dry_run)
     if not dry_run:
         call.audit("forget", report.subject, user_is_forgotten=report.subject == "user")
-    root = str(call.memory.home.root)
-    shown = report.as_data()
-    places = [
-        [{**place, "where": str(place["where"]).replace(root, "<home>")} for place in shown[name]]
-        for name in ("found", "left")
-    ]
+    hide, shown = call.service.hide_home, report.as_data()
+    places = [[{**place, "where": hide(str(place["where"]))} for place in shown[name]] for name in ("found", "left")]
     names = ("subject", "count", "complete", "dry_run", "warning", "notes", "at_services", "files_read", "bytes_read")
-    problems = [text.replace(root, "<home>") for text in report.problems]
+    problems = [hide(text) for text in report.problems]
     return Answer({name: shown[name] for name in names} | {"found": places[0], "left": places[1], "problems": problems})
 
 

@@ -296,7 +296,7 @@ def call_tool(call: Call) -> Answer:
     answer = session.call(name, call.body["arguments"])
     if tool.name == "memory" and answer.get("change"):
         call.audit("memory.tool", f"{answer.get('target')} change {answer['change']}")
-    return Answer(answer)
+    return Answer(call.service.hide_home_in(answer))
 
 
 def _may_call(call: Call, tool: Tool) -> bool:

@@ -12,6 +12,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable
 from html import escape
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
@@ -75,9 +76,9 @@ class OAuthEndpoints:
         public_url: str,
         *,
         workers: Workers,
-        before_registration: Callable[[], None],
+        before_registration: Callable[[str], None],
     ) -> None:
-        """`before_registration` raises Problem when clients, which need no key for that, register too often."""
+        """`before_registration` raises Problem when one address registers clients, which needs no key, too often."""
         self._grants = grants
         self._keys = keys
         self._public_url = public_url
@@ -111,11 +112,8 @@ class OAuthEndpoints:
         except (ValueError, RecursionError):
             raise OAuthError("invalid_client_metadata", "The body is not JSON.") from None
         name, redirect_uris = read_registration(body)
-        self._before_registration()
+        self._before_registration(_address_of(request))
         client = await self._run(lambda: self._grants.register(name, redirect_uris))
-        if client is None:
-            refused = {"error": "temporarily_unavailable", "error_description": "Too many clients register. Try later."}
-            return JSONResponse(refused, 429, headers=_NO_STORE | {"Retry-After": "60"})
         registered = {
             "client_id": client.id,
             "client_id_issued_at": int(client.created),
@@ -258,6 +256,17 @@ async def _read_form(request: Request) -> dict[str, str]:
         return read_form((await _read_body(request)).decode())
     except UnicodeDecodeError:
         raise OAuthError("invalid_request", "The body is not UTF-8.") from None
+
+
+def _address_of(request: Request) -> str:
+    """The network address of a client, as a proxy in our own network names it; an IPv6 client has a whole network."""
+    host = request.client.host if request.client is not None else ""
+    forwarded = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    try:
+        address = ip_address(forwarded if forwarded and ip_address(host).is_private else host)
+    except ValueError:
+        return host
+    return str(address) if address.version == 4 else str(ip_network((address, 64), strict=False))
 
 
 async def _read_body(request: Request) -> bytes:
