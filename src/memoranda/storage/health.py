@@ -53,6 +53,9 @@ def check_file(
         yield HealthIssue("error", path, _without_path(path, error), "upgrade Memoranda")
     except CorruptStoreError as error:
         yield damage_issue(_without_path(path, error))
+    except ValueError as error:
+        # A damaged column is no JSON, or SQLite quotes a damaged definition in a message that is no valid text.
+        yield damage_issue(f"is damaged: {error}")
     except NoLocksError as error:
         yield HealthIssue("error", path, _without_path(path, error), "move the home to a disk with byte locks")
     except StorageError as error:

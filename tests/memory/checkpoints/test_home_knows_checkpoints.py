@@ -1,24 +1,32 @@
 """Forget, backup, restore, doctor and migration know the checkpoints of a home, in a file and on a server."""
 
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import memoranda
 from memoranda.errors import CorruptStoreError
 from memoranda.memory.checkpoints.passages import CheckpointPassages
+from memoranda.memory.checkpoints.schema import TABLES
 from memoranda.memory.checkpoints.store import (
     CheckpointKey,
     CheckpointStore,
     Serialized,
     StoredCheckpoint,
     Write,
+    checked_checkpoints,
+    count_changed,
     open_checkpoints,
 )
+from memoranda.memory.checkpoints.threads import copy_thread
+from memoranda.storage.health import check_store
 from memoranda.support.home import Home
+from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.backup.archive import BackupOptions, write_backup
 from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.doctor import examine
@@ -144,3 +152,40 @@ def test_a_migration_takes_checkpoints_along_and_back(home: Path, tmp_path: Path
     migrate_to_files(postgres_url, Home.at(tmp_path / "back"), lambda *_: None)
     with memoranda.open(tmp_path / "back") as memory:
         assert "later" in _text(_store(memory, "ana")) and "of the owner" in _text(_store(memory))
+
+
+@pytest.mark.slow
+def test_every_changed_bit_of_a_checkpoint_is_reported(home: Path) -> None:
+    """Of every bit that was tried, the doctor reports the change, or everything is still read as it was written."""
+    home.mkdir(mode=0o700)
+    with closing(open_checkpoints(home)) as database:
+        store = CheckpointStore(database, None)
+        for number in range(6):
+            _put(store, f"the heron stands in the river {number}", number=number)
+    path, chosen = home / "checkpoints.db", random.Random(3)
+    whole, rows = path.read_bytes(), _all_rows(path)
+    places = [at for at in range(len(whole)) if whole.startswith(b"heron", at)]
+    places += [at for at in range(len(whole)) if whole[at] and chosen.random() < 0.03]
+    for place in places:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chosen.randrange(8))]) + whole[place + 1 :])
+        if not list(check_store(checked_checkpoints(home))):
+            assert _all_rows(path) == rows, place
+    path.write_bytes(whole)
+    assert list(check_store(checked_checkpoints(home))) == []
+
+
+def _all_rows(path: Path) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [connection.execute(f"SELECT * FROM {table.name} ORDER BY id").fetchall() for table in TABLES]
+
+
+def test_a_forgotten_text_leaves_checkpoints_that_match_their_checksums(memory: memoranda.Memory) -> None:
+    """Overwriting is not taken for damage, and a copied thread keeps its checksums."""
+    _put(_store(memory), "Ana lives in LISBON now")
+    copy_thread(_store(memory), "t", "copy")
+    engine = _store(memory).engine
+    assert CheckpointPassages(_store(memory)).replace(TextMatcher(["lisbon"])) == 2
+    assert count_changed(engine) == 0
+    with engine.writing() as connection:
+        connection.execute("UPDATE checkpoint_writes SET channel = 'other'")
+    assert count_changed(engine) == 2

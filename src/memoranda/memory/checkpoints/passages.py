@@ -7,11 +7,11 @@ user can be deleted. A thread whose name has the text is deleted as a whole.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from memoranda.memory.checkpoints.schema import CHECKPOINTS, TABLES, VALUES, WRITES
-from memoranda.memory.checkpoints.store import CheckpointStore, Serialized, lock_thread
+from memoranda.memory.checkpoints.schema import CHECKPOINTS, SEALED, TABLES, VALUES, WRITES
+from memoranda.memory.checkpoints.store import CheckpointStore, Serialized, checksum, lock_thread
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -100,6 +100,7 @@ class CheckpointPassages:
 
     def _overwrite(self, connection: Connection, thread_id: str, pattern: re.Pattern[bytes]) -> None:
         owner = (self._store.user, thread_id)
+        overwritten: set[tuple[str, int]] = set()
         for table, column in _OPAQUE:
             rows = connection.execute(
                 f"SELECT id, {column} FROM {table.name} WHERE user_id = ? AND thread_id = ?", owner
@@ -108,10 +109,15 @@ class CheckpointPassages:
                 changed = _overwrite_in(bytes(value), pattern)
                 if changed != value:
                     connection.execute(f"UPDATE {table.name} SET {column} = ? WHERE id = ?", (changed, number))
-        self._rename_values(connection, owner)
+                    overwritten.add((table.name, number))
+        overwritten |= {(CHECKPOINTS.name, number) for number in self._rename_values(connection, owner)}
+        _seal(connection, overwritten)
 
-    def _rename_values(self, connection: Connection, owner: tuple[str, str]) -> None:
-        """Name overwritten values by their new content: a program that stores the old one again must not get these."""
+    def _rename_values(self, connection: Connection, owner: tuple[str, str]) -> list[int]:
+        """Name overwritten values by their new content: a program that stores the old one again must not get these.
+
+        Returns the rows of checkpoints that were changed.
+        """
         names: dict[str, str] = {}
         rows: Any = connection.execute(
             "SELECT id, value_id, kind, value FROM checkpoint_values WHERE user_id = ? AND thread_id = ? ORDER BY id",
@@ -131,11 +137,14 @@ class CheckpointPassages:
         checkpoints = connection.execute(
             "SELECT id, channels FROM checkpoints WHERE user_id = ? AND thread_id = ?", owner
         ).fetchall()
+        changed = []
         for number, channels in checkpoints:
             found = json.loads(channels)
             renamed = {channel: names.get(value_id, value_id) for channel, value_id in found.items()}
             if renamed != found:
                 connection.execute("UPDATE checkpoints SET channels = ? WHERE id = ?", (json.dumps(renamed), number))
+                changed.append(number)
+        return changed
 
 
 def users_with_checkpoints(engine: Engine) -> list[str]:
@@ -147,6 +156,14 @@ def users_with_checkpoints(engine: Engine) -> list[str]:
 
 def _pattern_of(matcher: TextMatcher) -> re.Pattern[bytes]:
     return byte_pattern(matcher.texts, whole_words=matcher.whole_words)
+
+
+def _seal(connection: Connection, rows: Iterable[tuple[str, int]]) -> None:
+    """Store the checksums of rows that were changed here; values have none."""
+    for table, number in rows:
+        if columns := SEALED.get(table):
+            sealed = connection.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE id = ?", (number,)).fetchone()
+            connection.execute(f"UPDATE {table} SET checksum = ? WHERE id = ?", (checksum(tuple(sealed)), number))
 
 
 def _overwrite_in(value: bytes, pattern: re.Pattern[bytes]) -> bytes:

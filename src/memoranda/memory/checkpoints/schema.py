@@ -1,7 +1,8 @@
 """The tables of checkpoints: the states of graphs, the values of their channels, and writes of unfinished steps.
 
 States and values are opaque: only the framework that serialized them reads them. Consecutive checkpoints share most of
-their values, so a value is stored once per thread, named by its hash, and a checkpoint lists the names.
+their values, so a value is stored once per thread, named by its hash, and a checkpoint lists the names. What neither a
+hash nor an index covers has a checksum, by which a changed bit is noticed.
 """
 
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
@@ -15,6 +16,8 @@ _THREAD = Column("thread_id", "text", "NOT NULL", "The framework's name of the c
 _NAMESPACE = Column("namespace", "text", "NOT NULL", "The subgraph; empty for the graph itself.")
 _CHECKPOINT = Column("checkpoint_id", "text", "NOT NULL", "The framework's id; ids sort by time.")
 _KIND = Column("kind", "text", "NOT NULL", "How the serializer encoded the value.")
+
+CHECKSUM = Column("checksum", "integer", "", "CRC-32 of the columns that no index covers; null in older rows.")
 
 CHECKPOINTS = Table(
     "checkpoints",
@@ -33,6 +36,7 @@ CHECKPOINTS = Table(
         Column("metadata_kind", "text", "NOT NULL", "How the serializer encoded the metadata."),
         Column("metadata", "blob", "NOT NULL", "The framework's metadata."),
         Column("created_at", "real", "NOT NULL", "In seconds since 1970."),
+        CHECKSUM,
     ),
 )
 VALUES = Table(
@@ -62,15 +66,23 @@ WRITES = Table(
         Column("channel", "text", "NOT NULL", "The channel that it goes to."),
         _KIND,
         Column("value", "blob", "NOT NULL", "The value, serialized."),
+        CHECKSUM,
     ),
 )
 TABLES = (CHECKPOINTS, VALUES, WRITES)
 CHECKPOINT_KEY = ("user_id", "thread_id", "namespace", "checkpoint_id")
 VALUE_KEY = ("user_id", "thread_id", "value_id")
 WRITE_KEY = (*CHECKPOINT_KEY, "task_id", "number")
+SEALED = {
+    CHECKPOINTS.name: (
+        "parent_id", "run_id", "channels", "state_kind", "state", "metadata_kind", "metadata", "created_at",
+    ),
+    WRITES.name: ("task_path", "channel", "kind", "value"),
+}  # fmt: skip
+"""The columns that a checksum covers, by table. SQLite compares the others with an index; a value has its own hash."""
 
 SCHEMA = Schema(
-    version=1,
+    version=2,
     name="checkpoints",
     tables=TABLES,
     indexes=(

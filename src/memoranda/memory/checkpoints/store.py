@@ -3,19 +3,28 @@
 A checkpoint consists of serialized values, which only the framework can read. Every call names threads of one user;
 threads of other users with the same name are others. Several threads and processes may write to one thread: a
 checkpoint is a new row, so none replaces another. The database is `checkpoints.db` in the home, or the server that has
-the record; the doctor checks it for damage, and for checkpoints whose values are missing.
+the record; the doctor checks it for damage, for checkpoints whose values are missing, and for changed bits.
 """
 
 import hashlib
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoranda.errors import CorruptStoreError
-from memoranda.memory.checkpoints.schema import APPLICATION_ID, CHECKPOINT_KEY, FILE_NAME, SCHEMA, VALUE_KEY, WRITE_KEY
+from memoranda.memory.checkpoints.schema import (
+    APPLICATION_ID,
+    CHECKPOINT_KEY,
+    FILE_NAME,
+    SCHEMA,
+    SEALED,
+    VALUE_KEY,
+    WRITE_KEY,
+)
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
 from memoranda.storage.health import CheckedDatabase, plain_store
@@ -29,10 +38,11 @@ _COLUMNS = (
 )
 _PUT = (
     "INSERT INTO checkpoints (user_id, thread_id, namespace, checkpoint_id, parent_id, run_id, channels, state_kind,"
-    " state, metadata_kind, metadata, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " state, metadata_kind, metadata, created_at, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     f" ON CONFLICT ({', '.join(CHECKPOINT_KEY)}) DO UPDATE SET parent_id = excluded.parent_id,"
     " run_id = excluded.run_id, channels = excluded.channels, state_kind = excluded.state_kind,"
-    " state = excluded.state, metadata_kind = excluded.metadata_kind, metadata = excluded.metadata"
+    " state = excluded.state, metadata_kind = excluded.metadata_kind, metadata = excluded.metadata,"
+    " created_at = excluded.created_at, checksum = excluded.checksum"
 )
 _PUT_VALUE = (
     "INSERT INTO checkpoint_values (user_id, thread_id, value_id, kind, value) VALUES (?, ?, ?, ?, ?)"
@@ -40,11 +50,11 @@ _PUT_VALUE = (
 )
 _PUT_WRITE = (
     "INSERT INTO checkpoint_writes (user_id, thread_id, namespace, checkpoint_id, task_id, number, task_path, channel,"
-    f" kind, value) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT ({', '.join(WRITE_KEY)})"
+    f" kind, value, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT ({', '.join(WRITE_KEY)})"
 )
 _REPLACE_WRITE = (
     "UPDATE SET task_path = excluded.task_path, channel = excluded.channel, kind = excluded.kind,"
-    " value = excluded.value"
+    " value = excluded.value, checksum = excluded.checksum"
 )
 
 
@@ -122,10 +132,11 @@ class CheckpointStore:
         key = checkpoint.key
         channels = {channel: value.value_id for channel, value in checkpoint.values.items()}
         values = {channels[channel]: value for channel, value in checkpoint.values.items()}
-        row = (
-            self.user, *key, checkpoint.parent_id, checkpoint.run_id, json.dumps(channels), checkpoint.state.kind,
+        sealed = (
+            checkpoint.parent_id, checkpoint.run_id, json.dumps(channels), checkpoint.state.kind,
             checkpoint.state.data, checkpoint.metadata.kind, checkpoint.metadata.data, time.time(),
         )  # fmt: skip
+        row = (self.user, *key, *sealed, checksum(sealed))
         engine = self.engine
 
         def write(connection: Connection) -> None:
@@ -147,9 +158,10 @@ class CheckpointStore:
 
         def write(connection: Connection) -> None:
             for each in writes:
+                sealed = (each.task_path, each.channel, *each.value)
                 connection.execute(
                     f"{_PUT_WRITE} DO {_REPLACE_WRITE if each.number < 0 else 'NOTHING'}",
-                    (self.user, *key, each.task_id, each.number, each.task_path, each.channel, *each.value),
+                    (self.user, *key, each.task_id, each.number, *sealed, checksum(sealed)),
                 )
 
         if writes:
@@ -300,6 +312,12 @@ class CheckpointStore:
         return " AND ".join(["user_id = ?", *(f"{name} = ?" for name in given)]), [self.user, *given.values()]
 
 
+def checksum(sealed: Sequence[Any]) -> int:
+    """The CRC-32 of columns, each with its length, so that no two lists of columns have the same input."""
+    parts = [bytes(each) if isinstance(each, bytes | memoryview) else repr(each).encode() for each in sealed]
+    return zlib.crc32(b"".join(b"%d:%b" % (len(part), part) for part in parts))
+
+
 def lock_thread(engine: Engine, connection: Connection, user: str, thread_id: str) -> None:
     """Lock a thread until the transaction ends: a value must not be removed while a new checkpoint refers to it."""
     engine.lock_session(connection, f"checkpoints:{user}:{thread_id}")
@@ -316,26 +334,35 @@ def checked_checkpoints(home: Path) -> CheckedDatabase:
     path = home / FILE_NAME
 
     def check_content(database: Database) -> Iterator[HealthIssue]:
-        if missing := count_incomplete(database):
-            yield HealthIssue(
-                "error",
-                path,
-                f"has {missing:,} checkpoints of which a value is missing",
-                "restore the file from a backup, or resume those threads from an earlier checkpoint",
-            )
+        remedy = "restore the file from a backup, or resume those threads from an earlier checkpoint"
+        yield from (HealthIssue("error", path, f"has {problem}", remedy) for problem in _find_problems(database))
 
     return replace(plain_store(path, APPLICATION_ID, SCHEMA, "rows of checkpoints"), check_content=check_content)
 
 
 def check_server_checkpoints(setting: Path, engine: Engine) -> Iterator[HealthIssue]:
     """Check the tables of a server; `setting` is the file that names it."""
-    if missing := count_incomplete(engine):
-        yield HealthIssue(
-            "error",
-            setting,
-            f"names a server with {missing:,} checkpoints of which a value is missing",
-            "restore the tables from a backup of the server, or resume those threads from an earlier checkpoint",
-        )
+    remedy = "restore the tables from a backup of the server, or resume those threads from an earlier checkpoint"
+    for problem in _find_problems(engine):
+        yield HealthIssue("error", setting, f"names a server with {problem}", remedy)
+
+
+def _find_problems(database: Database | Engine) -> Iterator[str]:
+    if missing := count_incomplete(database):
+        yield f"{missing:,} checkpoints of which a value is missing"
+    if changed := count_changed(database):
+        yield f"{changed:,} rows of checkpoints that have changed on the disk since they were written"
+
+
+def count_changed(database: Database | Engine) -> int:
+    """How many rows do not match their checksum, or the hash that names a value."""
+    with database.reading() as connection:
+        values = connection.execute("SELECT value_id, kind, value FROM checkpoint_values")
+        changed = sum(bool(Serialized(kind, bytes(value)).value_id != value_id) for value_id, kind, value in values)
+        for table, columns in SEALED.items():
+            rows = connection.execute(f"SELECT checksum, {', '.join(columns)} FROM {table} WHERE checksum IS NOT NULL")
+            changed += sum(bool(checksum(sealed) != stored) for stored, *sealed in rows)
+    return changed
 
 
 def count_incomplete(database: Database | Engine) -> int:
