@@ -1,5 +1,7 @@
 """A search that finds nothing looks for longer words that contain what was typed, and says so."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,10 @@ import pytest
 
 import memoranda
 from memoranda.search import guidance
-from memoranda.search.index import view
+from memoranda.search.index import vocabulary
 from memoranda.search.index.postings import Filters
 from tests.cases import cases
+from tests.search.library import Library
 
 TEXTS = {
     "german": "Der Datenbankserver wurde neu gestartet",
@@ -97,13 +100,40 @@ def _fail() -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_looking_inside_words_ends_after_a_while(monkeypatch: pytest.MonkeyPatch, memory: memoranda.Memory) -> None:
-    """In a very large index a search without a match still answers soon, and the connection can be used again."""
-    monkeypatch.setattr(view, "_LONGER_SECONDS", -1.0)
-    monkeypatch.setattr(view, "_STEPS_BETWEEN_CHECKS", 1)
-    assert memory.search("bankserver")["results"] == []
-    monkeypatch.undo()
+def test_looking_inside_words_reads_no_postings(memory: memoranda.Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each segment has a list of its words: a search without a match does not read the whole index."""
+    statements: list[str] = []
+    looked = vocabulary.words_with
+
+    def look(connection: sqlite3.Connection, *arguments: Any) -> list[str]:
+        connection.set_trace_callback(statements.append)
+        try:
+            return looked(connection, *arguments)
+        finally:
+            connection.set_trace_callback(None)
+
+    monkeypatch.setattr("memoranda.search.index.view.words_with", look)
     assert len(memory.search("bankserver")["results"]) == 1
+    assert statements
+    assert not any("postings" in statement for statement in statements)
+
+
+def test_words_are_found_in_every_segment_until_their_last_message_is_deleted(tmp_path: Path) -> None:
+    """Also after segments were merged, and not those of numbers and keys."""
+    with closing(Library(tmp_path)) as library:
+        for number in range(60):
+            library.add(f"s{number}", f"Wort{'abcdefghij'[number % 10]}kette und x{number}wort5y")
+            library.index.catch_up()
+        with library.index.reading() as reader:
+            assert set(reader.longer_words(["kett"], inside=True)["kett"]) == {f"wort{c}kett" for c in "abcdefghij"}
+            assert reader.longer_words(["wort5"], inside=True) == {"wort5": []}
+        for number in range(0, 60, 10):
+            library.store.deletion.delete_session(f"s{number}")
+        library.index.catch_up()
+        library.index.purge()
+        with library.index.reading() as reader:
+            assert "wortakett" not in reader.longer_words(["kett"], inside=True)["kett"]
+            assert "wortbkett" in reader.longer_words(["kett"], inside=True)["kett"]
 
 
 def test_a_hook_stays_silent(memory: memoranda.Memory) -> None:

@@ -174,7 +174,7 @@ class Search:
                 tuple(dict.fromkeys(term.text for term in query.terms)),
                 _missing_everywhere(reader, filters, fused.missing),
                 fused.sessions,
-                reader.note or (NOT_ALL if fused.truncated or not reader.compared_all else None),
+                reader.note or (NOT_ALL if fused.truncated else None),
                 fused.more or _count_sessions(fused) < fused.sessions,
                 fused.asked,
                 fused.expanded,

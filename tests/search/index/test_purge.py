@@ -89,8 +89,8 @@ def test_a_block_ends_a_segment(sessions: SessionStore, index: SearchIndex, monk
     for module in (doc_sets, segments):
         monkeypatch.setattr(module, "BLOCK_BITS", 9)
         monkeypatch.setattr(module, "BLOCK", 512)
-    monkeypatch.setattr(segments, "_OFFSET", 511)
-    monkeypatch.setattr("memoranda.search.index.view.BLOCK_BITS", 9, raising=False)
+        monkeypatch.setattr(module, "_OFFSET", 511)
+    monkeypatch.setattr("memoranda.search.index.sequences.BLOCK_BITS", 9)
     sessions.sessions.create_session("s", "cli")
     texts = [f"dense {'half' if n % 2 else 'other'} {'sparse' if n % 50 == 0 else ''} rare{n}" for n in range(1_300)]
     made = sessions.messages.append_messages("s", [{"role": "user", "content": text} for text in texts])

@@ -68,7 +68,6 @@ MAX_LISTED = 256
 _FEW_IN_BLOCK = 10
 # Sparser sets are compressed: 30 microseconds to unpack a denser one are not worth the room that it would save.
 _COMPRESSED_SHARE = 32
-_COMPRESSION_LEVEL = 6
 # Shorter runs of documents are looked up one by one.
 _MIN_RUN = 3
 _NOT_ZERO = re.compile(rb"[^\0]", re.DOTALL)
@@ -93,7 +92,8 @@ def encode(docs: "array[int] | int", first: int, end: int) -> tuple[int, bytes]:
             filled[(offset >> 3) - start] |= _BIT[offset & 7]
         flags = bytes(filled)
     if count * _COMPRESSED_SHARE <= 8 * len(flags):
-        packed = zlib.compress(flags, _COMPRESSION_LEVEL)
+        packer = zlib.compressobj(strategy=zlib.Z_RLE)
+        packed = packer.compress(flags) + packer.flush()
         if len(packed) < len(flags):
             return count, packed
     return count, flags

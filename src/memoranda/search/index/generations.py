@@ -25,6 +25,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.memory.record.schema import FILTERED_COLUMNS
+from memoranda.search.index.sequences import CHUNK
 from memoranda.search.index.tokenizer import VERSION as SEGMENTATION
 from memoranda.storage.fork_safety import refuse_inherited
 from memoranda.storage.sqlite.write_ahead_log import supports_log
@@ -32,7 +33,7 @@ from memoranda.support.durable_files import PRIVATE_FILE, sync
 
 # Changes with these tables, or with what is indexed of a message. Lists of offsets have the byte order of the machine.
 LAYOUT = 1
-FORMAT = f"{LAYOUT}.{SEGMENTATION}.{sys.byteorder}.{'.'.join(FILTERED_COLUMNS)}"
+FORMAT = f"{LAYOUT}.{SEGMENTATION}.{CHUNK}.{sys.byteorder}.{'.'.join(FILTERED_COLUMNS)}"
 
 PAGE_SIZE = 8192
 
@@ -86,6 +87,14 @@ CREATE TABLE postings (
     docs BLOB NOT NULL,              -- see doc_sets.encode
     PRIMARY KEY (segment, token, piece)
 ) WITHOUT ROWID;
+CREATE TABLE words (
+    segment INTEGER PRIMARY KEY,
+    list BLOB NOT NULL               -- see vocabulary.py
+);
+CREATE TABLE sequences (
+    doc INTEGER PRIMARY KEY,         -- the first of consecutive documents
+    words BLOB NOT NULL              -- see sequences.py
+);
 """.replace("FILTERED_COLUMNS", "".join(f"{column} TEXT, " for column in FILTERED_COLUMNS))
 
 

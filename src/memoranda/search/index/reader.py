@@ -25,15 +25,19 @@ from memoranda.search.index.doc_sets import (
 )
 from memoranda.search.index.generations import describe_error
 from memoranda.search.index.index_file import IndexState, read_state
-from memoranda.search.index.phrase_order import PhraseMatcher, has_phrase, keep_in_order, read_texts
+from memoranda.search.index.phrase_order import has_phrase, is_in_order, read_texts
 from memoranda.search.index.postings import (
     TITLE,
+    And,
     Filters,
     IndexedSession,
     IndexSize,
     Or,
     Pattern,
+    Phrase,
     Posting,
+    Prefix,
+    Without,
     Word,
     tokens_of,
 )
@@ -83,10 +87,15 @@ class Selection:
         allowed: DocSet,
         wanted: Wanted,
         counts: Callable[[Posting], bool],
+        compare: Callable[[Sequence[int]], dict[int, DocSet]],
     ) -> None:
-        """`sets` are the documents of each pattern, with these weights; rows that do not count are left out."""
+        """`sets` are the documents of each pattern, with these weights; rows that do not count are left out.
+
+        `compare` returns those of some documents that have phrases for certain, by the numbers of the patterns.
+        """
         self._view = view
         self._counts = counts
+        self._compare = compare
         # What people and models said is preferred to the output of tools, and to what background sources repeat.
         preferred = view.spoken()
         if wanted.background:
@@ -102,7 +111,10 @@ class Selection:
 
     def rows(self, sessions: Collection[int]) -> list[tuple[Posting, int]]:
         """The messages of these sessions that match any pattern, newest first; the patterns of each as bits."""
-        masks = masks_of(self._view.docs_of_sessions(sessions), self._sets[:-1], self._allowed)
+        docs = self._view.docs_of_sessions(sessions)
+        compared = self._compare(docs)
+        sets = [compared.get(number, some) for number, some in enumerate(self._sets[:-1])]
+        masks = masks_of(docs, sets, self._allowed)
         found = self._view.rows(sorted(masks, reverse=True))
         return [(row, masks[doc]) for doc, row in found.items() if self._counts(row)]
 
@@ -156,10 +168,8 @@ def weigh(
 _Answer = TypeVar("_Answer")
 
 _BATCH_SIZE = 500
-# Phrases are compared with the text: of so many messages at once, and of so many in all.
-_COMPARED_AT_ONCE = 100
-_MAX_COMPARED = 3_000
-_MAX_PHRASES = 800
+# Of so many messages with the words of a phrase at least, the order of words is compared at once.
+_COMPARED_AT_ONCE = 200
 _MAX_AT_ONCE = 5_000
 
 
@@ -185,8 +195,6 @@ class IndexReader:
         self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
         self._state: IndexState | None = None
-        self.compared_all = True
-        """Whether every message that may contain a phrase was compared with it."""
         self._ask_file(self._begin)
         if self._state is None or self._state.message < head.message:
             self._start_scan()
@@ -211,11 +219,10 @@ class IndexReader:
     def postings(self, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
         """The postings that match, newest first."""
         # The file comes first: if it turns out to be damaged, everything is scanned.
-        indexed = self._ask_file(lambda view: self._matching(view, pattern, filters, limit)) or {}
-        found = list(indexed.values())
+        found = self._ask_file(lambda view: self._matching(view, pattern, filters, limit)) or []
         if self._scan is not None:
             self._scan.prepare(pattern)
-            found = [*self._matching(self._scan.view, pattern, filters, limit).values(), *found]
+            found = self._matching(self._scan.view, pattern, filters, limit) + found
         if self._stale:
             found.sort(key=lambda posting: posting.message, reverse=True)
         return found[:limit]
@@ -288,7 +295,7 @@ class IndexReader:
         return [row for _, row in found[:limit]]
 
     def occurs(self, pattern: Pattern, filters: Filters) -> bool:
-        """Whether anything that passes the filters matches, without regard to the order of words."""
+        """Whether anything that passes the filters matches, or seems to have a phrase."""
 
         def has_any(view: IndexView) -> bool:
             return bool(intersection(view.match(pattern), view.allowed(filters)))
@@ -338,9 +345,10 @@ class IndexReader:
         """The messages with these ids, from the record."""
         return self._feed.messages_by_id(ids)
 
-    def texts(self, postings: Collection[Posting]) -> dict[Posting, PhraseMatcher]:
-        """The texts of postings, from the record."""
-        return read_texts(postings, self._feed.messages_by_id, self.sessions)
+    def sequences(self, postings: Collection[Posting]) -> dict[Posting, bytes]:
+        """The words of some messages in their order, see `sequences`; only of messages that were read before."""
+        found = self._ask_file(lambda view: view.sequences(postings)) or {}
+        return found if self._scan is None else found | self._scan.view.sequences(postings)
 
     def messages_from(self, session_id: str, first_id: int, limit: int) -> list[FeedMessage]:
         """The messages of a session from an id on, from the record."""
@@ -390,18 +398,18 @@ class IndexReader:
         excluded: Pattern | None,
         wanted: Wanted,
     ) -> Selection:
-        patterns = [pattern for pattern, _ in weighted]
-        sets = [
-            from_docs(self._matching(view, pattern, filters, _MAX_PHRASES))
-            if has_phrase(pattern)
-            else view.match(pattern)
-            for pattern in patterns
-        ]
         allowed = view.allowed(filters)
+        sets = [view.match(pattern) for pattern, _ in weighted]
         if excluded is not None:
-            allowed = difference(allowed, self._dropped(view, excluded, intersection(allowed, union(sets))))
+            allowed = difference(allowed, self._in_order(view, excluded, intersection(allowed, union(sets))))
+        phrases = {number: pattern for number, (pattern, _) in enumerate(weighted) if has_phrase(pattern)}
+
+        def compare(docs: Sequence[int]) -> dict[int, DocSet]:
+            among = intersection(from_docs(docs), allowed) if phrases else DocSet()
+            return {number: self._in_order(view, pattern, among) for number, pattern in phrases.items()}
+
         weights = [weight for _, weight in weighted]
-        return Selection(view, sets, weights, allowed, wanted, lambda row: self._counts_in(view, row, filters))
+        return Selection(view, sets, weights, allowed, wanted, lambda row: self._counts_in(view, row, filters), compare)
 
     def _counts_in(self, view: IndexView, row: Posting, filters: Filters) -> bool:
         """Whether a row of a view counts: not if the other view has it, or the filters exclude its message."""
@@ -412,37 +420,55 @@ class IndexReader:
             return row[3] != TITLE or row[1] >= FIRST_NUMBER or row[1] in self._stale
         return row[1] not in self._stale
 
-    def _dropped(self, view: IndexView, excluded: Pattern, docs: DocSet) -> DocSet:
-        """What an exclusion drops of these documents: of too many to compare, all that have the words of its phrase."""
-        dropped = intersection(view.match(excluded), docs)
-        if not has_phrase(excluded):
-            return dropped
-        compared = list(newest(dropped, _MAX_COMPARED))
-        rest = difference(dropped, from_docs(compared))
-        self.compared_all = self.compared_all and not rest
-        rows = view.rows(compared)
-        in_order = set(keep_in_order(list(rows.values()), excluded, self._feed.messages_by_id, self.sessions))
-        return union([rest, from_docs(doc for doc, row in rows.items() if row in in_order)])
+    def _in_order(self, view: IndexView, pattern: Pattern, among: DocSet, limit: int | None = None) -> DocSet:
+        """Those of the documents that match, at least the newest `limit`."""
+        rest = intersection(view.match(pattern, in_order=False), among)
+        if not has_phrase(pattern):
+            return rest
+        found = DocSet()
+        size, seen, count = _COMPARED_AT_ONCE, 0, 0
+        while rest and (limit is None or count < limit):
+            some = from_docs(newest(rest, size))
+            rest = difference(rest, some)
+            found = union([found, self._keep_in_order(view, pattern, some)])
+            seen, count = seen + size, count_docs(found)
+            # Those that are still wanted are likely to be among so many.
+            likely = (seen if limit is None else limit - count) * seen // max(count, 1)
+            size = min(4 * seen, _MAX_AT_ONCE, _COMPARED_AT_ONCE + likely)
+        return found
 
-    def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> dict[int, Posting]:
+    def _keep_in_order(self, view: IndexView, pattern: Pattern, docs: DocSet) -> DocSet:
+        """Those of the documents that match; texts are read only where the index does not know."""
+        if isinstance(pattern, Word | Prefix) or not has_phrase(pattern):
+            return intersection(view.match(pattern), docs)
+        match pattern:
+            case Phrase():
+                with_words = intersection(view.match(pattern, in_order=False), docs)
+                rows = view.rows(newest(view.keep_in_sequence(pattern.tokens, with_words)))
+                texts = read_texts(rows.values(), self._feed.messages_by_id, self.sessions)
+                return from_docs(doc for doc, row in rows.items() if row in texts and is_in_order(texts[row], pattern))
+            case And(parts):
+                for part in sorted(parts, key=has_phrase):
+                    docs = self._keep_in_order(view, part, docs)
+                return docs
+            case Or(parts):
+                found = DocSet()
+                for part in sorted(parts, key=has_phrase):
+                    found = union([found, self._keep_in_order(view, part, difference(docs, found))])
+                return found
+            case Without(keep, drop):
+                kept = self._keep_in_order(view, keep, docs)
+                return difference(kept, self._keep_in_order(view, drop, kept))
+
+    def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
         """The documents of one view that match, newest first."""
-        docs = newest(intersection(view.match(pattern), view.allowed(filters)))
-        compare = has_phrase(pattern)
-        found: dict[int, Posting] = {}
-        left = _MAX_COMPARED
-        while len(found) < limit and left > 0:
-            size = _COMPARED_AT_ONCE if compare else min(limit - len(found) + len(filters.without), _MAX_AT_ONCE)
-            batch = list(islice(docs, size))
-            if not batch:
-                break
-            rows = {doc: row for doc, row in view.rows(batch).items() if self._counts_in(view, row, filters)}
-            if compare:
-                left -= len(rows)
-                kept = keep_in_order(list(rows.values()), pattern, self._feed.messages_by_id, self.sessions)
-                in_order = set(kept)
-                rows = {doc: row for doc, row in rows.items() if row in in_order}
-            found |= rows
-        self.compared_all = self.compared_all and left > 0
+        allowed = view.allowed(filters)
+        spare = len(filters.without)
+        # Of an index that is being read from the record as well, not all documents count.
+        docs = newest(self._in_order(view, pattern, allowed, limit + spare if self._scan is None else None))
+        found: list[Posting] = []
+        while len(found) < limit and (batch := list(islice(docs, min(limit - len(found) + spare, _MAX_AT_ONCE)))):
+            found += (row for row in view.rows(batch).values() if self._counts_in(view, row, filters))
         return found
 
     def _ask_file(self, ask: Callable[[IndexView], _Answer]) -> _Answer | None:
@@ -471,7 +497,7 @@ def _read_rows(
 def _count(view: IndexView, pattern: Pattern) -> int:
     if isinstance(pattern, Word) and not is_single_character(pattern.token):
         return view.count(pattern.token)
-    return count_docs(view.match(pattern))
+    return count_docs(view.match(pattern, in_order=False))
 
 
 def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:

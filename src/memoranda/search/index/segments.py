@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from memoranda.search.index import doc_sets
 from memoranda.search.index.doc_sets import BLOCK, BLOCK_BITS, MAX_LISTED, decode_bits, encode, list_offsets
+from memoranda.search.index.sequences import check_sequences, remove_sequences, write_sequences
+from memoranda.search.index.vocabulary import is_listed, remove_words, write_words
 
 _FAN_IN_BITS = 3
 _FAN_IN = 1 << _FAN_IN_BITS
@@ -60,8 +62,9 @@ class SegmentWriter:
         self._lists: defaultdict[str, array[int]] = defaultdict(partial(array, "H"))
         self._first = self._end = 0
         self._times: list[float] = []
+        self._sequences: list[bytes] = []
 
-    def add(self, doc: int, tokens: Iterable[str], time: float) -> None:
+    def add(self, doc: int, tokens: Iterable[str], sequence: bytes, time: float) -> None:
         """Add a document that is newer than all others; `tokens` has each token once."""
         if not self._times:
             self._first = doc
@@ -70,6 +73,7 @@ class SegmentWriter:
             self._first = doc
         self._end = doc + 1
         self._times.append(time)
+        self._sequences.append(sequence)
         offset = doc & _OFFSET
         for listed in map(self._lists.__getitem__, tokens):
             listed.append(offset)
@@ -82,8 +86,9 @@ class SegmentWriter:
         segment = Segment(last + 1, self._first, self._end, min(self._times), max(self._times))
         # Sorted, so that SQLite appends pages at the end of the table.
         _insert(self._connection, segment, sorted(self._lists.items()))
+        write_sequences(self._connection, self._first, self._sequences)
         self._lists = defaultdict(partial(array, "H"))
-        self._times = []
+        self._times, self._sequences = [], []
         _merge_small(self._connection, segment)
 
 
@@ -115,6 +120,7 @@ def purge(connection: sqlite3.Connection, max_segments: int) -> bool:
             return True
         left -= 1
         _remove(connection, segment, chosen)
+        remove_sequences(connection, chosen)
         connection.executemany("DELETE FROM dead WHERE doc = ?", ((doc,) for doc in chosen))
     return False
 
@@ -141,6 +147,7 @@ def _remove(connection: sqlite3.Connection, segment: Segment, dead: Collection[i
         "DELETE FROM postings WHERE segment = ? AND token = ?", ((segment.number, token) for token, _ in changed)
     )
     _insert_sets(connection, segment, ((token, kept) for token, kept in changed if kept))
+    remove_words(connection, segment.number, {token for token, kept in changed if not kept})
 
 
 def _merge_small(connection: sqlite3.Connection, newest: Segment) -> None:
@@ -174,7 +181,8 @@ def _merge(connection: sqlite3.Connection, segments: list[Segment]) -> None:
     )
     _insert(connection, merged, _merged_lists(connection, segments))
     marks = ", ".join("?" * len(numbers))
-    connection.execute(f"DELETE FROM postings WHERE segment IN ({marks})", numbers)
+    for table in ("postings", "words"):
+        connection.execute(f"DELETE FROM {table} WHERE segment IN ({marks})", numbers)
     connection.execute(f"DELETE FROM segments WHERE number IN ({marks})", numbers)
 
 
@@ -218,7 +226,19 @@ def _sets(connection: sqlite3.Connection, segment: Segment, above: int = 0) -> I
 
 def _insert(connection: sqlite3.Connection, segment: Segment, lists: Iterable[tuple[str, "array[int] | int"]]) -> None:
     connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?)", segment)
-    _insert_sets(connection, segment, lists)
+    words: list[str] = []
+    _insert_sets(connection, segment, _collect_words(lists, words))
+    write_words(connection, segment.number, words)
+
+
+def _collect_words(
+    lists: Iterable[tuple[str, "array[int] | int"]], words: list[str]
+) -> Iterator[tuple[str, "array[int] | int"]]:
+    """Pass the sets on, and add their words to a list."""
+    for token, docs in lists:
+        if is_listed(token):
+            words.append(token)
+        yield token, docs
 
 
 def _insert_sets(
@@ -255,3 +275,4 @@ def check_segment(connection: sqlite3.Connection, segment: Segment) -> None:
         if not right or token <= previous:
             raise sqlite3.DatabaseError("a set of documents is damaged")
         previous = token
+    check_sequences(connection, segment.first, segment.end)

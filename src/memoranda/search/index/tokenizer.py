@@ -236,16 +236,6 @@ def plain_text(text: str) -> str:
     return text
 
 
-def fold_text(text: str) -> str:
-    """The text as its tokens without digits are spelled: in lower case, without accents; its length may change."""
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    folded = _MARKS.sub("", folded)
-    # Most texts have none of these letters, and `translate` looks up every character.
-    for letter, plain in _LATIN.items():
-        folded = folded.replace(letter, plain)
-    return folded
-
-
 class _TokenCache(dict[str, str]):
     """Caches the tokens of words; it is cleared when it is full, so it stays small."""
 

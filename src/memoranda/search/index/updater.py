@@ -22,6 +22,7 @@ from memoranda.search.index.message_text import (
 )  # fmt: skip
 from memoranda.search.index.postings import TITLE, USER
 from memoranda.search.index.segments import SegmentWriter
+from memoranda.search.index.sequences import encode_sequence
 from memoranda.search.index.standing_instructions import MARKED, MARKER_TOKENS
 from memoranda.search.index.tokenizer import index_tokens
 
@@ -172,13 +173,14 @@ class IndexUpdater:
 
     def _index(self, words: SearchableText, message: int, session: "_SessionRow", ordinal: int, time: float) -> bool:
         """Index a text; returns whether it has any tokens."""
-        text, pairs, parts = index_tokens(words.text)
-        length = _count_tokens(text) + _count_tokens(pairs)
-        tokens = {*text.split(), *pairs.split(), *parts.split()}
-        if words.tool_text:
-            tool = index_tokens(words.tool_text)
-            length += _count_tokens(tool.words) + _count_tokens(tool.pairs)
-            tokens.update(tool.words.split(), tool.pairs.split(), tool.parts.split())
+        length = 0
+        tokens: set[str] = set()
+        in_order: list[list[str]] = []
+        for text in filter(None, (words.text, words.tool_text)):
+            spaced, unspaced, parts = (tokens.split() for tokens in index_tokens(text))
+            length += len(spaced) + len(unspaced)
+            tokens.update(spaced, unspaced, parts)
+            in_order += filter(None, (spaced, parts))
         if not tokens:
             return False
         if words.kind == USER and not MARKER_TOKENS.isdisjoint(tokens):
@@ -188,7 +190,7 @@ class IndexUpdater:
         if words.kind in CONVERSATION_KINDS:
             tokens.add(SPOKEN)
         state = self.state
-        self._segment.add(state.next_doc, tokens, time)
+        self._segment.add(state.next_doc, tokens, encode_sequence(in_order), time)
         self._docs.append(
             (state.next_doc, message, session.number, ordinal, words.kind, length, time, _checksum(words))
         )
@@ -345,10 +347,6 @@ class _SessionRow:
 def _session_values(session: FeedSession) -> tuple[object, ...]:
     """The values of `_COLUMNS`."""
     return (session.conversation_id, session.user_id, session.title, session.started_at, *session.filtered)
-
-
-def _count_tokens(tokens: str) -> int:
-    return tokens.count(" ") + 1 if tokens else 0
 
 
 def _checksum(words: SearchableText) -> int:

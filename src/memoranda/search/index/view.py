@@ -1,8 +1,7 @@
 """Reads one index, in its file or in memory, for the length of a search: sets of documents, and their rows."""
 
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Any, assert_never
@@ -13,7 +12,9 @@ from memoranda.search.index.message_text import SPOKEN, filter_token, kinds_for_
 from memoranda.search.index.phrase_order import has_phrase
 from memoranda.search.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.search.index.segments import Segment, read_segments
+from memoranda.search.index.sequences import keep_with_sequences, phrase_bytes, read_sequences
 from memoranda.search.index.tokenizer import is_single_character
+from memoranda.search.index.vocabulary import words_with
 
 _MAX_DEPTH = 40
 _BATCH_SIZE = 480
@@ -24,8 +25,6 @@ _MAX_KEPT_FILTERS = 8
 _INTEGER_BYTES = 100
 _LAST_CHARACTER = "\U0010ffff"
 _MAX_LONGER = 200
-_LONGER_SECONDS = 0.5
-_STEPS_BETWEEN_CHECKS = 10_000
 
 # For each session its first document, the end of the last, how many it has, and how many of them are in the last places
 # that all but one of them would take: so many, if at most the first one stands apart.
@@ -125,8 +124,11 @@ class IndexView:
         self._sets[token] = found
         return found
 
-    def match(self, pattern: Pattern, depth: int = 0) -> DocSet:
-        """The documents that match a pattern, without regard to the order of the words in a phrase."""
+    def match(self, pattern: Pattern, depth: int = 0, *, in_order: bool = True) -> DocSet:
+        """The documents that match a pattern; with a phrase also a few that have its words apart.
+
+        Without `in_order`, all that have the words of a phrase.
+        """
         if depth > _MAX_DEPTH:
             return DocSet()
         match pattern:
@@ -136,17 +138,30 @@ class IndexView:
                 return self._with_prefix(token)
             case Phrase(tokens):
                 self.load(tokens)
-                return self._all([Word(token) for token in dict.fromkeys(tokens)], depth)
+                words = self._all([Word(token) for token in dict.fromkeys(tokens)], depth, in_order)
+                return self.keep_in_sequence(tokens, words, whole=True) if in_order else words
             case And(parts):
-                return self._all(parts, depth)
+                return self._all(parts, depth, in_order)
             case Or(parts):
-                return union([self.match(part, depth + 1) for part in parts])
+                return union([self.match(part, depth + 1, in_order=in_order) for part in parts])
             case Without(keep, drop):
-                kept = self.match(keep, depth + 1)
+                kept = self.match(keep, depth + 1, in_order=in_order)
                 # Messages that only have the words of an excluded phrase must stay.
                 return kept if has_phrase(drop) else difference(kept, self.match(drop, depth + 1))
             case _:
                 assert_never(pattern)
+
+    def keep_in_sequence(self, tokens: tuple[str, ...], docs: DocSet, *, whole: bool = False) -> DocSet:
+        """Of documents with these tokens those that seem to have them in this order; `whole` if these are all."""
+        name = " ".join(tokens)
+        if name in self._sets:
+            found = self._sets[name] = self._sets.pop(name)
+            return found if whole else intersection(found, docs)
+        found = keep_with_sequences(self.connection, docs, phrase_bytes(tokens))
+        if whole:
+            self._sets[name] = found
+            self._size += _memory_size(found)
+        return found
 
     def allowed(self, filters: Filters) -> DocSet:
         """The documents that pass the filters, except for messages that they name one by one."""
@@ -173,6 +188,12 @@ class IndexView:
         known |= {row[0]: _as_posting(row[1:]) for row in self._select_in(columns, rest)}
         return {doc: known[doc] for doc in wanted if doc in known}
 
+    def sequences(self, postings: Collection[Posting]) -> dict[Posting, bytes]:
+        """The sequences of postings that this view has read."""
+        wanted = frozenset(postings)
+        docs = {doc: row for doc, row in self._rows.items() if row in wanted}
+        return {docs[doc]: words for doc, words in read_sequences(self.connection, docs)}
+
     def docs_of_sessions(self, numbers: Collection[int]) -> list[int]:
         """The documents of sessions, rising. Those of a session are mostly consecutive, except for its title."""
         found: list[int] = []
@@ -192,10 +213,10 @@ class IndexView:
             batch += batch[-1:] * (-len(batch) % _FILLED)
             yield from self.connection.execute(f"SELECT {statement} ({placeholders(batch)}) {order}", batch)
 
-    def _all(self, parts: Iterable[Pattern], depth: int) -> DocSet:
+    def _all(self, parts: Iterable[Pattern], depth: int, in_order: bool) -> DocSet:
         found: DocSet | None = None
         for part in parts:
-            docs = self.match(part, depth + 1)
+            docs = self.match(part, depth + 1, in_order=in_order)
             found = docs if found is None else intersection(found, docs)
             if not found:
                 return DocSet()
@@ -226,7 +247,7 @@ class IndexView:
     def longer_words(self, parts: Collection[str], *, inside: bool) -> dict[str, list[str]]:
         """For each text the words that begin with it, or with `inside` all that contain it; of very many, some."""
         if inside:
-            words = self._words_with(tuple(parts))
+            words = words_with(self.connection, self._segments, parts, _MAX_LONGER)
             return {part: [word for word in words if part in word] for part in parts}
         statement = (
             f"SELECT DISTINCT token FROM postings WHERE segment IN ({self._numbers}) AND token > ? AND token < ?"
@@ -236,27 +257,6 @@ class IndexView:
             part: [token for (token,) in self.connection.execute(statement, (part, part + _LAST_CHARACTER))]
             for part in parts
         }
-
-    def _words_with(self, parts: Sequence[str]) -> list[str]:
-        """The words that contain one of some texts; this reads the whole index, so it ends after a while."""
-        contains = " OR ".join("instr(token, ?)" for _ in parts)
-        # What is below a space are the tokens of filters.
-        statement = (
-            f"SELECT DISTINCT token FROM postings WHERE segment IN ({self._numbers}) AND token > ' '"
-            f" AND ({contains}) LIMIT {_MAX_LONGER}"
-        )
-        found: list[str] = []
-        deadline = time.monotonic() + _LONGER_SECONDS
-        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
-        try:
-            for (token,) in self.connection.execute(statement, parts):
-                found.append(token)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-                raise
-        finally:
-            self.connection.set_progress_handler(None, 0)
-        return found
 
     def _pass(self, filters: Filters) -> DocSet:
         found = self._within(filters.since, filters.until)

@@ -17,9 +17,11 @@ from typing import NamedTuple
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import ranking
 from memoranda.search.index.message_text import searchable_text
+from memoranda.search.index.phrase_order import has_phrase
 from memoranda.search.index.postings import Filters, IndexSize, Pattern, Posting, Without, Word
 from memoranda.search.index.reader import IndexReader, Wanted
 from memoranda.search.index.related_words import close_words
+from memoranda.search.index.sequences import phrase_bytes
 from memoranda.search.index.standing_instructions import MARKERS, concerns_work, is_standing
 from memoranda.search.query import Query, Term
 from memoranda.search.ranking import AdjacentTerms, MaskValues, MatchedTerm, Matches, Row, count_terms, occurring_terms
@@ -113,10 +115,12 @@ _MAX_BACKGROUND = 200
 _SMALL, _WHOLE = 2_000, 8
 # Terms are common if they and the rarer ones together are in more messages than these, and more than this share of all.
 _MIN_LEADING, _LEADING_SHARE = 3_000, 0.25
-# Of how many messages the text is read to see whether two terms are side by side.
+# Of how many messages the order of words is read to see whether two terms are side by side.
 _MAX_COMPARED = 60
 MAX_BY_TIME = 100_000
 _MAX_FLOODED = 20_000
+# Of a frequent phrase fewer are read, because their texts have to be compared with it.
+_MAX_PHRASES, _MAX_FLOODED_PHRASES = 300, 2_000
 _FEW_SESSIONS = 10
 # Each session has a share of the rows; if more than this part exceeds the shares, a few sessions flood the others.
 _SHARES = 16
@@ -154,15 +158,18 @@ class TermFetcher:
         return self._widely(pattern, limit, foreground) + self.postings(pattern, _MAX_BACKGROUND, background)
 
     def _widely(self, pattern: Pattern, limit: int, filters: Filters) -> list[Posting]:
+        flooded = _MAX_FLOODED
+        if limit < flooded and has_phrase(pattern):
+            limit, flooded = min(limit, _MAX_PHRASES), _MAX_FLOODED_PHRASES
         found = self.postings(pattern, limit, filters)
         full = len(found) >= limit
-        if full and limit < _MAX_FLOODED:
+        if full and limit < flooded:
             share = max(1, limit // _SHARES)
             counts = Counter(map(_session_of, found))
             few = len(counts) < _FEW_SESSIONS
             if few or sum(count - share for count in counts.values() if count > share) > _FLOOD * limit:
-                wider = self.postings(pattern, _MAX_FLOODED, filters)
-                full = len(wider) >= _MAX_FLOODED
+                wider = self.postings(pattern, flooded, filters)
+                full = len(wider) >= flooded
                 found = wider if few else found + _fill_shares(wider[limit:], counts, share)
         self.truncated = self.truncated or full
         return found
@@ -245,14 +252,11 @@ class TermFetcher:
         needs = {need for _, _, need in pairs}
         likely = [row for row in fetched.matches.rows if any(row[1] & need == need for need in needs)]
         some = nlargest(self.factor * _MAX_COMPARED, likely, key=lambda row: (weights[row[1] & typed], row[0][5]))
-        texts = self.reader.texts([row for row, _ in some]) if some else {}
+        sequences = self.reader.sequences([row for row, _ in some])
         adjacent = []
         for pair, known, need in pairs:
-            beside = [
-                row
-                for row, mask in some
-                if mask & need == need and row in texts and texts[row].contains(pair, quick=True)
-            ]
+            (tokens,) = phrase_bytes(pair)
+            beside = [row for row, mask in some if mask & need == need and tokens in sequences.get(row, b"")]
             if beside:
                 adjacent.append(AdjacentTerms(known, beside))
         return adjacent
