@@ -40,6 +40,24 @@ def test_answers_as_json_name_what_was_done(terminal: Terminal, tmp_path: Path) 
     assert Path(restored["replaced"]).is_dir()
 
 
+def test_a_restore_names_what_acts_by_itself(terminal: Terminal, tmp_path: Path) -> None:
+    """Plugins and keys of someone else's backup, before and after it is restored; nothing without them."""
+    for name in ("plugins/evil/__init__.py", "profiles/work/plugins/other/plugin.yaml"):
+        path = terminal.home / name
+        path.parent.mkdir(parents=True)
+        path.write_text("x = 1\n")
+    file = str(tmp_path / "a.zip")
+    terminal.ok("backup", file)
+    brought = ".env, plugins/evil, profiles/work/plugins/other"
+    assert f"Warning: it brings {brought}: plugins run as code" in terminal.ok("restore", file, "--dry-run")
+    again = Terminal(tmp_path / "again")
+    assert again.json("restore", file)["active"] == brought.split(", ")
+    plain = Terminal(tmp_path / "plain")
+    plain.ok("remember", "Likes pears.")
+    plain.ok("backup", str(tmp_path / "b.zip"))
+    assert "Warning" not in plain.ok("restore", str(tmp_path / "b.zip"), "--dry-run")
+
+
 def test_nothing_is_overwritten_without_an_order(terminal: Terminal, tmp_path: Path) -> None:
     """Neither a file that exists nor a home."""
     (tmp_path / "a.zip").write_text("mine")

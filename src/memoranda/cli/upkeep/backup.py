@@ -25,6 +25,7 @@ from memoranda.upkeep.backup.archive import (
 from memoranda.upkeep.backup.encryption import is_encrypted, load_library
 from memoranda.upkeep.backup.restore import opened_backup, restore_backup
 
+_MAX_NAMES = 10
 _VERBS = {"copy": "Copying", "verify": "Verifying", "restore": "Restoring"}
 passphrase_file_option = click.option(
     "--passphrase-file", type=click.Path(path_type=Path), help="Read the passphrase from the first line of a file."
@@ -167,6 +168,12 @@ def _respond_to_restore(invocation: Invocation, listed: Manifest, replaced: Path
     lines = [f"The backup is complete: {content}." if dry_run else f"Restored {content} to {root}."]
     if replaced:
         lines.append(f"The home from before is {replaced}; delete it when you no longer need it.")
+    if active := listed.active_names:
+        names = ", ".join(active[:_MAX_NAMES]) + (" …" if len(active) > _MAX_NAMES else "")
+        lines.append(
+            f"Warning: it brings {names}: plugins run as code, and .env sets keys and addresses. Look at them first if "
+            "the backup is not your own."
+        )
     data = {
         "success": True,
         "dry_run": dry_run,
@@ -176,5 +183,6 @@ def _respond_to_restore(invocation: Invocation, listed: Manifest, replaced: Path
         "created_at": listed.created_at,
         "version": listed.version,
         "replaced": str(replaced) if replaced else None,
+        "active": list(active),
     }
     invocation.respond("\n".join(map(terminal_line, lines)), data)

@@ -118,6 +118,18 @@ class Manifest:
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
 
+    @property
+    def active_names(self) -> tuple[str, ...]:
+        """What acts by itself in a restored home: plugins, whose code runs, and settings of the environment."""
+        found = set()
+        for file in self.files:
+            before, plugins, below = f"/{file.name}".partition("/plugins/")
+            if plugins:
+                found.add(f"{before}{plugins}{below.partition('/')[0]}"[1:])
+            elif file.name.rpartition("/")[2] == SECRETS:
+                found.add(file.name)
+        return tuple(sorted(found))
+
     def to_json(self) -> str:
         data = {"format": FORMAT} | asdict(self)
         return json.dumps(data, ensure_ascii=False, indent=1)
