@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.importer import Importer
+from memoranda.importers.importer import Importer, scan_source
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem, ReadEvent
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.store import open_store
@@ -41,7 +41,7 @@ class Home:
     def _with(self, reader: ConversationReader, where: Path | None, label: str, rescan: bool) -> ImportSummary:
         engine = Importer(self.root, self.store, rescan=rescan)
         try:
-            summary: ImportSummary = getattr(engine, label)(reader, reader.scan(where))
+            summary: ImportSummary = getattr(engine, label)(reader, scan_source(reader, where))
             return summary
         finally:
             engine.close()

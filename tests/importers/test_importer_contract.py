@@ -171,6 +171,17 @@ def test_an_endless_line_is_reported(sample: Sample, files: Path, home: Home) ->
     assert home.take(SOURCES[sample.source].load(), single).problem_count >= 1
 
 
+def test_links_out_of_a_folder_are_not_read(sample: Sample, files: Path, home: Home, tmp_path: Path) -> None:
+    """Another person may have written the folder, and a link in it may lead to something private."""
+    for number, file in enumerate(sorted(files.rglob("*"))):
+        if file.is_file():
+            outside = tmp_path / "outside" / str(number) / file.name
+            outside.parent.mkdir(parents=True)
+            file.rename(outside)
+            file.symlink_to(outside)
+    assert home.take(SOURCES[sample.source].load(), files).messages == 0
+
+
 def test_pipes_and_links_are_not_followed_forever(sample: Sample, files: Path, home: Home) -> None:
     """A pipe in place of a file does not block, and a link to the directory above is no cycle."""
     for file in files.rglob("*"):

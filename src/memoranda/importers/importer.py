@@ -8,6 +8,7 @@ Some programs copy a session into a new file when it is resumed or forked. Sessi
 a family: messages that a related session already has stay there, and the new session becomes its branch.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -32,6 +33,7 @@ from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.projects import project_of
 
+_log = logging.getLogger(__name__)
 LOCK_FILE = "imports.lock"
 _OTHER_NODE = "an import on another machine that uses the same server"
 
@@ -125,6 +127,28 @@ class Importer:
         for session_id in sorted(unread_sessions):
             summary.set_result(session_id, "deleted" if session_id in deleted else "unchanged")
         return summary
+
+
+def scan_source(reader: ConversationReader, path: Path | None) -> list[ImportItem]:
+    """The items of a reader; without a path, those in the program's own directories.
+
+    Another person may have written a directory that someone names, and a link in it may lead to a key: what links
+    outside is not read. Its owner can name the linked file itself.
+    """
+    items = list(reader.scan(path))
+    if path is None or not path.is_dir():
+        return items
+    linked = [item for item in items if _leads_out(item.file, path)]
+    if linked:
+        _log.warning("%d links lead out of %s and are not read; name the files themselves.", len(linked), path)
+    return [item for item in items if item not in linked]
+
+
+def _leads_out(file: Path, directory: Path) -> bool:
+    try:
+        return file.is_relative_to(directory) and not file.resolve().is_relative_to(directory.resolve())
+    except (OSError, RuntimeError):
+        return True
 
 
 def state_of_store(root: Path, store: SessionStore, *, rescan: bool = False) -> ImportState:

@@ -19,7 +19,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import ProgressLine
 from memoranda.home.config import directory_from_variable
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.importer import Importer, ImportProgress, ImportRunningError, import_lock
+from memoranda.importers.importer import Importer, ImportProgress, ImportRunningError, import_lock, scan_source
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.sources import SOURCES, ImportSource
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
@@ -53,7 +53,7 @@ class FoundSource:
 
     def rescan(self) -> "FoundSource":
         """Return the same program with its current items."""
-        return FoundSource(self.source, self.reader, self.path, self.reader.scan(self.path))
+        return FoundSource(self.source, self.reader, self.path, scan_source(self.reader, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def find_source(source: ImportSource, path: Path | None = None) -> FoundSource:
     """Find the items of a program under a path, or else in the program's own directories."""
     directory = path or directory_from_variable(source.variable)
     reader = source.load(directory_from_variable(source.settings_variable))
-    return FoundSource(source, reader, directory, reader.scan(directory))
+    return FoundSource(source, reader, directory, scan_source(reader, directory))
 
 
 def find_all_sources() -> list[FoundSource]:
