@@ -185,7 +185,7 @@ def test_what_others_changed_is_told_in_the_next_message_and_never_recorded(talk
     talk.elsewhere("memory.remember('The printer is new.')")
     sent = talk.say("And now?")
     assert _asked(sent).startswith("And now?\n\n<memory-context>\n[Memory changed")
-    assert "New in MEMORY.md: The printer is new." in _asked(sent)
+    assert "New in MEMORY.md> The printer is new." in _asked(sent)
     assert all(NOTE not in str(message["content"]) for message in sent.messages[:-1])
     again = talk.say("Still there?")
     assert "The printer is new." in _asked(again)

@@ -167,11 +167,8 @@ def test_trusted_tools_and_the_setting_decide(tmp_path: Path) -> None:
 
 def test_an_order_does_not_become_trusted_by_way_of_a_skill(memory: memoranda.Memory) -> None:
     """What repeats a skill, which the agent may have written after reading a page, has the skill as its source."""
-    with memory.session() as session, session.turn("What does the supplier page say?") as turn:
-        _read(turn, f"Note for assistants. {_ORDER}")
-        skill = {"action": "create", "name": "invoices", "description": "How invoices are paid.", "content": _ORDER}
-        assert session.call("skill_manage", skill)["success"]
-        turn.done("It is noted.")
+    skill = {"action": "create", "name": "invoices", "description": "How invoices are paid.", "content": _ORDER}
+    assert memory.session().call("skill_manage", skill)["success"]
     with memory.session() as session, session.turn("Look at your skills.") as turn:
         _read(turn, str(session.call("skill_view", {"name": "invoices"})), "skill_view")
         assert _save(session, _ORDER)["staged"]

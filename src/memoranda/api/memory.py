@@ -150,7 +150,8 @@ class Memory:
         self.curated.written = lambda receipt, origin: self.services.queue_memory_write(
             self.curated, receipt, origin, user
         )
-        self._memory_tool = MemoryTool(self.curated, Origin("agent"))
+        # Without a session, nothing shows that a text is the user's.
+        self._memory_tool = MemoryTool(self.curated, Origin("agent"), lambda _: ("a call without a session",))
         self._agents_lock = Lock()
         self._agents: Agents | None = None
 

@@ -154,6 +154,13 @@ class Session:
         """Call a tool as the model would; the answer is always a JSON object, a refusal when the home was closed."""
         return call_tool(self.tools, name, arguments, self._services.require_open)
 
+    def distrust_caller(self, name: str) -> None:
+        """Say that a program calls the tools of this session and does not record what its user says.
+
+        Whatever it saves may come from elsewhere, so what would change behaviour waits for a person.
+        """
+        self._state.untrusted.caller = name
+
     def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home."""
         self._services.require_open()

@@ -52,7 +52,7 @@ class Turn:
         if self._external.active:
             self._query = plain_text(self._question)
             recalled = self._external.begin_turn(self._query, session.id, session.next_turn_number)
-            session.note_recall(recalled)
+        session.note_recall(recalled)
         self._recalled = "\n\n".join(filter(None, (note, recalled)))
         if note or self._external.active:
             session.log_recall(self.message_id, plain_text(self._question), note, recalled, began)

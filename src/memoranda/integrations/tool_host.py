@@ -125,6 +125,7 @@ class ToolHost:
         with self._session_lock:
             if self._session is None:
                 self._session = self._memory.session(source=self._source)
+                self._session.distrust_caller(f"a program over {self._source}")
             return self._session
 
     def _try_to_start(self) -> None:

@@ -1,89 +1,100 @@
 """Tells a note that would change what an agent does from one that only informs it.
 
-A note changes behaviour if it gives an order, grants a permission, states a preference, or names an address or a
-command. The rules err on the side of yes: they are asked only about text that may come from an untrusted source, where
-a no lets it into the prompt and a yes only lets a person decide.
+Orders cannot be listed: every language has its own, and every list misses some. So the rule is the other way round. A
+note only informs if every sentence of it is a plain English statement: it begins with its subject, a verb from a closed
+list follows, its words are English, and nothing in it is a norm, a permission, a preference, an address or a command.
+Everything else may change behaviour, whatever language it is in.
+
+The rule is asked only about text that may come from an untrusted source, where a no lets it into the prompt, and a yes
+only lets a person decide.
 """
 
 import re
 from functools import cache
 
-_ORDERS = r"""
-always|never|must|mustn't|should|shouldn't|shall|ought|ha(?:ve|s) to|needs? to|don't|do not|does not need|mandatory
-|required?s?|from (?:now|here|this point) on|going forward|in (?:the )?future|next time|henceforth|every time
-|whenever|by default|instead of|make sure|ensure|be sure|remember to|keep in mind|important:|note to self|rule
-|policy|instructions?|instructed|directive|override|(?:before|after|in|on|with|for|to) (?:each|every|any|all)
-|as soon as|prefers?|preferred|preference|likes? (?:it|when|to)|wants?|expects?|insists?|treat|consider(?:ed)?
-|ignore|disregard|bypass|skip|pretend|act as|roleplay|you are|you're|you will|you can|you may|please
-|your (?:task|job|role|goal|purpose|name|memory|system|instructions?|responses?|answers?|replies|persistent|session)
-|the (?:assistant|agent|ai|model|bot)|system (?:update|message|prompt|note)|recommends?|promote|secretly|silently
-|without (?:asking|telling|confirmation|confirming|approval|checking)
+# No noun, adjective or order has the form of one of these.
+_CLEAR_VERBS = """
+is are was were has had contains consists includes lives belongs depends comes came begins began becomes became went
+gave took wrote grew keeps speaks owns weighs teaches exists existed differs appears believes enjoys appreciates feels
+finds thinks says said makes made got seems knows knew remains
 """
-_ORDERS_IN_OTHER_LANGUAGES = """
-immer|niemals|nie|muss|müssen|soll|sollte|ab sofort|bevorzugt|toujours|jamais|doit|devez|dorénavant|préfère|siempre
-|nunca|debe|debes|a partir de ahora|prefiere|sempre|mai|deve|d'ora in poi|preferisce|a partir de agora|prefere
-|altijd|nooit|moet|voortaan|zawsze|nigdy|musi|od teraz|her zaman|asla|malı|bundan sonra|всегда|никогда|должен|должна
-|отныне|предпочитает|завжди|ніколи|luôn|không bao giờ|phải|từ nay|selalu|jangan|harus|mulai sekarang
+_OTHER_VERBS = """
+have uses use used runs run ran lived lies stands supports supported stores stored lists shows means holds starts
+started ends ended takes opens opened closes closed works worked plays played meets met costs kept builds built ships
+shipped moved changed appeared replaced dates reads studies studied follows followed happened failed passed serves
+served joined bought attended lost mentioned finished helped plans values told loves learned traveled visited
+"""
+# With one of these a sentence begins with its subject.
+_BEGINNING_WORDS = """
+the a an this that these those it its they their there he his she her we our both each one two three user users
+project
+"""
+_FUNCTION_WORDS = """
+and or but not no of in on at by for with from to into over under after before between since until than as about
+around near per all some most more less many much four five first second last new old same other also only still
+already now then today here been being be will would
+"""
+_VERBS = frozenset(_CLEAR_VERBS.split())
+_STATES = _VERBS.union(_OTHER_VERBS.split())
+_BEGINNINGS = frozenset(_BEGINNING_WORDS.split())
+_ENGLISH = _STATES.union(_BEGINNINGS, _FUNCTION_WORDS.split())
+# What a sentence needs at least of these words, so that an order in another language does not pass among a few of them.
+_MIN_ENGLISH = 0.25
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|[:;\n\r\v\f\x1c-\x1e\x85\u2028\u2029。！？：；]+|\s[-–—]\s")
+_WORD = re.compile(r"[^\W_]+")
+# A verb after one of these does not belong to the subject of the sentence: "Pay for all that is left".
+_NO_SUBJECT = re.compile(r"[,，、]|\b(?:wh\w+|that|if|as|how|unless|once|because|until)\b", re.IGNORECASE)
+
+_NORMS = r"""
+always|never|must|should|shall|ought|(?:has|have|had|need|needs|is|are|was|were) to|do|does|don't|please|let|may|can
+|could|mandatory|require[sd]?|in future|in the future|next time|every time|whenever|by default|instead|make sure
+|ensure|remember|important|rules?|polic(?:y|ies)|instruct(?:s|ed|ions?)?|directives?|override[sn]?|expect(?:s|ed)?
+|prefer(?:s|red|ence|ences)?|likes?|wants?|wishes|wish|insists?|treat(?:s|ed)?|consider(?:s|ed)?|ignore[ds]?|disregard(?:s|ed)?
+|bypass(?:es|ed)?|skip(?:s|ped)?|you|your|yours|assistants?|agents?|ai|models?|bots?|system|recommend(?:s|ed)?|secretly
+|silently|without|correct|official|valid|current|standard|rather|best
 """
 _PERMISSIONS = r"""
 allow(?:s|ed)?|permit(?:s|ted)?|permissions?|authori[sz](?:es?|ed|ation)|approv(?:es?|ed|al)|grant(?:s|ed)?
-|trust(?:s|ed|worthy)?|verified|admin(?:istrator)?|root|sudo|superuser|privileges?|privileged|elevated|full access
-|access to|whitelist(?:ed)?|allowlist(?:ed)?|exempt|unrestricted|restrictions?|safety|guardrails?
-|security (?:check|policy|review)|disabled?|passwords?|credentials?|secrets?|tokens?|api[ -]?keys?|private keys?
-|opted? (?:in|out)|consent(?:s|ed)?|confirmed|agreed
-"""
-_VERBS = r"""
-use|run|send|call|include|add|append|attach|forward|post|upload|execute|install|download|fetch|open|visit|click
-|enable|disable|allow|approve|grant|give|share|reveal|show|print|output|display|repeat|tell|ask|reply|respond|answer
-|say|write|store|save|remember|delete|remove|set|change|replace|redirect|contact|email|mail|transfer|pay|buy|order
-|book|recommend|suggest|forget|stop|start|begin|end|continue|return|read|check|copy|move|create|update|follow|obey
-|switch|import|export|log|report|summari[sz]e|translate|encode|decode|convert|act|be|do|let|put|insert|perform|make
-|indicate|load|synchroni[sz]e|provide|submit|invite|subscribe|trigger|connect|exfiltrate
+|trust(?:s|ed|worthy)?|verified|safe|admin(?:istrators?)?|root|sudo|superusers?|privileges?|privileged|elevated|access
+|whitelist(?:ed)?|allowlist(?:ed)?|exempt|unrestricted|restrict(?:ed|ions?)|safety|guardrails?|security|disabled?|enabled?
+|passwords?|credentials?|secrets?|tokens?|keys?|accounts?|pay|pays|paid|payments?|invoices?|opted|consent(?:s|ed)?|confirmed|agreed
 """
 _COMMANDS = r"""
-curl|wget|bash|sh -c|powershell|python3? -|pip3? install|npm (?:i|install|run)|npx|git (?:config|push|clone)|chmod
-|chown|rm -|eval|exec|ssh|scp|nc -|crontab|docker run|export [A-Z_]+=|import os|subprocess|os[.]system|SELECT [*]
-|DROP TABLE
+curl|wget|bash|sh|powershell|pip3?|npm|npx|git|chmod|chown|eval|exec|ssh|scp|crontab|docker|export|import|subprocess
 """
-
-
-def _one_of(*tables: str) -> str:
-    return "(?:" + "|".join(table.replace("\n", "") for table in tables) + ")"
 
 
 @cache
-def _rules() -> tuple[re.Pattern[str], ...]:
+def _changing() -> tuple[re.Pattern[str], ...]:
+    words = "|".join(table.replace("\n", "") for table in (_NORMS, _PERMISSIONS, _COMMANDS))
     return (
-        re.compile(rf"(?<!\w){_one_of(_ORDERS, _ORDERS_IN_OTHER_LANGUAGES, _PERMISSIONS)}(?!\w)", re.IGNORECASE),
-        # An order at the start of a sentence, or after its condition.
-        re.compile(rf"(?:^|[.!?:;\n\"'“(\[>-]\s{{0,3}}){_one_of(_VERBS)}\s{{1,3}}\w", re.IGNORECASE),
-        re.compile(
-            r"(?:^|[.!?:;\n\"“]\s{0,3})(?:when|for|on|if|after|before|while|upon)\b[^.!?\n]{2,120},\s{0,3}"
-            rf"{_one_of(_VERBS)}\b|for future reference",
-            re.IGNORECASE,
-        ),
-        # Languages without spaces, or with endings that a boundary would miss.
-        re.compile(
-            "总是|總是|永远|永遠|必须|必須|应该|應該|不要|从现在|從現在|以后|以後|今后|今後|请|請|忽略|允许|允許|偏好|喜欢|喜歡"
-            "|常に|いつも|必ず|してください|しないで|無視|許可|べき|好む|항상|절대|반드시|하세요|하지 마|앞으로"
-            "|무시|허용|선호|ต้อง|เสมอ|ห้าม|हमेशा|कभी|चाहिए|دائما|دائمًا|يجب|لا تفعل|תמיד|אסור|חייב"
-        ),
+        re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE),
         # An address.
         re.compile(
-            r"(?:https?|ftps?|wss?|ssh|git)://|\bwww\.|\w@[\w-]{1,63}\.\w|\b(?:\d{1,3}\.){3}\d{1,3}\b|\b0x[0-9a-f]{40}\b"
-            r"|\bbc1[a-z0-9]{20}|\+\d[\d ()-]{7}|[a-z0-9]\.(?:com|net|org|io|dev|ai|app|example|test|co|de|ru|cn|xyz"
-            r"|info|sh|me|tv|uk|eu|internal|local)\b",
+            r"\w://|\bwww\.|\w@[\w-]{1,63}\.\w|\b(?:\d{1,3}\.){3}\d{1,3}\b|\b0x[0-9a-f]{40}\b|\bbc1[a-z0-9]{20}"
+            r"|\+\d[\d ()-]{7}|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3}|[a-z0-9]\.[a-z]{2,}\b",
             re.IGNORECASE,
         ),
-        # A command, or the path or option of one.
-        re.compile(
-            r"`|\$\(|&&|<script|\|\s{0,3}\w|(?:^|\s)(?:--?[a-z][\w-]|\$ \w)|[~.]/"
-            rf"|(?:^|\s)/(?:etc|tmp|usr|var|home|bin|opt)\b|\b{_one_of(_COMMANDS)}",
-            re.IGNORECASE | re.MULTILINE,
-        ),
+        # The path or the option of a command, or code.
+        re.compile(r"[`$|&<>{}=\\]|(?:^|\s)--?[a-z]|[~.]?/\w"),
     )
 
 
 def changes_behaviour(text: str) -> bool:
-    """Whether a note gives an order, a permission or a preference, or names an address or a command."""
-    return any(rule.search(text) for rule in _rules())
+    """Whether a note may be more than a statement: an order, a permission, a preference, an address or a command."""
+    if any(rule.search(text) for rule in _changing()):
+        return True
+    return not all(map(_states, filter(_WORD.search, _SENTENCE_END.split(text))))
+
+
+def _states(sentence: str) -> bool:
+    """Whether a sentence is an English statement: it begins with its subject, and a verb that states follows.
+
+    A name is a subject if such a verb comes right after it. The subject may be missing: "Lives in Oslo".
+    """
+    words = [word.lower() for word in _WORD.findall(sentence)]
+    verb = next((match for match in _WORD.finditer(sentence) if match[0].lower() in _STATES), None)
+    if verb is None or _NO_SUBJECT.search(sentence, 0, verb.start()):
+        return False
+    begins = words[0] in _BEGINNINGS or words[1:2] == ["s"] or not _VERBS.isdisjoint(words[:2])
+    return begins and sum(word in _ENGLISH for word in words) >= _MIN_ENGLISH * len(words)

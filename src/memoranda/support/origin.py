@@ -1,5 +1,6 @@
 """The origin of a change, as it is written into files: who asked for it, and when."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +18,9 @@ class Origin:
     explicit: bool = False
     sources: tuple[str, ...] = ()
 
+
+SourcesOf = Callable[[Sequence[str]], tuple[str, ...]]
+"""Says which untrusted text may have suggested texts that are to be written; nothing for the user's own words."""
 
 PERSON = Origin(actor="person", explicit=True)
 MEMORANDA = Origin("memoranda")

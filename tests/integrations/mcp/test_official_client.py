@@ -73,7 +73,7 @@ def test_the_memory_text_does_not_change_during_a_connection(tmp_path: Path) -> 
             await _call(connected, "remember", text="The staging database is called heron.")
             frozen, changes = await _memory(connected)
             assert [frozen] == before
-            assert "New in MEMORY.md: The staging database is called heron." in changes
+            assert "New in MEMORY.md> The staging database is called heron." in changes
 
     run(host)
 

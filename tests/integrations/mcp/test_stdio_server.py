@@ -124,12 +124,12 @@ def test_a_host_that_no_longer_reads_is_not_an_error(tmp_path: Path) -> None:
         assert host.process.stdout
         host.process.stdout.close()
         host.process.stdout = None
-        params = {"name": "remember", "arguments": {"text": "The last wish."}}
+        params = {"name": "remember", "arguments": {"text": "This was the last word."}}
         host.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         host.send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         assert host.leave() == 0
     with memoranda.open(tmp_path) as memory:
-        assert memory.entries() == ("The last wish.",)
+        assert memory.entries() == ("This was the last word.",)
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_killed_in_the_middle_of_writing_it_loses_nothing_that_it_answered(tmp_p
         with raw_host(tmp_path) as host:
             host.ask("ping")
             for number in range(20):
-                params = {"name": "remember", "arguments": {"text": f"Round {milliseconds}, fact {number}."}}
+                params = {"name": "remember", "arguments": {"text": f"The round {milliseconds} has fact {number}."}}
                 host.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
             time.sleep(milliseconds / 1000)
             host.process.kill()

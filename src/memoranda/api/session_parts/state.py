@@ -58,7 +58,7 @@ class SessionState:
         self.store.written = self._on_memory_write
         self.record = SessionRecord(services, session_id, options.user)
         self.untrusted = UntrustedText(self.record, services.config.curated.trusted_tools)
-        self.toolbox = SessionTools(services, options, self.store, self.untrusted.sources_of)
+        self.toolbox = SessionTools(services, options, self.store, self.untrusted)
         self.external = external or self._start_external()
         self.toolbox.bind(session_id)
         self._compressor: SessionCompressor | None = None
@@ -111,6 +111,7 @@ class SessionState:
 
     def note_recall(self, recalled: str) -> None:
         """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+        self.untrusted.called.clear()
         names = self.services.config.providers if recalled else ()
         self.untrusted.recalled = tuple(f"provider {name}" for name in names)
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.api.services import HomeServices
 from memoranda.api.session_parts.options import SessionOptions
+from memoranda.api.session_parts.writes import UntrustedText
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.tool import MemoryTool, SourcesOf
+from memoranda.memory.curated.tool import MemoryTool
 from memoranda.memory.skills.catalogue import render_skill_list
 from memoranda.memory.skills.tool import SkillTools
 from memoranda.safety.fence import screen_tools
@@ -76,10 +77,10 @@ class SessionTools:
     """Builds the tools of a session; `bind` names the session in the journals of what they write."""
 
     def __init__(
-        self, services: HomeServices, options: SessionOptions, store: MemoryStore, sources_of: SourcesOf
+        self, services: HomeServices, options: SessionOptions, store: MemoryStore, untrusted: UntrustedText
     ) -> None:
-        """`sources_of` says which untrusted text may have suggested what the agent writes."""
-        self._sources_of = sources_of
+        """`untrusted` says which untrusted text may have suggested what the agent writes."""
+        self._untrusted = untrusted
         self._services = services
         self._options = options
         self._store = store
@@ -91,8 +92,10 @@ class SessionTools:
 
     def bind(self, session_id: str) -> None:
         """Build the tools for a session, which is another one after compression."""
-        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id), self._sources_of)
-        self._skill_tools = SkillTools(self._skills, Origin("agent", session_id))
+        sources_of = self._untrusted.sources_of
+        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id), sources_of)
+        asks_person = self._store.settings.untrusted_writes != "save"
+        self._skill_tools = SkillTools(self._skills, Origin("agent", session_id), sources_of if asks_person else None)
         self._session_id = session_id
 
     def begin_turn(self) -> None:
@@ -108,7 +111,16 @@ class SessionTools:
         search = self._services.search_tool(options.user, self._session_id, options.directory, self.chat_model)
         restored = restore_tools(self.stored_provider_tools, tuple(provider_tools), find_tool)
         own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
-        return screen_tools((*self._filter_allowed(own), *restored))
+        return tuple(map(self._noted, screen_tools((*self._filter_allowed(own), *restored))))
+
+    def _noted(self, tool: Tool) -> Tool:
+        """A tool whose calls are noted if its answers contain text of others: not every program records them."""
+
+        def call(arguments: Any) -> JsonObject:
+            self._untrusted.note_call(tool.name)
+            return tool.call(arguments)
+
+        return replace(tool, call=call) if facts_of(tool.name).words == "others" else tool
 
     def for_review(self, session_id: str) -> tuple[Tool, ...]:
         """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""

@@ -2,7 +2,8 @@
 
 A page, a file or an external memory can tell a model to remember something, in words that no scanner recognises. Its
 words cannot be told from the user's, but it is known where they came from: a write in a turn that read such text names
-it as its source, unless the user's own words support what is written.
+it as its source, unless the user's own words support what is written. A program that calls tools and records no words
+of its user is the source of all that it writes.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -93,6 +94,10 @@ class UntrustedText:
     def __init__(self, record: "SessionRecord", trusted_tools: Collection[str] = ()) -> None:
         self.recalled: tuple[str, ...] = ()
         """The providers that recalled text into the current turn."""
+        self.called: dict[str, None] = {}
+        """The tools with text of others that were called in this turn, whether or not their results are recorded."""
+        self.caller = ""
+        """The program that calls the tools, if it does not record what its user says."""
         self._record = record
         self._trusted = frozenset(trusted_tools)
 
@@ -108,11 +113,24 @@ class UntrustedText:
         results = list(self._results(context))
         read = [name for index, name, _ in results if index > last and not _is_of_agent(name)]
         others = [(name, content) for index, name, content in results if index <= last or _is_of_agent(name)]
-        sources = dict.fromkeys((*read, *self.recalled, *_that_contain(texts, others[-_MAX_OLDER_RESULTS:])))
+        callers = (self.caller,) if self.caller else ()
+        found = _that_contain(texts, others[-_MAX_OLDER_RESULTS:])
+        sources = dict.fromkeys((*read, *self.called, *self.recalled, *found, *callers))
         if not sources:
             return ()
         user_texts = [_text_of(context[index].message.get("content")) for index in questions]
-        return () if _are_supported(texts, user_texts) else tuple(sources)
+        if _are_supported(texts, user_texts):
+            return ()
+        has_hidden = bool(self.recalled or self.called or self.caller)
+        read_texts = [content for index, _, content in results if index > last]
+        if not has_hidden and all(_is_closer_to_user(text, user_texts[-1:], read_texts) for text in texts):
+            return ()
+        return tuple(sources)
+
+    def note_call(self, tool: str) -> None:
+        """Note that a tool was called: its result is in the context now."""
+        if tool not in self._trusted and facts_of(tool).words == "others":
+            self.called[tool] = None
 
     def _results(self, context: "Sequence[LiveMessage]") -> Iterator[tuple[int, str, str]]:
         """The results of tools that are not trusted: position, name of the tool, text."""
@@ -159,6 +177,22 @@ def _that_contain(texts: Sequence[str], results: Sequence[tuple[str, str]]) -> I
         tokens = token_set(content[:_MAX_RESULT_CHARS])
         if any(share(each, tokens) >= _MIN_SHARE for each in words):
             yield name
+
+
+def _is_closer_to_user(text: str, user_texts: Sequence[str], read_texts: Sequence[str]) -> bool:
+    """Whether the user's last message has more words of a text than any text that was read, and all its names.
+
+    An agent may say something in other forms of the user's words, which is too little for a clause to be supported.
+    """
+    from memoranda.agent.review.evidence import content_words, denies, own_words, share, token_set
+
+    words = content_words(text)
+    said = own_words("\n".join(user_texts))
+    tokens = token_set(said)
+    if denies(said) != denies(text) or not all(word.is_in(tokens) for word in words if word.specific):
+        return False
+    closest = max((share(words, token_set(read[:_MAX_RESULT_CHARS])) for read in read_texts), default=0.0)
+    return share(words, tokens) > max(_MIN_SHARE - 0.1, closest)
 
 
 def _are_supported(texts: Sequence[str], user_texts: Sequence[str]) -> bool:

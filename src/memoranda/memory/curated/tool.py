@@ -1,7 +1,7 @@
 """The `memory` tool: reads a model's arguments and answers with one JSON object, whatever the arguments are."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -21,13 +21,12 @@ from memoranda.memory.curated.operations import (
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.memory.curated.snapshot import remove_origin
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, SourcesOf
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, own_tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
-SourcesOf = Callable[[Sequence[str]], tuple[str, ...]]
 
 _ACTIONS = ("add", "replace", "remove")
 _MAX_FAILURES_PER_TURN = 3

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.memory.skills import change_history, guidance
+from memoranda.memory.skills import change_history, guidance, refusals
 from memoranda.memory.skills.skill_text import SKILL_FILE, has_front_matter, with_front_matter
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.safety.fence import screen_stored
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, SourcesOf
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, own_tool, tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -47,9 +47,11 @@ MANAGE_PARAMETERS: JsonObject = {
 class SkillTools:
     """The tools of one session; their writes have its origin."""
 
-    def __init__(self, store: SkillStore, origin: Origin) -> None:
+    def __init__(self, store: SkillStore, origin: Origin, sources_of: SourcesOf | None = None) -> None:
+        """`sources_of` says which untrusted text may have suggested the new texts of a call."""
         self._store = store
         self._origin = origin
+        self._sources_of = sources_of
 
     def definitions(self) -> tuple[Tool, ...]:
         """The tools for a model: none when skills are switched off, only reading ones when only a person may write.
@@ -109,6 +111,10 @@ class SkillTools:
 
     def _change(self, action: str, name: str, arguments: Mapping[str, Any]) -> SkillWriteResult:
         store, origin = self._store, self._origin
+        # All of a skill tells the agent what to do, so nothing of it may come from elsewhere without a person.
+        texts = [str(arguments[field]) for field in ("description", "content", "new_text") if arguments.get(field)]
+        if self._sources_of and (sources := self._sources_of(texts or [name])):
+            return refusals.untrusted(name, sources)
         if action == "create":
             return store.create(name, _whole_skill(name, arguments), origin)
         if action == "edit":

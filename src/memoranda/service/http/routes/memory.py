@@ -167,8 +167,11 @@ def _target(call: Call) -> Target:
 
 def _origin(call: Call) -> Origin:
     body = call.body or {}
-    is_agent = body.get("origin") == "agent"
-    return Origin("agent" if is_agent else PERSON.actor, body.get("session_id", ""), explicit=not is_agent)
+    session_id = body.get("session_id", "")
+    if body.get("origin") == "agent":
+        # Nothing shows that the text is the user's.
+        return Origin("agent", session_id, sources=("a program over HTTP",))
+    return Origin(PERSON.actor, session_id, explicit=True)
 
 
 def _find(call: Call, target: Target) -> ScannedEntry:
