@@ -118,16 +118,27 @@ def test_looking_inside_words_reads_no_postings(memory: memoranda.Memory, monkey
     assert not any("postings" in statement for statement in statements)
 
 
+@pytest.mark.slow
+def test_a_list_of_words_is_read_as_it_was_written() -> None:
+    """Short ones as they are, long ones compressed, whatever bytes these have."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE words (segment INTEGER PRIMARY KEY, list BLOB NOT NULL)")
+        for number in range(1_500):
+            words = [f"{number}x{place}wort" for place in range(number % 140)]
+            vocabulary.write_words(connection, 1, words)
+            assert vocabulary.words_with(connection, [1], ["wort"], 200) == words, number
+
+
 def test_words_are_found_in_every_segment_until_their_last_message_is_deleted(tmp_path: Path) -> None:
     """Also after segments were merged, and not those of numbers and keys."""
     with closing(Library(tmp_path)) as library:
-        for number in range(60):
+        for number in range(20):
             library.add(f"s{number}", f"Wort{'abcdefghij'[number % 10]}kette und x{number}wort5y")
             library.index.catch_up()
         with library.index.reading() as reader:
             assert set(reader.longer_words(["kett"], inside=True)["kett"]) == {f"wort{c}kett" for c in "abcdefghij"}
             assert reader.longer_words(["wort5"], inside=True) == {"wort5": []}
-        for number in range(0, 60, 10):
+        for number in range(0, 20, 10):
             library.store.deletion.delete_session(f"s{number}")
         library.index.catch_up()
         library.index.purge()

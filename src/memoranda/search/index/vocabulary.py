@@ -15,20 +15,21 @@ _BREAK = b"\n"
 
 def is_listed(token: str) -> bool:
     """Whether a token may be a word with others inside; numbers, hashes and keys are not."""
-    return _MIN_LETTERS <= len(token) <= _MAX_LETTERS and token.isalpha()
+    # Words of some scripts contain vowel signs, which are not letters.
+    return _MIN_LETTERS <= len(token) <= _MAX_LETTERS and (token.isalpha() or not token.isascii())
 
 
 def write_words(connection: sqlite3.Connection, segment: int, words: Iterable[str]) -> None:
-    data = "".join(f"{word}\n" for word in words).encode()
+    # It begins with a line break, with which nothing that is compressed begins.
+    data = "\n".join(["", *words, ""]).encode()
     packed = data if len(data) < _SHORT else zlib.compress(data, 1)
     connection.execute("INSERT OR REPLACE INTO words VALUES (?, ?)", (segment, packed))
 
 
 def remove_words(connection: sqlite3.Connection, segment: int, removed: Collection[str]) -> None:
     """Remove words that no message of a segment has any more."""
-    for data in _read(connection, (segment,)):
-        kept = [word for word in data.decode().split() if word not in removed]
-        write_words(connection, segment, kept)
+    for data in _read(connection, (segment,)) if removed else ():
+        write_words(connection, segment, [word for word in data.decode().split() if word not in removed])
 
 
 def words_with(
@@ -51,6 +52,6 @@ def _read(connection: sqlite3.Connection, segments: Collection[int]) -> Iterator
     marks = ", ".join("?" * len(segments))
     for (data,) in connection.execute(f"SELECT list FROM words WHERE segment IN ({marks})", (*segments,)):
         try:
-            yield data if data[-1:] == _BREAK or not data else zlib.decompress(data)
+            yield data if data[:1] == _BREAK else zlib.decompress(data)
         except (TypeError, zlib.error) as error:
             raise sqlite3.DatabaseError("a list of words is damaged") from error
