@@ -76,8 +76,6 @@ SMALL_FILES = {
     # Loaded only where an optional package is there, or is missing.
     "memory/record/server_health.py",
     "service/mounts.py",
-    # What the doctor checks of a part is where it looks for it in every part.
-    "memory/skills/health_checks.py",
 }
 # They mean the same in every folder, so a reader looks for them.
 SMALL_NAMES = {"__init__.py", "__main__.py", "guidance.py", "schema.py", "settings.py", "tool.py", "vendor.py"}

@@ -15,10 +15,14 @@ import pytest
 
 import memoranda
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.health import DAMAGED_MESSAGES, salvage
 from memoranda.memory.record.message_rows import DAMAGED
+from memoranda.memory.skills.skill_text import with_front_matter
+from memoranda.memory.skills.store import SkillStore
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
+from memoranda.support.origin import PERSON
 from memoranda.upkeep.doctor import examine
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
@@ -255,3 +259,42 @@ def test_a_deep_check_can_be_interrupted(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=GIVE_UP, check=False)
     assert done.returncode in (-signal.SIGINT, -signal.SIGALRM, 1, 130), done.stderr
     assert _errors(path) == []
+
+
+def _deep_problems(home: Home) -> list[str]:
+    return [issue.problem for issue in examine(home, lambda *_: None) if issue.severity != "note"]
+
+
+@pytest.mark.slow
+def test_every_changed_bit_of_a_skill_is_reported(tmp_path: Path) -> None:
+    """Whether it is in the front matter, in a word or in a number; the files that Memoranda wrote have fingerprints."""
+    home = Home.at(tmp_path)
+    content = with_front_matter("deploy", "How to deploy.", "1. Wait 15 minutes.\n2. Ask the heron.")
+    SkillStore(home.skills()).create("deploy", content, PERSON)
+    (file,) = home.skills().rglob("SKILL.md")
+    whole, chosen = file.read_bytes(), random.Random(5)
+    assert _deep_problems(home) == []
+    for place in range(len(whole)):
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chosen.randrange(8))]) + whole[place + 1 :])
+        assert any("is not as Memoranda wrote it" in problem for problem in _deep_problems(home)), place
+
+
+def test_a_memory_that_was_changed_outside_gets_the_text_of_the_journal_back(tmp_path: Path) -> None:
+    """The deep check reports one digit; the outside change is recorded, so that it can be restored in turn."""
+    home, terminal = Home.at(tmp_path), Terminal(tmp_path)
+    store = MemoryStore(home.memories())
+    store.add("memory", "The port is 8080.")
+    store.add("memory", "Uses uv.")
+    file = store.path("memory")
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"8080", b"8084"))
+    assert any("is not as Memoranda wrote it" in problem for problem in _deep_problems(home))
+    assert "memory undo --outside memory" in terminal.run("doctor").output
+    terminal.ok("memory", "undo", "--outside", "memory")
+    assert file.read_bytes() == whole and _deep_problems(home) == []
+    terminal.ok("memory", "undo", "4")
+    assert b"8084" in file.read_bytes()
+    file.unlink()
+    terminal.ok("memory", "undo", "--outside", "memory")
+    assert b"8084" in file.read_bytes()
+    assert terminal.run("memory", "undo", "--outside", "memory").exit_code == 1

@@ -33,6 +33,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record import health as session_health
 from memoranda.memory.record.record import accept_store as accept_record
 from memoranda.memory.skills import health_checks as skill_health
+from memoranda.memory.skills.store import SkillStore
 from memoranda.models.spending import schema as usage
 from memoranda.search.index import health as index_health
 from memoranda.search.index.generations import generations
@@ -106,7 +107,13 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
             deep("history of curated memory", 0, 1)
             if directory.is_dir():
                 store = MemoryStore(directory, loaded.curated)
-                yield from issues_until_error(directory, partial(health_checks.check_history, store))
+                option = _user_option(directory) if directory != memories else ""
+                yield from issues_until_error(directory, partial(health_checks.check_history, store, option))
+        users = [decode_user_id(directory.name) for directory in home.user_memories()]
+        for directory in (home.skills(), *(home.skills(user) for user in users if user is not None)):
+            if directory.is_dir():
+                skills = SkillStore(directory, loaded.skills)
+                yield from issues_until_error(directory, partial(skill_health.check_history, skills))
         yield from issues_until_error(home.root, lambda: _check_backups(home.root / "backups", deep))
 
 
@@ -316,10 +323,15 @@ def _check_links(home: Home) -> Iterator[HealthIssue]:
 def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
-        user_option = f" --user {shlex.quote(user or 'ID')}"
+        user_option = _user_option(directory)
         yield from health_checks.check(directory, loaded.curated, user_option)
         if user is not None:
             yield from skill_health.check(home.skills(user), loaded.skills, user_option)
+
+
+def _user_option(directory: Path) -> str:
+    """The command-line option that selects the user of a directory."""
+    return f" --user {shlex.quote(decode_user_id(directory.name) or 'ID')}"
 
 
 def _check_root(home: Home) -> Iterator[HealthIssue]:

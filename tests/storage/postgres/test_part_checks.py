@@ -71,7 +71,11 @@ _INCOMPLETE_CHECKPOINT = (
 @pytest.mark.parametrize(
     ("damage", "problem", "remedy"),
     [
-        ("DELETE FROM curated_memory WHERE user_id = 'ana'", "was deleted outside", "memory undo --user ana"),
+        (
+            "DELETE FROM curated_memory WHERE user_id = 'ana'",
+            "was deleted outside",
+            "memory undo --outside memory --user ana",
+        ),
         (
             "UPDATE curated_memory SET content = 'changed by hand' WHERE user_id = ''",
             "was changed outside",

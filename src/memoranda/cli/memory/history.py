@@ -100,11 +100,20 @@ def diff(number: int | None) -> None:
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1), required=False)
+@click.option("--outside", type=click.Choice(TARGETS), help="Undo what something else did to this file.")
 @memory_options
-def undo(number: int | None) -> None:
-    """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone."""
+def undo(number: int | None, outside: Target | None) -> None:
+    """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone.
+
+    With --outside, a file that another program or a bad disk has changed gets back the entries that the journal has.
+    """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
+    if outside is not None:
+        if number is not None:
+            invocation.fail("Name a change, or --outside, not both.")
+        report(invocation, store, change_history.undo_outside_change(store, outside, PERSON))
+        return
     report(invocation, store, change_history.undo(store, number, PERSON))
 
 

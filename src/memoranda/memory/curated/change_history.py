@@ -13,7 +13,15 @@ from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryChange, next_change, restate
 from memoranda.memory.curated.memory_file import list_backups
-from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryReceipt, MemoryRefusal, apply_edit, locate
+from memoranda.memory.curated.operations import (
+    EntryEdit,
+    EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    apply_edit,
+    locate,
+    rewrite_edits,
+)
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
@@ -75,6 +83,32 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
     )
+
+
+def undo_outside_change(store: MemoryStore, target: Target, origin: Origin) -> MemoryReceipt | MemoryRefusal:
+    """Write back the entries that the journal has of a file that something else changed or deleted.
+
+    The outside change is recorded first, with the file as it was found, so that this can be undone, too.
+    """
+    state, last, entries = store.storage.read(target, None), store.journal.last(), store.journal.entries_after(target)
+    known = last.heads.get(target) if last is not None else None
+    if last is None or entries is None or known in (None, getattr(state, "fingerprint", known)):
+        return refusals.nothing_to_undo(target, None)
+
+    def restore(current: Sequence[str]) -> EntryPlan:
+        return EntryPlan(tuple(entries), rewrite_edits(current, entries))
+
+    request = WriteRequest(
+        target,
+        "undo",
+        origin,
+        restore,
+        done=f"Wrote back to {FILE_NAMES[target]} what the journal has of it.",
+        refers_to=last.number + 1,
+        seen=getattr(state, "fingerprint", None),
+        restores=frozenset(entries),
+    )
+    return store.commit(request)
 
 
 def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:

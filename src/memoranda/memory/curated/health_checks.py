@@ -39,7 +39,7 @@ def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     )
 
 
-def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
+def check_history(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     """Replay the journal from its beginning, and compare the result with the texts that it describes."""
     journal, last = store.directory / "journal.jsonl", store.journal.last()
     for target in TARGETS if last is not None else ():
@@ -53,12 +53,16 @@ def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
                 f"has a history of {path.name} that contradicts itself, so earlier changes cannot be undone",
                 "nothing to do; 'memoranda memory purge' starts a new history",
             )
-        elif (
-            last is not None
-            and isinstance(state, ReadableMemoryFile)
-            and last.heads.get(target) == state.fingerprint
-            and entries != list(state.entries)
-        ):
+        elif last is None or not isinstance(state, ReadableMemoryFile):
+            continue
+        elif last.heads.get(target, state.fingerprint) != state.fingerprint:
+            yield HealthIssue(
+                "warning",
+                path,
+                "is not as Memoranda wrote it: someone edited it, or the disk changed it",
+                f"see 'memoranda memory diff{option}'; '{_write_back(target, option)}' writes the journal's text back",
+            )
+        elif last.heads.get(target) == state.fingerprint and entries != list(state.entries):
             yield HealthIssue(
                 "warning",
                 journal,
@@ -94,7 +98,8 @@ def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[Hea
     if isinstance(state, UnreadableFile):
         yield HealthIssue("error", path, f"cannot be read: {state.problem}", "give yourself read permission: chmod 600")
     elif isinstance(state, UndecodableFile):
-        yield HealthIssue("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
+        remedy = f"convert it, for example with iconv; or move it away and run '{_write_back(target, option)}'"
+        yield HealthIssue("error", path, f"is not UTF-8: {state.problem}", remedy)
     elif isinstance(state, ReadableMemoryFile):
         yield from _check_content(store, target, state, option)
     elif (last := store.journal.last()) and last.heads.get(target, ABSENT) != ABSENT:
@@ -102,7 +107,7 @@ def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[Hea
             "warning",
             path,
             "was deleted outside Memoranda since the last recorded change",
-            f"'memoranda memory log{option}' shows what it contained; 'memoranda memory undo{option}' restores entries",
+            f"'{_write_back(target, option)}' writes back what the journal has of it",
         )
 
 
@@ -133,8 +138,13 @@ def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile
             "note",
             path,
             "was changed outside Memoranda since the last recorded change",
-            "nothing to do: see 'memoranda memory diff'; the next write records it",
+            f"nothing, if you did it: see 'memoranda memory diff{option}'; if not, '{_write_back(target, option)}'",
         )
+
+
+def _write_back(target: Target, option: str) -> str:
+    """The command that restores the entries of the journal."""
+    return f"memoranda memory undo --outside {target}{option}"
 
 
 def _check_journal(store: MemoryStore, option: str) -> Iterator[HealthIssue]:

@@ -9,7 +9,7 @@ from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.store import SkillStore
 from memoranda.storage.files.journal import check_journal
 from memoranda.support.health_issues import HealthIssue, issues_until_error, leftover
-from memoranda.support.text_file import TextFile, read_text
+from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 
 def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterator[HealthIssue]:
@@ -26,6 +26,22 @@ def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterato
         store.allowances.check,
         partial(_check_leftovers, store),
     )
+
+
+def check_history(store: SkillStore) -> Iterator[HealthIssue]:
+    """Compare the files of skills with the fingerprints that the journal has of them."""
+    heads = {change.path: change.after for change in store.journal.changes() if not change.moved}
+    for name, head in heads.items():
+        state = read_text(store.root / name)
+        # A file that is missing was moved or deleted.
+        found = None if isinstance(state, MissingFile) else getattr(state, "fingerprint", "")
+        if found not in (None, head):
+            yield HealthIssue(
+                "warning",
+                store.root / name,
+                "is not as Memoranda wrote it: someone edited it, or the disk changed it",
+                "read it, or compare it with a backup; the next change of the skill records it",
+            )
 
 
 def _check_skills(store: SkillStore) -> Iterator[HealthIssue]:
