@@ -19,21 +19,21 @@ def test_two_machines_synchronise_and_a_conflict_is_decided(terminals: tuple[Ter
     """With one command on each; `run` can be omitted."""
     a, b, folder = terminals
     a.ok("remember", "Likes tea.")
-    assert "Would send 1 entry." in a.ok("sync", "--dry-run", folder)
-    assert "Sent 1 entry. Received nothing." in a.ok("sync", folder)
-    assert b.json("sync", folder)["received"] == {"entries": 1}
+    assert "Would send 1 entry." in a.ok("sync", "--plain", "--dry-run", folder)
+    assert "Sent 1 entry. Received nothing." in a.ok("sync", "--plain", folder)
+    assert b.json("sync", "--plain", folder)["received"] == {"entries": 1}
     a.ok("memory", "replace", "Likes tea.", "Likes green tea.")
     b.ok("memory", "replace", "Likes tea.", "Likes black tea.")
-    a.ok("sync", "run", folder)
-    assert "1 entry was changed differently" in b.ok("sync", folder)
+    a.ok("sync", "run", "--plain", folder)
+    assert "1 entry was changed differently" in b.ok("sync", "--plain", folder)
     shown = b.ok("sync", "conflicts")
     assert "Likes black tea." in shown
     assert "Likes green tea." in shown
     (conflict,) = b.json("sync", "conflicts")
     assert "change" in b.ok("sync", "resolve", str(conflict["number"]), "--keep", "theirs")
     assert b.ok("sync", "conflicts") == "There are no conflicts.\n"
-    b.ok("sync", folder)
-    a.ok("sync", folder)
+    b.ok("sync", "--plain", folder)
+    a.ok("sync", "--plain", folder)
     assert "Likes green tea." in a.ok("memory", "list")
     b.ok("memory", "undo")
     assert "Likes black tea." in b.ok("memory", "list")
@@ -42,7 +42,17 @@ def test_two_machines_synchronise_and_a_conflict_is_decided(terminals: tuple[Ter
 def test_sync_says_what_is_missing(terminals: tuple[Terminal, Terminal, str]) -> None:
     """A folder, a passphrase with content, and a home without other users."""
     a, _, folder = terminals
-    assert "not a directory" in a.run("sync", f"{folder}/none").output
+    assert "not a directory" in a.run("sync", "--plain", f"{folder}/none").output
     assert a.ok("sync", "conflicts") == "There are no conflicts.\n"
     assert "There is no conflict 3" in a.run("sync", "resolve", "3", "--keep", "mine").output
-    assert "owner" in a.run("--user", "ana", "sync", folder).output
+    assert "owner" in a.run("--user", "ana", "sync", "--plain", folder).output
+
+
+def test_a_folder_without_a_passphrase_is_a_decision(tmp_path: Path) -> None:
+    """What arrives is trusted like the owner's own words, so nothing is read or written without one or the other."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    refused = Terminal(tmp_path / "a").run("sync", str(folder))
+    assert refused.exit_code == 1
+    assert "--encrypt" in refused.output and "--plain" in refused.output
+    assert list(folder.iterdir()) == []

@@ -139,7 +139,7 @@ def test_a_wait_that_does_not_end_is_an_error_that_says_what_to_do(
     issues = [issue for issue in examine(Home(c.home)) if "has not arrived" in issue.problem]
     assert [issue.remedy for issue in issues] == ["run 'memoranda sync', which says what to do"]
     c.close()
-    shown = Terminal(c.home).run("sync", str(c.folder))
+    shown = Terminal(c.home).run("sync", "--plain", str(c.folder))
     assert shown.exit_code == 1 and "Overdue: " in shown.output
     damaged.write_bytes(content)
     three[2] = c = Machine(c.home, c.folder)

@@ -23,12 +23,19 @@ from memoranda.upkeep.sync.synchroniser import synchronise
 
 _EPILOG = """\b
 Examples:
-  memoranda sync ~/Dropbox/memoranda
-  memoranda sync --encrypt /media/usb/memoranda
-  memoranda sync --dry-run ~/Dropbox/memoranda
+  memoranda sync --encrypt ~/Dropbox/memoranda
+  memoranda sync --passphrase-file ~/.sync-passphrase ~/Dropbox/memoranda
+  memoranda sync --plain /media/usb/memoranda
   memoranda sync conflicts
   memoranda sync resolve 1 --keep theirs
 """
+
+
+# What arrives changes memory and skills without approval, so its author must be known.
+_NO_PASSPHRASE = (
+    "Add --encrypt: what arrives in the folder changes your memory and skills, and a passphrase proves that it is from "
+    "your machines. If you trust everyone who can write to the folder like yourself, add --plain instead."
+)
 
 
 class _SyncGroup(click.Group):
@@ -43,7 +50,7 @@ class _SyncGroup(click.Group):
 @click.group(cls=_SyncGroup, epilog=_EPILOG, subcommand_metavar="DIR | COMMAND [ARGS]...")
 @common_options
 def command() -> None:
-    """Keep several machines the same through a folder: 'memoranda sync DIR' on each of them.
+    """Keep several machines the same through a folder: 'memoranda sync --encrypt DIR' on each of them.
 
     DIR is a folder that your machines share: Dropbox, Syncthing, a network drive, a USB stick, a git repository.
     Conversations, items, curated memory, proposals, skills, facts, deletions and what was forgotten travel in both
@@ -55,13 +62,18 @@ def command() -> None:
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--encrypt", is_flag=True, help="Ask for a passphrase, without which the folder cannot be read.")
 @passphrase_file_option
+@click.option("--plain", is_flag=True, help="Use no passphrase: everyone who can write to DIR is trusted like you.")
 @click.option("--dry-run", is_flag=True, help="Count what would be sent and received; change nothing.")
 @click.option("--rewrite", is_flag=True, help="Send everything again that no other machine's bundle in DIR contains.")
 @common_options
 @refused_on_server(SYNC)
-def run(directory: Path, encrypt: bool, passphrase_file: Path | None, dry_run: bool, rewrite: bool) -> None:
+def run(
+    directory: Path, encrypt: bool, passphrase_file: Path | None, plain: bool, dry_run: bool, rewrite: bool
+) -> None:
     """Send what changed here to DIR, and merge what other machines have sent; 'run' can be omitted."""
     invocation = Invocation.current()
+    if not (encrypt or passphrase_file or plain):
+        invocation.fail(_NO_PASSPHRASE)
     passphrase = None
     if encrypt or passphrase_file:
         load_library()
