@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 from memoranda.api.checked_calls import call_tool, refuse_unknown_options, remember, require_hook, require_range
 from memoranda.api.services import HomeServices, new_session_id
-from memoranda.api.session import Session
-from memoranda.api.session_parts.options import GATEWAY_FACTS, GatewayFacts, SessionOptions, choose_user, clean_facts
 from memoranda.errors import SessionError
 from memoranda.home import config
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.safety.fence import screen_tools
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool
-from memoranda.types import DeleteItem, FoundItem, Item, ItemVersion, PutItem
 
 if TYPE_CHECKING:
     from memoranda.agent.compression.trigger import ContextEngine
@@ -26,11 +22,23 @@ if TYPE_CHECKING:
     from memoranda.agent.review.report import ReviewReport
     from memoranda.api.agents import Agents
     from memoranda.api.recall import RecallResult
+    from memoranda.api.session import Session
+    from memoranda.api.session_parts.options import GatewayFacts
     from memoranda.api.session_parts.state import PromptPreview
     from memoranda.home.session_db import SessionDB
     from memoranda.models.model import ChatModel, OnText
     from memoranda.search.summaries import Summarize
-    from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
+    from memoranda.types import (
+        ConversationAnswer,
+        DeleteItem,
+        FoundItem,
+        Item,
+        ItemVersion,
+        MemoryAnswer,
+        PutItem,
+        SearchAnswer,
+        SearchFilters,
+    )
     from memoranda.upkeep.forgetting.report import ForgetReport
 
 
@@ -54,7 +62,7 @@ class MemoryItems:
         version: int | None = None,
         ttl: float | None = None,
         index: bool | Sequence[str] | None = None,
-    ) -> Item:
+    ) -> "Item":
         """Store a value and return the item with its new version.
 
         With `version`, only if that is the item's version now, 0 meaning that there is none: else ItemConflictError.
@@ -63,7 +71,7 @@ class MemoryItems:
         """
         return self._sessions().items.put(namespace, key, value, version=version, ttl=ttl, index=index)
 
-    def get(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Item | None:
+    def get(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> "Item | None":
         """An item, or None if there is none or it has expired; `refresh` starts its time to live again."""
         return self._sessions().items.get(namespace, key, refresh=refresh)
 
@@ -71,7 +79,7 @@ class MemoryItems:
         """Delete an item; False if there is none. Its history stays, so that `restore` can undo this."""
         return self._sessions().items.delete(namespace, key, version=version)
 
-    def write(self, changes: Sequence[PutItem | DeleteItem]) -> list[Item | bool]:
+    def write(self, changes: "Sequence[PutItem | DeleteItem]") -> "list[Item | bool]":
         """Carry out several writes in their order in one transaction: all of them or none.
 
         The answers are those of `put` and `delete`.
@@ -87,7 +95,7 @@ class MemoryItems:
         limit: int = 10,
         offset: int = 0,
         refresh: bool = False,
-    ) -> list[FoundItem]:
+    ) -> "list[FoundItem]":
         """The items whose namespace starts with these labels and that have words of the query, best first.
 
         Without a query the latest written come first, with the score None. `filter` compares fields of the value:
@@ -114,14 +122,14 @@ class MemoryItems:
             prefix=prefix, suffix=suffix, max_depth=max_depth, limit=limit, offset=offset
         )
 
-    def history(self, namespace: Sequence[str], key: str) -> list[ItemVersion]:
+    def history(self, namespace: Sequence[str], key: str) -> "list[ItemVersion]":
         """The versions of an item, oldest first, with its deletions; empty if it never existed or has expired.
 
         The last 100 versions are kept.
         """
         return self._sessions().items.history(namespace, key)
 
-    def restore(self, namespace: Sequence[str], key: str, version: int) -> Item:
+    def restore(self, namespace: Sequence[str], key: str, version: int) -> "Item":
         """Store the value of an earlier version as a new one, which undoes what came after it."""
         return self._sessions().items.restore(namespace, key, version)
 
@@ -171,8 +179,8 @@ class Memory:
         instructions: str = "",
         parent: str | None = None,
         context_engine: "ContextEngine | None" = None,
-        **facts: Unpack[GatewayFacts],
-    ) -> Session:
+        **facts: "Unpack[GatewayFacts]",
+    ) -> "Session":
         """Start a session, or resume one by its id; its prompt is built now, or restored as it was.
 
         A conversation that was compressed meanwhile is resumed in its latest session.
@@ -183,6 +191,9 @@ class Memory:
         for the external memory; `platform` also selects the toolsets, instead of `source`. `context_engine` is notified
         of every session that the conversation starts, and why. Raises TypeError for an unknown fact.
         """
+        from memoranda.api.session import Session
+        from memoranda.api.session_parts.options import GATEWAY_FACTS, SessionOptions, choose_user, clean_facts
+
         require_hook("context_engine", context_engine, "on_session_start")
         refuse_unknown_options("session", facts.keys() - set(GATEWAY_FACTS), GATEWAY_FACTS)
         self.services.require_open()
@@ -209,7 +220,7 @@ class Memory:
         self,
         model: "ChatModel | None" = None,
         *,
-        session: Session | None = None,
+        session: "Session | None" = None,
         tools: Sequence[Tool] = (),
         on_text: "OnText | None" = None,
         on_event: "Callable[[Event], None] | None" = None,
@@ -323,6 +334,8 @@ class Memory:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
+        from memoranda.safety.fence import screen_tools
+
         search = self.services.search_tool(self.user)
         return screen_tools((*self._memory_tool.definitions(), *search.definitions()))
 

@@ -12,25 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda.errors import ConfigError, HomeError, StorageError
-from memoranda.external.external_memory import ExternalMemory
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
-from memoranda.memory.skills.store import SkillStore
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
-from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:
     from memoranda.api.search_extras import SearchExtras
     from memoranda.api.server_stores import StoreServices
+    from memoranda.external.external_memory import ExternalMemory
     from memoranda.home.session_db import SessionDB
     from memoranda.memory.checkpoints.store import CheckpointStore
+    from memoranda.memory.skills.store import SkillStore
     from memoranda.models.model import ChatModel, Usage
     from memoranda.models.spending.budget import BackgroundSpending
     from memoranda.models.spending.ledger import Ledger
@@ -143,8 +142,10 @@ class HomeServices:
                 self._checkpoints = open_checkpoints(self.home.root, self.record_location)
             return CheckpointStore(self._checkpoints, user)
 
-    def skills_for(self, user: str | None) -> SkillStore:
+    def skills_for(self, user: str | None) -> "SkillStore":
         """The skills of one user, who can also read those of the home."""
+        from memoranda.memory.skills.store import SkillStore
+
         shared = [] if user is None else [self.home.skills()]
         return SkillStore(self.home.skills(user), self.config.skills, read_only_roots=shared)
 
@@ -226,6 +227,7 @@ class HomeServices:
         `chat_model` answers in the current session, and writes summaries if no other model is set for that.
         """
         from memoranda.search.tool import SessionSearchTool
+        from memoranda.support.projects import project_of
 
         return SessionSearchTool(
             lambda: self.sessions_for(user),
@@ -266,8 +268,10 @@ class HomeServices:
         redactor = self._get_redactor()
         return name if redactor is None else redactor.name(name)
 
-    def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> ExternalMemory:
+    def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> "ExternalMemory":
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
+        from memoranda.external.external_memory import ExternalMemory
+
         if not self.config.providers:
             return ExternalMemory()
         # The provider's threads start below: a process that is forked while one loads a module could never load it.

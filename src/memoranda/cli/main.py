@@ -2,7 +2,6 @@
 
 import re
 import sys
-from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from memoranda import __version__
 from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, memory_options
+from memoranda.cli.lazy_group import LazyGroup
 from memoranda.errors import MemorandaError
 from memoranda.home.config import colour_choice
 from memoranda.support.suggestions import did_you_mean
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _QUOTED = re.compile(r"'([^']*)'")
-# The module of each command, with the name of its function in a module that has several.
 _COMMANDS = {
     "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
     "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
@@ -66,18 +65,7 @@ Examples:
 """
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name or "command")
-        assert isinstance(command, click.Command)
-        return command
-
+class _AllCommands(LazyGroup):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
@@ -108,7 +96,12 @@ class _LazyGroup(click.Group):
             Invocation.current().fail(message, code=code)
 
 
-@click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_AllCommands,
+    functions={name: function for name, (function, _) in _COMMANDS.items()},
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="memoranda")
 @memory_options
 def command() -> None:

@@ -3,8 +3,26 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.memory import approval, entries, history
+from memoranda.cli.lazy_group import LazyGroup
 
+_FUNCTIONS = {
+    "add": "memoranda.cli.memory.entries:add",
+    "allow": "memoranda.cli.memory.entries:allow",
+    "approve": "memoranda.cli.memory.approval:approve",
+    "confirm": "memoranda.cli.memory.history:confirm",
+    "diff": "memoranda.cli.memory.history:diff",
+    "edit": "memoranda.cli.memory.entries:edit",
+    "list": "memoranda.cli.memory.entries:list_entries",
+    "log": "memoranda.cli.memory.history:log",
+    "pending": "memoranda.cli.memory.approval:pending",
+    "purge": "memoranda.cli.memory.history:purge",
+    "reject": "memoranda.cli.memory.approval:reject",
+    "remove": "memoranda.cli.memory.entries:remove",
+    "replace": "memoranda.cli.memory.entries:replace",
+    "reset": "memoranda.cli.memory.entries:reset",
+    "stale": "memoranda.cli.memory.history:stale",
+    "undo": "memoranda.cli.memory.history:undo",
+}
 _EPILOG = """\b
 Examples:
   memoranda memory list
@@ -16,14 +34,10 @@ Examples:
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=LazyGroup, functions=_FUNCTIONS, epilog=_EPILOG)
 @memory_options
 def command() -> None:
     """See and change MEMORY.md (the agent's notes) and USER.md (the user's profile).
 
     Every change is checked like the agent's own changes, and can be undone.
     """
-
-
-for _subcommand in (*entries.COMMANDS, *history.COMMANDS, *approval.COMMANDS):
-    command.add_command(_subcommand)

@@ -114,6 +114,3 @@ def _as_data(store: MemoryStore, proposal: Proposal) -> dict[str, Any]:
     ]
     replaced = [None if text is None else store.visible_text(proposal.target, text) for text in proposal.replaced]
     return asdict(proposal) | {"operations": operations, "replaced": replaced}
-
-
-COMMANDS = (pending, approve, reject)

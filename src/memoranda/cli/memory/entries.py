@@ -292,6 +292,3 @@ def remember(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> 
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     store = open_curated_memory(invocation)
     report(invocation, store, store.apply(target, [Add(text)], PERSON, frozenset(allow)))
-
-
-COMMANDS = (list_entries, add, replace, remove, edit, reset, allow)

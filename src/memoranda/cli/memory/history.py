@@ -195,6 +195,3 @@ def confirm(old_text: str, target: Target | None) -> None:
         invocation.fail("\n  - ".join([outcome.message, *outcome.matches]), describe(outcome, store))
     text = f"Confirmed: {outcome.visible_text}"
     invocation.respond(text, {"success": True, "handle": outcome.handle, "text": outcome.visible_text})
-
-
-COMMANDS = (log, diff, undo, purge, stale, confirm)

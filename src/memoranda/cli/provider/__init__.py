@@ -1,24 +1,23 @@
 """`memoranda provider`: choose, configure, inspect and test the external memory; loads only what is called."""
 
-from importlib import import_module
-
 import click
 
 from memoranda.cli.context import common_options
+from memoranda.cli.lazy_group import LazyGroup
 
-# The modules of the commands. Those that run sessions take a second to load, and `list` needs none of them.
-_MODULES = {
-    "list": "status",
-    "status": "status",
-    "use": "setup",
-    "off": "setup",
-    "setup": "setup",
-    "test": "sessions",
-    "ask": "sessions",
-    "call": "sessions",
-    "retry": "sessions",
-    "forget": "forget",
-    "run": "sessions",
+# Those that run sessions take long to load, and `list` needs none of them.
+_FUNCTIONS = {
+    "list": "memoranda.cli.provider.status:list_providers",
+    "status": "memoranda.cli.provider.status:status",
+    "use": "memoranda.cli.provider.setup:use",
+    "off": "memoranda.cli.provider.setup:off",
+    "setup": "memoranda.cli.provider.setup:setup",
+    "test": "memoranda.cli.provider.sessions:test",
+    "ask": "memoranda.cli.provider.sessions:ask",
+    "call": "memoranda.cli.provider.sessions:call",
+    "retry": "memoranda.cli.provider.sessions:retry",
+    "forget": "memoranda.cli.provider.forget:forget",
+    "run": "memoranda.cli.provider.sessions:run",
 }
 _EPILOG = """\b
 Examples:
@@ -30,18 +29,7 @@ Examples:
 """
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_MODULES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
-            return None
-        commands: tuple[click.Command, ...] = import_module(f"{__name__}.{_MODULES[cmd_name]}").COMMANDS
-        return next(command for command in commands if command.name == cmd_name)
-
-
-@click.group(cls=_LazyGroup, epilog=_EPILOG)
+@click.group(cls=LazyGroup, functions=_FUNCTIONS, epilog=_EPILOG)
 @common_options
 def command() -> None:
     """Show, set up, test, clear and switch off the external memory."""

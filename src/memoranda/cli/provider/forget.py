@@ -131,6 +131,3 @@ def _user_of(scope: str) -> str:
 
 def _sent_record(home: Home, name: str, user: str) -> SentRecord:
     return SentRecord(home.root, name, VendorScope(home.root, home.profile, user, server_url=config.server_url(home)))
-
-
-COMMANDS = (forget,)

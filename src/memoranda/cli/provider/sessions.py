@@ -385,6 +385,3 @@ def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> Comm
     if not worked:
         data["error"] = f"Failed: {', '.join(failed)}. {error}".strip()
     return CommandOutput("\n".join(lines), data, worked)
-
-
-COMMANDS = (ask, call, retry, run, test)

@@ -361,6 +361,3 @@ def _parse_pairs(assignments: tuple[str, ...]) -> dict[str, str]:
     if broken:
         raise ProviderError(f"{broken[0]!r} must be KEY=VALUE.")
     return dict(pair.split("=", 1) for pair in assignments)
-
-
-COMMANDS = (use, off, setup)

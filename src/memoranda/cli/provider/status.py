@@ -259,6 +259,3 @@ def _format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{int(seconds // size)} {unit}"
     return f"{int(seconds)} s"
-
-
-COMMANDS = (list_providers, status)

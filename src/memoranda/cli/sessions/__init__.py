@@ -3,8 +3,21 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import changes, list_and_show, transfer
+from memoranda.cli.lazy_group import LazyGroup
 
+_FUNCTIONS = {
+    "archive": "memoranda.cli.sessions.changes:archive",
+    "delete": "memoranda.cli.sessions.changes:delete_command",
+    "export": "memoranda.cli.sessions.transfer:export",
+    "import": "memoranda.cli.sessions.transfer:import_file",
+    "list": "memoranda.cli.sessions.list_and_show:list_sessions",
+    "prune": "memoranda.cli.sessions.changes:prune",
+    "rename": "memoranda.cli.sessions.changes:rename",
+    "show": "memoranda.cli.sessions.list_and_show:show",
+    "stats": "memoranda.cli.sessions.list_and_show:stats",
+    "unarchive": "memoranda.cli.sessions.changes:unarchive",
+    "vacuum": "memoranda.cli.sessions.changes:vacuum",
+}
 _EPILOG = """\b
 Examples:
   memoranda sessions list
@@ -15,23 +28,7 @@ Examples:
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=LazyGroup, functions=_FUNCTIONS, epilog=_EPILOG)
 @memory_options
 def command() -> None:
     """See, name, archive, export and delete past conversations."""
-
-
-for _subcommand in (
-    list_and_show.list_sessions,
-    list_and_show.show,
-    list_and_show.stats,
-    changes.rename,
-    changes.archive,
-    changes.unarchive,
-    changes.delete_command,
-    changes.prune,
-    changes.vacuum,
-    transfer.export,
-    transfer.import_file,
-):
-    command.add_command(_subcommand)

@@ -1,0 +1,37 @@
+"""How many modules each everyday command loads: what a command does not use must not slow its start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+import sys
+from memoranda.cli.main import main
+try:
+    main()
+finally:
+    print(sum(name.startswith("memoranda") for name in sys.modules), len(sys.modules), file=sys.stderr)
+"""
+# The most modules of this package, and of all packages, that a command may load: what it loads now, and a little room.
+_LIMITS = {
+    "--help": (16, 145),
+    "memory list": (110, 262),
+    "remember CI runs on Debian 12": (110, 262),
+    "sessions list": (188, 355),
+    "search deadlock": (203, 370),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--help", *(pytest.param(each, marks=pytest.mark.slow) for each in list(_LIMITS)[1:])]
+)
+def test_a_command_loads_no_more_modules_than_it_may(arguments: str, tmp_path: Path) -> None:
+    """A command that loads a part that it does not use exceeds its number of modules."""
+    own, total = _LIMITS[arguments]
+    command = [sys.executable, "-c", _PROGRAM, "--home", str(tmp_path), *arguments.split()]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = [int(number) for number in run.stderr.split()[-2:]]
+    assert loaded[0] <= own
+    assert loaded[1] <= total
