@@ -19,6 +19,10 @@ _CHANGES = {
         "We moved the shop front from Node 18 to Node 22 today.",
     ),
     "Who is my manager?": ("My manager is Ulrike, she signs the travel requests.", "Bashir is my manager."),
+    "How many replicas do the thumbnail workers run with?": (
+        "The thumbnail workers run with 4 replicas. What memory do we need?",
+        "The thumbnail workers run with 10 replicas. What memory do we need?",
+    ),
     "Womit heizen wir?": ("Wir heizen mit Gas, was kostet das?", "Wir heizen mit einer Wärmepumpe, was kostet das?"),
     "私の出社日はいつですか？": ("私の出社日は月曜と水曜です。", "私の出社日は木曜だけです。"),
 }

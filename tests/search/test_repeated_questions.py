@@ -99,11 +99,19 @@ def test_a_question_is_found_by_its_own_words(db: SessionDB, call: Call, questio
     assert first["session_id"] == question and first["matched_role"] == "assistant"
 
 
-def test_the_newest_answer_to_a_question_comes_first(db: SessionDB, call: Call) -> None:
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Node 18.", "Node 22, since last week."),
+        ("Bun.", "Deno."),
+        ("That depends on the machine, have a look at the package file.", "Node 22."),
+    ],
+)
+def test_another_value_replaces_an_older_answer(db: SessionDB, call: Call, old: str, new: str) -> None:
     """The older one follows: what was true then."""
-    question = "Which version of Node does the shop run on?"
-    tell(db, "old", [question, "Node 18."])
-    tell(db, "new", [question, "Node 22."], at=BEGIN + _DAY)
+    question = "Which runtime does the shop run on?"
+    tell(db, "old", [question, old])
+    tell(db, "new", [question, new], at=BEGIN + _DAY)
     assert [result["session_id"] for result in call(query=question)["results"]] == ["new", "old"]
 
 
@@ -112,6 +120,9 @@ def test_the_newest_answer_to_a_question_comes_first(db: SessionDB, call: Call) 
     [
         "I do not see that in this repository.",
         "Sure! What would you like to know about the pods?",
+        "I would need the manifest to answer this. Could you paste it?",
+        "That depends on the cluster. Have a look at the dashboard or at the manual.",
+        "Error: the tool call timed out.",
         "Dazu liegen mir leider keine Informationen vor.",
         "No tengo ese dato en los archivos del proyecto.",
         "その情報は見当たりません。",

@@ -192,12 +192,13 @@ class PromptRelevance:
     def hits(self) -> list[Hit]:
         """The hits that clear the floor, best first, without those that only repeat the prompt.
 
-        A newer statement is shown wherever the older one is that it replaces.
+        A newer statement is shown wherever the older one is that it replaces; of several answers to the prompt, one is.
         """
         found: list[Hit] = []
         newer: Hit | None = None
         for hit, clears in ((relevance.hit, relevance.clears) for relevance in self.measured):
-            if clears and not hit.asked:
+            is_older_answer = ASKED_BEFORE in hit.signals and any(ASKED_BEFORE in other.signals for other in found)
+            if clears and not hit.asked and not is_older_answer:
                 found += [hit] if newer is None else [newer, hit]
             newer = hit if NEWER_STATEMENT in hit.signals and not clears else None
         return found

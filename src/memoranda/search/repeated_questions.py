@@ -2,9 +2,9 @@
 
 The record contains every question that was ever asked. A repeated question has all the words of the query, and is short
 and recent, so it always matches best. If its reply says something of its own, that is right, and of several replies to
-the same question the newest comes first, unless another says much more. If there was no reply, or one that only denies
-or repeats what an older conversation said, the turn does not count; one session represents all such turns, if no asking
-was answered.
+the same question the first comes first, or the newest that gives another value. If there was no reply, or one that only
+denies or repeats what an older conversation said, the turn does not count; one session represents all such turns, if no
+asking was answered.
 
 An assistant's answer that mostly repeats an older message comes from a turn that recalled something. It is newer than
 what it quotes and often shorter, so it would match better. `RepeatedQuestions` ranks without it, and counts it at the
@@ -43,6 +43,7 @@ _FIRST = 6
 _MAX_COMPARED = 400
 _MIN_TERMS = 0.5
 _by_time = itemgetter(5, 0)
+_NUMBERS = re.compile(r"\d+").findall
 
 
 def sequences(text: str) -> frozenset[int]:
@@ -89,18 +90,22 @@ def _compare(reader: IndexReader, rows: Iterable[Posting], role: int = ASSISTANT
     messages = reader.messages([row.message for row in ordered])
     owners: dict[int, int] = {}
     lengths: list[int] = []
+    numbers: list[frozenset[str]] = []
     found: dict[Posting, Posting] = {}
     for number, row in enumerate(ordered):
         message = messages.get(row.message)
         text = "" if message is None else searchable_text(message).text[:_MAX_CHARACTERS]
         own = _cached_sequences(text)
         lengths.append(len(own))
+        numbers.append(frozenset(_NUMBERS(text)))
         if len(own) < _MIN_SEQUENCES:
             continue
         shared = own & owners.keys() if row.role == role else ()
         if len(shared) >= _MIN_SHARED * _MIN_SEQUENCES:
             older, count = Counter(owners[sequence] for sequence in shared).most_common(1)[0]
-            if count >= _MIN_SHARED * min(len(own), lengths[older]) and ordered[older].session != row.session:
+            is_much = count >= _MIN_SHARED * min(len(own), lengths[older])
+            # A text with another number says something else: a fact that changed.
+            if is_much and numbers[-1] <= numbers[older] and ordered[older].session != row.session:
                 found[row] = ordered[older]
                 continue
         owners.update(dict.fromkeys(own - owners.keys(), number))
@@ -130,8 +135,10 @@ _MAX_OLDEST, _MAX_NEWEST = 10, 30
 # What answers elsewhere covers this much of the query; the best few are compared with the replies.
 _MIN_COVERAGE = 0.5
 _MAX_ELSEWHERE = 3
-# A reply that says more than a newer one by this factor comes first. Its rarest words count.
+# A reply does not replace an older one that says more by this factor. Their rarest words count.
 _WORTH_MORE = 2.0
+_TERSE = 24
+"""The letters in the words of a terse reply: one terse reply replaces another."""
 _MAX_WORTH = 3
 _MAX_DENIAL = 120
 """A longer sentence says something, whatever it denies."""
@@ -193,8 +200,12 @@ def reply_in(messages: Iterable[FeedMessage]) -> FeedMessage | None:
 
 @lru_cache(maxsize=2_000)
 def _read_question(text: str) -> tuple[frozenset[str], bool]:
-    """The words of a short text, and whether it asks something: the same questions are met by search after search."""
-    return content_words(text), is_asking(text)
+    """The words of a short text, and whether it only asks: the same questions are met by search after search."""
+    sentences = _SENTENCES.split(text)
+    states = len(sentences) > 1 and any(
+        not is_asking(sentence) and len(content_words(sentence)) > _FEW_WORDS for sentence in sentences
+    )
+    return content_words(text), is_asking(text) and not states
 
 
 def _shared_part(left: frozenset[str], right: frozenset[str]) -> float:
@@ -207,6 +218,19 @@ def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
     alike = sum(bool(get_close_matches(word, others, 1, _MISSPELT)) for word in left - right if word.isalpha())
     common = len(left & right) + alike
     return common / (len(left) + len(right) - common or 1)
+
+
+def _replaces(newer: frozenset[str], older: frozenset[str]) -> bool:
+    """Whether a reply looks like another value of what an older one said, and not like a failure to answer."""
+    with_number = [any(map(_has_digit, words)) for words in (newer, older)]
+    if with_number[0] != with_number[1]:
+        return with_number[0]
+    is_terse = all(sum(map(len, words)) <= _TERSE for words in (newer, older))
+    return with_number[0] or is_terse or bool(newer & older)
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
 
 
 class RankedSessions(NamedTuple):
@@ -284,7 +308,7 @@ class RepeatedQuestions:
         if self.enabled and len(found.scores) > 1:
             repeated = find_repetitions(self.reader, found.scores, matches)
             found = rank(_Turns(unanswered, repeated)) if repeated else found
-        self._put_newest_answer_first(found.scores, answered, size)
+        self._put_current_answer_first(found.scores, answered, size)
         if unanswered and not answered:
             self._add_asking(found.scores, unanswered, matches, size, context)
         return found
@@ -361,10 +385,10 @@ class RepeatedQuestions:
             words = self._known[number] or frozenset()
             self._replies[number] = own_words(searchable_text(reply).text, words) if reply else frozenset()
 
-    def _put_newest_answer_first(
+    def _put_current_answer_first(
         self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize
     ) -> None:
-        """Of the sessions that answer the same question, put the newest first, unless another says much more."""
+        """Of the sessions that answer the same question, put the first one first, or the newest that replaces it."""
         listed = {score.session for score in scores}
         alike = {
             one.row.session: _likeness(self._words, self._known[one.row.message] or frozenset()) for one in answered
@@ -373,16 +397,19 @@ class RepeatedQuestions:
         if not same:
             return
         worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
-        newest = same[-1].row.session
-        best = max(worth, key=worth.__getitem__)
-        # Replies after the best one that say much less, such as "done", are no answers.
-        while worth[newest] * _WORTH_MORE < worth[best]:
-            scores[:] = [score for score in scores if score.session != newest]
-            same.pop()
-            del worth[newest]
-            newest = same[-1].row.session
+        chosen = same[0]
+        for newer in same[1:]:
+            if worth[newer.row.session] * _WORTH_MORE >= worth[chosen.row.session] and _replaces(newer.own, chosen.own):
+                chosen = newer
+        # A later reply that says much less, such as "done", is no answer.
+        weak = {
+            one.row.session
+            for one in same
+            if one.row.time > chosen.row.time and worth[one.row.session] * _WORTH_MORE < worth[chosen.row.session]
+        }
+        scores[:] = [score for score in scores if score.session not in weak]
         places = [place for place, score in enumerate(scores) if score.session in worth]
-        ordered = sorted((scores[place] for place in places), key=lambda score: score.session != newest)
+        ordered = sorted((scores[place] for place in places), key=lambda score: score.session != chosen.row.session)
         for place, score, value in zip(places, ordered, [scores[place].score for place in places], strict=True):
             signals = {**score.signals, ASKED_BEFORE: alike[score.session]}
             scores[place] = score._replace(score=value, signals=signals)
@@ -432,7 +459,7 @@ class RepeatedQuestions:
         for number in numbers:
             message = messages.get(number)
             text = "" if message is None else searchable_text(message).text
-            words, asks = _read_question(text) if len(text) <= _MAX_CACHED else (content_words(text), is_asking(text))
+            words, asks = _read_question(text) if len(text) <= _MAX_CACHED else (frozenset[str](), False)
             same = self.query.question and words == self._words and len(words) > _FEW_WORDS
             self._known[number] = words if same or asks else None
         self._read |= messages
