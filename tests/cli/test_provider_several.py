@@ -142,8 +142,8 @@ def test_what_providers_say_is_shown_of_all_or_of_one(terminal: Terminal) -> Non
     """Recall, and tools by the names that a model sees."""
     terminal.ok("provider", "use", "alpha", "beta")
     assert terminal.json("provider", "ask", "zebra")["recalled"].splitlines() == [
-        "alpha knows a zebra. (alpha)",
-        "beta knows a zebra. (beta)",
+        "alpha> alpha knows a zebra.",
+        "beta> beta knows a zebra.",
     ]
     assert terminal.json("provider", "ask", "zebra", "--provider", "beta")["recalled"] == "beta knows a zebra."
     assert terminal.json("provider", "call", "beta_find")["from"] == "beta"
