@@ -177,7 +177,8 @@ class Session:
 
         `reserved` is how many tokens of the window an answer may use.
         """
-        self._chat_model = self._state.toolbox.chat_model = model
+        self._chat_model = model
+        self._state.toolbox.use_model(model)
         self._state.model = model.name
         usage = self._state.compressor.usage
         usage.window, usage.reserved = model.window, reserved

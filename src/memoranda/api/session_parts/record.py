@@ -56,9 +56,14 @@ class SessionRecord:
         latest = self.db.get_compression_tip(self.id) if self.exists else None
         return latest if latest != self.id else None
 
-    def context(self) -> "list[LiveMessage]":
-        """The messages that are sent to the model."""
-        return self.db.live_context(self.id) if self.exists else []
+    def context(self, after: int = 0, offset: int = 0) -> "list[LiveMessage]":
+        """The messages that are sent to the model, all of them or a part as `live_context` reads it."""
+        return self.db.live_context(self.id, after, offset) if self.exists else []
+
+    def context_size(self) -> int:
+        """How many messages are sent to the model."""
+        row = self.load()
+        return row["message_count"] if row else 0
 
     def user_messages(self) -> "list[LiveMessage]":
         """The user's messages in the context; a summary has the same role but is not the user's."""

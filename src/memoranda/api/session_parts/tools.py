@@ -87,8 +87,7 @@ class SessionTools:
         self._skills = services.skills_for(options.user)
         # The provider's tools as they are stored in the session's row; None in a new session.
         self.stored_provider_tools: Any = None
-        # The model that answers in the session; None until one does.
-        self.chat_model: ChatModel | None = None
+        self._chat_model: ChatModel | None = None
 
     def bind(self, session_id: str) -> None:
         """Build the tools for a session, which is another one after compression."""
@@ -97,6 +96,12 @@ class SessionTools:
         asks_person = self._store.settings.untrusted_writes != "save"
         self._skill_tools = SkillTools(self._skills, Origin("agent", session_id), sources_of if asks_person else None)
         self._session_id = session_id
+        self._own_tools: tuple[Tool, ...] | None = None
+
+    def use_model(self, model: "ChatModel") -> None:
+        """Set the model that answers in the session: it may summarize what a search finds."""
+        self._chat_model = model
+        self._own_tools = None
 
     def begin_turn(self) -> None:
         """Start counting failed memory calls from zero."""
@@ -107,11 +112,18 @@ class SessionTools:
 
         A resumed session offers the providers' tools as they were, whatever they offer now; `find_tool` finds them.
         """
-        options = self._options
-        search = self._services.search_tool(options.user, self._session_id, options.directory, self.chat_model)
+        if self._own_tools is None:
+            self._own_tools = self._screen(self._filter_allowed(self._build_own_tools()))
         restored = restore_tools(self.stored_provider_tools, tuple(provider_tools), find_tool)
-        own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
-        return tuple(map(self._noted, screen_tools((*self._filter_allowed(own), *restored))))
+        return (*self._own_tools, *self._screen(restored)) if restored else self._own_tools
+
+    def _build_own_tools(self) -> tuple[Tool, ...]:
+        options = self._options
+        search = self._services.search_tool(options.user, self._session_id, options.directory, self._chat_model)
+        return (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
+
+    def _screen(self, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+        return tuple(map(self._noted, screen_tools(tools)))
 
     def _noted(self, tool: Tool) -> Tool:
         """A tool whose calls are noted if its answers contain text of others: not every program records them."""

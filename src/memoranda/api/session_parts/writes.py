@@ -6,6 +6,7 @@ it as its source, unless the user's own words support what is written. A program
 of its user is the source of all that it writes.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,12 @@ from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt
 from memoranda.memory.skills.writer import SkillChange
 from memoranda.storage.files.journal import undone_numbers
+from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.origin import PERSON
 from memoranda.support.tool import facts_of
 
 if TYPE_CHECKING:
+    from memoranda.agent.review.evidence import UserEvidence
     from memoranda.api.session_parts.record import SessionRecord
     from memoranda.memory.record.rotation import LiveMessage
 
@@ -86,6 +89,65 @@ def _describe_memory(store: MemoryStore, change: MemoryChange) -> str:
 _MIN_SHARE = 0.6
 _MAX_OLDER_RESULTS = 200
 _MAX_RESULT_CHARS = 50_000
+_MAX_USER_TEXTS = 400
+# How much of a long context is read when a session is resumed.
+_MAX_CONTEXT = 1_000
+
+
+class _ToolResult:
+    """A result of a tool that is not trusted."""
+
+    def __init__(self, tool: str, text: str) -> None:
+        self.tool = tool
+        self.is_of_agent = facts_of(tool).words == "agent"
+        """Whether the agent may have written it: it is a source only of what repeats it."""
+        self._text = text[:_MAX_RESULT_CHARS]
+
+    @lazy_attribute
+    def tokens(self) -> frozenset[str]:
+        from memoranda.agent.review.evidence import token_set
+
+        return token_set(self._text)
+
+
+class _ReadContext:
+    """What was read of a session's context. Each message is read once, because a context can have thousands."""
+
+    def __init__(self, session_id: str = "", skipped: int = 0) -> None:
+        """`skipped` is how many messages at the beginning are not read."""
+        self.session_id = session_id
+        self.size = skipped
+        self.last_id = 0
+        self.user_texts: deque[str] = deque(maxlen=_MAX_USER_TEXTS)
+        self.latest: list[_ToolResult] = []
+        """The results since the user's last message."""
+        self.older: deque[_ToolResult] = deque(maxlen=_MAX_OLDER_RESULTS)
+        self._names: dict[str, str] = {}
+        self._evidence: UserEvidence | None = None
+
+    def add(self, context: "Sequence[LiveMessage]", trusted: Collection[str]) -> None:
+        """Read further messages of the context."""
+        for live in context:
+            self.size, self.last_id = self.size + 1, live.id
+            message = live.message
+            for call in message.get("tool_calls") or ():
+                self._names |= _name_of_call(call)
+            if message["role"] == "user" and not live.is_summary:
+                self.user_texts.append(_text_of(message.get("content")))
+                self.older.extend(self.latest)
+                self.latest, self._evidence = [], None
+            elif message["role"] == "tool":
+                name = message.get("tool_name") or self._names.get(str(message.get("tool_call_id")), "") or "a tool"
+                if name not in trusted and facts_of(name).words != "report":
+                    self.latest.append(_ToolResult(str(name), _text_of(message.get("content"))))
+
+    def supports(self, texts: Sequence[str]) -> bool:
+        """Whether the user's own words support all texts."""
+        from memoranda.agent.review.evidence import UserEvidence
+
+        if self._evidence is None:
+            self._evidence = UserEvidence(list(self.user_texts))
+        return all(self._evidence.find_unsupported(text) is None for text in texts)
 
 
 class UntrustedText:
@@ -100,6 +162,7 @@ class UntrustedText:
         """The program that calls the tools, if it does not record what its user says."""
         self._record = record
         self._trusted = frozenset(trusted_tools)
+        self._context = _ReadContext()
 
     def sources_of(self, texts: Sequence[str]) -> tuple[str, ...]:
         """Where texts that the agent wants to remember may come from; empty if the user's own words support them.
@@ -107,23 +170,17 @@ class UntrustedText:
         The results that were read since the user's last message count, and older ones, and texts that the agent may
         have written itself, if they have most words of a text.
         """
-        context = self._record.context()
-        questions = [index for index, message in enumerate(context) if _is_question(message)]
-        last = questions[-1] if questions else 0
-        results = list(self._results(context))
-        read = [name for index, name, _ in results if index > last and not _is_of_agent(name)]
-        others = [(name, content) for index, name, content in results if index <= last or _is_of_agent(name)]
+        context = self._read_context()
+        read = [result.tool for result in context.latest if not result.is_of_agent]
+        others = [*context.older, *(result for result in context.latest if result.is_of_agent)]
         callers = (self.caller,) if self.caller else ()
         found = _that_contain(texts, others[-_MAX_OLDER_RESULTS:])
         sources = dict.fromkeys((*read, *self.called, *self.recalled, *found, *callers))
-        if not sources:
-            return ()
-        user_texts = [_text_of(context[index].message.get("content")) for index in questions]
-        if _are_supported(texts, user_texts):
+        if not sources or context.supports(texts):
             return ()
         has_hidden = bool(self.recalled or self.called or self.caller)
-        read_texts = [content for index, _, content in results if index > last]
-        if not has_hidden and all(_is_closer_to_user(text, user_texts[-1:], read_texts) for text in texts):
+        said = context.user_texts[-1] if context.user_texts else ""
+        if not has_hidden and all(_is_closer_to_user(text, said, context.latest) for text in texts):
             return ()
         return tuple(sources)
 
@@ -132,26 +189,17 @@ class UntrustedText:
         if tool not in self._trusted and facts_of(tool).words == "others":
             self.called[tool] = None
 
-    def _results(self, context: "Sequence[LiveMessage]") -> Iterator[tuple[int, str, str]]:
-        """The results of tools that are not trusted: position, name of the tool, text."""
-        names: dict[str, str] = {}
-        for index, live in enumerate(context):
-            message = live.message
-            for call in message.get("tool_calls") or ():
-                names |= _name_of_call(call)
-            if message["role"] == "tool":
-                name = message.get("tool_name") or names.get(str(message.get("tool_call_id")), "") or "a tool"
-                if name not in self._trusted and facts_of(name).words != "report":
-                    yield index, str(name), _text_of(message.get("content"))
-
-
-def _is_of_agent(tool: str) -> bool:
-    """Whether the agent may have written the results of a tool: they are a source only of what repeats them."""
-    return facts_of(tool).words == "agent"
-
-
-def _is_question(message: "LiveMessage") -> bool:
-    return message.message["role"] == "user" and not message.is_summary
+    def _read_context(self) -> _ReadContext:
+        """The context with what was recorded since the last call; read again if messages were removed from it."""
+        size = self._record.context_size()
+        context = self._context
+        new = self._record.context(context.last_id)
+        if context.session_id != self._record.id or context.size + len(new) != size:
+            skipped = max(0, size - _MAX_CONTEXT)
+            self._context = context = _ReadContext(self._record.id, skipped)
+            new = self._record.context(offset=skipped)
+        context.add(new, self._trusted)
+        return context
 
 
 def _name_of_call(call: Any) -> dict[str, str]:
@@ -166,20 +214,19 @@ def _text_of(content: Any) -> str:
     return text_of(content)
 
 
-def _that_contain(texts: Sequence[str], results: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _that_contain(texts: Sequence[str], results: Sequence[_ToolResult]) -> Iterator[str]:
     """The tools whose results have most words of one of the texts."""
     if not results:
         return
-    from memoranda.agent.review.evidence import content_words, share, token_set
+    from memoranda.agent.review.evidence import content_words, share
 
     words = list(map(content_words, texts))
-    for name, content in results:
-        tokens = token_set(content[:_MAX_RESULT_CHARS])
-        if any(share(each, tokens) >= _MIN_SHARE for each in words):
-            yield name
+    for result in results:
+        if any(share(each, result.tokens) >= _MIN_SHARE for each in words):
+            yield result.tool
 
 
-def _is_closer_to_user(text: str, user_texts: Sequence[str], read_texts: Sequence[str]) -> bool:
+def _is_closer_to_user(text: str, message: str, results: Sequence[_ToolResult]) -> bool:
     """Whether the user's last message has more words of a text than any text that was read, and all its names.
 
     An agent may say something in other forms of the user's words, which is too little for a clause to be supported.
@@ -187,17 +234,9 @@ def _is_closer_to_user(text: str, user_texts: Sequence[str], read_texts: Sequenc
     from memoranda.agent.review.evidence import content_words, denies, own_words, share, token_set
 
     words = content_words(text)
-    said = own_words("\n".join(user_texts))
+    said = own_words(message)
     tokens = token_set(said)
     if denies(said) != denies(text) or not all(word.is_in(tokens) for word in words if word.specific):
         return False
-    closest = max((share(words, token_set(read[:_MAX_RESULT_CHARS])) for read in read_texts), default=0.0)
+    closest = max((share(words, result.tokens) for result in results), default=0.0)
     return share(words, tokens) > max(_MIN_SHARE - 0.1, closest)
-
-
-def _are_supported(texts: Sequence[str], user_texts: Sequence[str]) -> bool:
-    """Whether the user's own words support all texts."""
-    from memoranda.agent.review.evidence import UserEvidence
-
-    evidence = UserEvidence(user_texts)
-    return all(evidence.find_unsupported(text) is None for text in texts)

@@ -129,11 +129,11 @@ class Rotation(StorePart):
         self._messages = messages
         self._titles = titles
 
-    def live_context(self, session_id: str) -> list[LiveMessage]:
-        """The context of a session, in order, for compression."""
+    def live_context(self, session_id: str, after: int = 0, offset: int = 0) -> list[LiveMessage]:
+        """The context of a session, in order: after a message with `after`, without the first ones with `offset`."""
         return [
             LiveMessage(message["id"], as_chat(message), message["copy_of"] or 0, bool(message["is_summary"]))
-            for message in self._messages.get_messages(session_id)
+            for message in self._messages.get_messages(session_id, after=after, offset=offset)
         ]
 
     def take_compression_lease(
