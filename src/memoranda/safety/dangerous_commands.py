@@ -10,7 +10,7 @@ only what is written into curated memory.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -166,6 +166,23 @@ class _Occurrence(NamedTuple):
     start: int
     end: int
     kind: str
+
+
+CommandHints = frozenset[tuple[str, int]]
+"""The rows of hints of which a text has one: the kind of an object, and the number of the row."""
+
+
+def command_hints(plain: str) -> CommandHints:
+    """What a folded text has of the hints without which there is no command."""
+    return frozenset(
+        (kind, number) for kind, rows in _HINTS.items() for number, row in enumerate(rows) if contains_any(row, plain)
+    )
+
+
+def can_have_command(hints: CommandHints, rule_ids: Collection[str]) -> bool:
+    """Whether a text with these hints can have a command that one of these rules forbids."""
+    kinds = {kind for rule in COMMAND_RULES if rule.id in rule_ids for kind in rule.objects}
+    return any(all((kind, number) in hints for number in range(len(_HINTS[kind]))) for kind in kinds)
 
 
 def find_commands(plain: str) -> Iterator[CommandMatch]:

@@ -367,9 +367,17 @@ def can_begin_phrase(words: Iterable[str], rule_id: str) -> bool:
 
 def can_form_phrase(words: Iterable[str], rule_id: str = "") -> bool:
     """Whether these words, in any order, could form a phrase that a rule forbids: any rule, or the one with this id."""
-    book = _rule_book()
-    present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
-    return any(rule_id in ("", pattern.rule.id) for pattern in book.candidates(present))
+    return can_form_from(phrase_symbols(words), rule_id)
+
+
+def phrase_symbols(words: Iterable[str]) -> frozenset[str]:
+    """What the rules know of words; texts that share no word with a rule have the same symbols."""
+    return frozenset(map(_rule_book().symbols.get, words, repeat(_FILLER)))
+
+
+def can_form_from(symbols: frozenset[str], rule_id: str = "") -> bool:
+    """`can_form_phrase` for the symbols of words."""
+    return any(rule_id in ("", pattern.rule.id) for pattern in _rule_book().candidates(symbols))
 
 
 def find_phrases(words: list[str]) -> list[PhraseMatch]:

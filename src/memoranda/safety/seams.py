@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memoranda.safety.classifier import classify
-from memoranda.safety.phrase_rules import can_begin_phrase, can_form_phrase
+from memoranda.safety.dangerous_commands import CommandHints, can_have_command, command_hints
+from memoranda.safety.phrase_rules import can_begin_phrase, can_form_from, can_form_phrase, phrase_symbols
 from memoranda.safety.scanner import TextStages, scan
 from memoranda.safety.substrings import contains_any
 
@@ -32,6 +33,9 @@ _COMPLETES = (
 _DOWNLOAD_AND_RUN = re.compile(
     r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n|]{0,200}\|\s{0,3}(?:sudo\s)?(?:ba|z|da|k)?sh\b", re.IGNORECASE
 )
+# Without both of them there is no such download.
+_DOWNLOAD_SIGNS = (r"\|", "curl|wget|iwr|invoke-webrequest")
+_NO_HINTS: CommandHints = frozenset()
 # Two texts that are put together may look like a credential by chance.
 _IGNORED = frozenset({"secret_in_clear", "hidden_text"})
 _LEARNED = "learned_injection"
@@ -82,33 +86,89 @@ def scan_distant(texts: Sequence[str]) -> list[DistantPair]:
     """The texts that form an unmistakable attack with another one, wherever the two are.
 
     A reader may skip what is between them. A short text without the end of a sentence is read with the one before it,
-    so that an attack in three pieces is found, too.
+    so that an attack in three pieces is found, too. Starts that the rules cannot tell apart are judged together, so
+    the number of ordinary texts does not matter to each of them.
     """
     starts = [text[:_NEAR].lstrip() for text in texts]
+    alike: dict[_StartTraits, list[int]] = {}
+    for number, start in enumerate(starts):
+        alike.setdefault(_start_traits(start), []).append(number)
     found = []
     for first, text in enumerate(texts):
         end = text[-_NEAR:].rstrip()
         if first and len(end) < _NEAR and not _is_finished(end) and not _is_finished(texts[first - 1].rstrip()):
             end = f"{texts[first - 1]} {end}"[-_NEAR:].lstrip()
-        if not _can_begin(end):
+        traits = _end_traits(end)
+        if traits is None:
             continue
-        for second, start in enumerate(starts):
-            names = _scan_unmistakable(end, start) if second != first else frozenset()
+        seconds = [number for start, numbers in alike.items() if _may_form(traits, start) for number in numbers]
+        for second in sorted(seconds):
+            names = _scan_unmistakable(end, starts[second]) if second != first else frozenset()
             if names:
                 found.append(DistantPair(first, second, tuple(sorted(names))))
     return found
 
 
+class _EndTraits(NamedTuple):
+    """What the rules can use of the end of a text: None where it begins no phrase, or no command.
+
+    Half of something encoded may begin any command.
+    """
+
+    symbols: frozenset[str] | None
+    hints: CommandHints | None
+    is_encoded: bool
+
+
+class _StartTraits(NamedTuple):
+    """The same of the start of a text, and whether it can continue a command."""
+
+    symbols: frozenset[str]
+    hints: CommandHints
+    continues: bool
+
+
+@lru_cache(maxsize=2_000)
+def _end_traits(end: str) -> _EndTraits | None:
+    """None if no unmistakable attack can begin there."""
+    if _is_finished(end):
+        return None
+    words, is_command = _words_of(end), _begins_command(end)
+    symbols = phrase_symbols(words) if can_begin_phrase(words, _INJECTION) else None
+    if symbols is None and not is_command:
+        return None
+    last_word = end.rsplit(None, 1)[-1]
+    is_encoded = bool(_IS_HALF_WORD.search(end)) and "://" not in last_word
+    return _EndTraits(symbols, _hints_of(f"{end} ") if is_command else None, is_encoded)
+
+
+@lru_cache(maxsize=2_000)
+def _start_traits(start: str) -> _StartTraits:
+    continues = contains_any(_COMPLETES, start) or bool(_CONTINUES_COMMAND.search(start))
+    # A blank is put between the two texts.
+    hints = _hints_of(f" {start}") if continues else _NO_HINTS
+    return _StartTraits(phrase_symbols(_words_of(start)), hints, continues)
+
+
+def _hints_of(text: str) -> CommandHints:
+    plain = TextStages(text).plain
+    return command_hints(plain) | {(sign, 0) for sign in _DOWNLOAD_SIGNS if re.search(sign, plain)}
+
+
+@lru_cache(maxsize=10_000)
+def _may_form(end: _EndTraits, start: _StartTraits) -> bool:
+    """Whether the end of a text and the start of another one can form an unmistakable attack; most cannot."""
+    if end.hints is not None and start.continues:
+        hints = end.hints | start.hints
+        is_download = all((sign, 0) in hints for sign in _DOWNLOAD_SIGNS)
+        if end.is_encoded or is_download or can_have_command(hints, _UNMISTAKABLE):
+            return True
+    return end.symbols is not None and can_form_from(end.symbols | start.symbols, _INJECTION)
+
+
 def _is_finished(end: str) -> bool:
     """Whether nothing continues after this end of a text."""
     return not end or bool(_ENDS_SENTENCE.search(end) and not _MAY_CONTINUE.search(end))
-
-
-def _can_begin(end: str) -> bool:
-    """Whether an unmistakable attack can begin at the end of a text."""
-    if _is_finished(end):
-        return False
-    return _begins_command(end) or can_begin_phrase(_words_of(end), _INJECTION)
 
 
 def _begins_command(end: str) -> bool:
@@ -127,10 +187,7 @@ def _scan_pair(end: str, start: str) -> frozenset[str]:
 
 @lru_cache(maxsize=10_000)
 def _scan_unmistakable(end: str, start: str) -> frozenset[str]:
-    """The unmistakable attacks among them, which costs little where there can be none."""
-    is_command = _begins_command(end) and (contains_any(_COMPLETES, start) or _CONTINUES_COMMAND.search(start))
-    if not is_command and not can_form_phrase([*_words_of(end), *_words_of(start)], _INJECTION):
-        return frozenset()
+    """The unmistakable attacks among them."""
     return frozenset(name for joined in _join(end, start) for name in _find_across(joined)) & _UNMISTAKABLE
 
 
@@ -158,6 +215,6 @@ def _find_across(joined: _JoinedPair) -> Iterator[str]:
         yield "download_and_run"
 
 
-@lru_cache(maxsize=500)
+@lru_cache(maxsize=2_000)
 def _words_of(text: str) -> tuple[str, ...]:
     return tuple(TextStages(text).words)
