@@ -73,11 +73,18 @@ def log_to_file(path: Path) -> Iterator[None]:
 @contextmanager
 def log_to_home(root: Path) -> Iterator[None]:
     """Writes the log of a hook to the home instead of the host's screen while the block runs."""
-    with send_log(_NAME, LogFile(root / "logs" / "hooks.log", root)):
+    with send_log(_NAME, _hook_log(root)):
         yield
 
 
 def log_error(root: Path, text: str, error: Exception | None = None) -> None:
-    """Writes one line of a hook, with the traceback of an error."""
-    with log_to_home(root):
-        logging.getLogger(f"{_NAME}.hook").error("%s", text, exc_info=error)
+    """Writes one line of a hook, with the traceback of an error.
+
+    Not through a logger: another thread of a hook that is late writes what it logs to the same file.
+    """
+    raised = (type(error), error, error.__traceback__) if error is not None else None
+    _hook_log(root).handle(logging.LogRecord(f"{_NAME}.hook", logging.ERROR, __file__, 0, text, None, raised))
+
+
+def _hook_log(root: Path) -> LogFile:
+    return LogFile(root / "logs" / "hooks.log", root)

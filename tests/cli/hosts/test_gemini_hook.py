@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.cli.hooks.process import HookOptions
 from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.importer import Importer
 from memoranda.integrations.hooks.answers import read_payload
 from memoranda.integrations.hooks.capture import capture_transcript
+from tests.cases import cases
 from tests.cli.terminal import Terminal
 
 _ID = "f9073a6b-99ca-4946-8ee8-3dfb006a49a8"
@@ -104,6 +106,27 @@ def test_a_memory_that_was_late_is_added_to_the_next_prompt(terminal: Terminal) 
     log.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "no JSON\n")
     assert _NOTE in _ask(terminal, "Please rewrite the changelog")
     assert _ask(terminal, "Please rewrite the changelog") == ""
+
+
+@cases("outcome", ["late", "error", ""])
+def test_a_start_without_an_answer_is_made_up_for_by_the_first_prompt(terminal: Terminal, outcome: str) -> None:
+    """Also of hosts that ask at the start; once, and not if the start was answered."""
+    begun = {"at": 1.0, "host": "claude-code", "event": "SessionStart", "session_id": _ID, "prompt": ""}
+    lines = [{"id": "a", **begun}, *([{"id": "a", "outcome": outcome, "reason": "x"}] if outcome else [])]
+    log = terminal.home / "logs" / "hook-events.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    prompt = "Please rewrite the changelog"
+    given = [_NOTE in _ask(terminal, prompt, "claude-code", "UserPromptSubmit") for _ in range(2)]
+    assert given == [True, False]
+    log.write_text(f"{json.dumps({'id': 'a', **begun})}\n{json.dumps({'id': 'a', 'outcome': 'given'})}\n")
+    assert _NOTE not in _ask(terminal, prompt, "claude-code", "UserPromptSubmit")
+
+
+def test_the_start_of_a_session_waits_as_long_as_hosts_do() -> None:
+    """A session without its memory is worse than one that begins late; hosts stop a hook after ten seconds."""
+    assert HookOptions("claude-code", "SessionStart").timeout == HookOptions("cursor", "sessionStart").timeout == 9
+    assert HookOptions("claude-code", "UserPromptSubmit").timeout == 2
 
 
 def test_what_another_hook_put_before_the_prompt_is_not_part_of_it() -> None:

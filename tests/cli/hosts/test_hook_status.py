@@ -128,7 +128,9 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
     (call,) = _status(home)["calls"]
     assert (call["outcome"], call["reason"]) == ("late", "no answer within 0.2 seconds")
-    assert "no answer within 0.2 seconds" in (home / "logs" / "hooks.log").read_text()
+    assert (home / "logs" / "hooks.log").read_text().count("no answer within 0.2 seconds") == 1
+    lines = (home / "logs" / "hook-events.jsonl").read_text().splitlines()
+    assert [("event" in line, "outcome" in line) for line in lines] == [(True, False), (False, True)]
 
 
 @pytest.mark.slow

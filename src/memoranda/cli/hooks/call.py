@@ -49,6 +49,7 @@ class HookCall:
         self._raw_payload = payload
         self._payload = HookPayload(options.event)
         self._config: HomeConfig | None = None
+        self._log: HookLog | None = None
 
     def answer(self) -> str:
         """Returns the text for standard output; "" for none, and also when something failed."""
@@ -101,7 +102,8 @@ class HookCall:
         from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
 
         self._config = config = HomeConfig(self._locate_home())
-        return answer_and_log(config, self._options, payload, HookLog(config.home.root, self._started_at))
+        self._log = HookLog(config.home.root, self._started_at)
+        return answer_and_log(config, self._options, payload, self._log)
 
     def _call_tool(self, payload: HookPayload) -> str:
         from memoranda.cli.log_file import log_to_home  # noqa: PLC0415
@@ -173,7 +175,7 @@ class HookCall:
         if payload.event not in ANSWERED_EVENTS:
             return
         try:
-            log = HookLog(self._locate_home().root, self._started_at)
+            log = self._log or HookLog(self._locate_home().root, self._started_at)
         except (MemorandaError, OSError):
             return
         log.begin(self._options.host, payload.event, payload.session_id, payload.prompt, self._options.user)

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from memoranda.integrations.hooks.events import HOSTS, PLUGIN_HOSTS, TOOL_CALL
+from memoranda.integrations.hooks.events import EVENT_NAMES, HOSTS, PLUGIN_HOSTS, SESSION_START, TOOL_CALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # A host waits for its hooks; an answer that takes longer than this is not worth the wait.
 TIMEOUT = 2.0
+# A session without its memory is worse than one that begins late; hosts stop a hook after ten seconds.
+SESSION_START_TIMEOUT = 9.0
 # Plugins call the program within a turn in which the host waits for a model anyway.
 PLUGIN_TIMEOUT = 4.0
 # A model that called a tool waits for the answer.
@@ -41,7 +43,9 @@ class HookOptions:
         """How many seconds the host waits."""
         if self.event == TOOL_CALL:
             return TOOL_TIMEOUT
-        return PLUGIN_TIMEOUT if self.host in PLUGIN_HOSTS else TIMEOUT
+        if self.host in PLUGIN_HOSTS:
+            return PLUGIN_TIMEOUT
+        return SESSION_START_TIMEOUT if EVENT_NAMES.get(self.event, self.event) == SESSION_START else TIMEOUT
 
 
 def parse_arguments(arguments: "Iterable[str]") -> HookOptions | None:

@@ -106,7 +106,7 @@ def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, h
         answer = _memory_for_session(config, user)
     else:
         answer = _evidence_for_prompt(config, user, payload, host)
-        if host in _MEMORY_WITH_PROMPT and not _has_memory(config.home, payload):
+        if _needs_memory(config.home, payload, host):
             answer = _add_memory(_memory_for_session(config, user), answer)
     if answer.text:
         output: dict[str, Any] = {"text": answer.text}
@@ -170,11 +170,13 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
 
 
-def _has_memory(home: "Home", payload: HookPayload) -> bool:
-    """Whether the session's model still has the memory that an earlier prompt received."""
-    from memoranda.integrations.hooks.log import was_given_memory  # noqa: PLC0415
+def _needs_memory(home: "Home", payload: HookPayload, host: str) -> bool:
+    """Whether the prompt brings the memory: always the first of some hosts; of others, if the start brought none."""
+    from memoranda.integrations.hooks.log import missed_memory, was_given_memory  # noqa: PLC0415
 
-    return payload.source != "compact" and was_given_memory(home.root, payload.session_id)
+    if host in _MEMORY_WITH_PROMPT:
+        return payload.source == "compact" or not was_given_memory(home.root, payload.session_id)
+    return missed_memory(home.root, payload.session_id)
 
 
 def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:

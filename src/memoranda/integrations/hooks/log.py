@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from memoranda.integrations.hooks.events import SESSION_START
 from memoranda.search.recall_log import append_line, hook_calls_path, logged_id, mask_words, parse_line
 from memoranda.search.recall_log import read_calls as read_calls_in
 
@@ -27,7 +28,10 @@ class HookCaller:
 
 
 class HookLog:
-    """The lines of one call. Nothing is written into a home that does not exist, and no error reaches the caller."""
+    """The two lines of one call, each written once, whichever thread is first.
+
+    Nothing is written into a home that does not exist, and no error reaches the caller.
+    """
 
     def __init__(self, home: Path, started_at: float | None = None, caller: HookCaller | None = None) -> None:
         """`started_at` is the time of the call; the id is made from it, so that two threads of a call have the same.
@@ -36,6 +40,7 @@ class HookLog:
         """
         self._home = home
         self._caller = caller
+        self._has_begun = self._has_ended = False
         process = os.getpid() if caller is None else caller.process
         self._started_at = time.time() if started_at is None else started_at
         # Short enough to type; it only has to be unique among the calls that are still in the log.
@@ -46,11 +51,17 @@ class HookLog:
 
         `user` is the user of the home for whom the hook was called; the line of the owner names none.
         """
+        if self._has_begun:
+            return
+        self._has_begun = True
         fields = {"host": host, "event": event, "session_id": logged_id(session_id), "prompt": mask_words(prompt)}
         self._append({"at": round(self._started_at, 3), **fields, **({"user": user} if user is not None else {})})
 
     def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
         """Logs the result: an outcome, the reason in words, and the details behind the decision."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         cpu, caller = time.process_time(), self._caller
         helper = {}
         if caller is not None:
@@ -65,20 +76,32 @@ class HookLog:
 
 def was_given_memory(home: Path, session_id: str) -> bool:
     """Whether a call of this session received the memory, as far as the log goes back."""
+    return any(fields.get("memory") is True for fields in _calls_of(home, session_id).values())
+
+
+def missed_memory(home: Path, session_id: str) -> bool:
+    """Whether the hook at the start of this session had no answer in time, and no later one brought the memory."""
+    calls = _calls_of(home, session_id).values()
+    started = [fields for fields in calls if fields["event"] == SESSION_START]
+    unanswered = bool(started) and all(fields.get("outcome") in (None, "late", "error") for fields in started)
+    return unanswered and not any(fields.get("memory") is True for fields in calls)
+
+
+def _calls_of(home: Path, session_id: str) -> dict[str, dict[str, Any]]:
+    """The calls of a session by their ids, each with its result if it has one."""
     if not session_id:
-        return False
+        return {}
     try:
         lines = hook_calls_path(home).read_bytes().splitlines()
     except OSError:
-        return False
+        return {}
     begun = json.dumps({"session_id": logged_id(session_id)}, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
-    ids = {parse_line(line).get("id") for line in lines if begun in line}
-    results: dict[str, bool] = {}
-    for line in lines if ids else ():
-        if b'"outcome"' in line and (fields := parse_line(line)).get("id") in ids:
+    calls = {fields["id"]: fields for line in lines if begun in line and "event" in (fields := parse_line(line))}
+    for line in lines if calls else ():
+        if b'"outcome"' in line and (fields := parse_line(line)).get("id") in calls:
             # A call that was late may have a second result, which the host did not get.
-            results.setdefault(fields["id"], fields.get("memory") is True)
-    return any(results.values())
+            calls[fields["id"]] |= fields if calls[fields["id"]].get("outcome") != "late" else {}
+    return calls
 
 
 def read_calls(home: Path) -> list[dict[str, Any]]:
