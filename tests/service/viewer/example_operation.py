@@ -38,6 +38,9 @@ def fill_pages(memory: Memory) -> None:
     home, user = memory.home.root, memory.user
     store = memory.curated
     store.add("memory", NOTE, _AGENT)
+    # What may come from a page waits for a person, who says yes here.
+    for proposal in store.proposals.all():
+        store.approve(proposal)
     store.add("user", "Prefers window seats.", PERSON)
     store.replace("user", "window", "Prefers aisle seats.", PERSON)
     path = store.path("memory")
