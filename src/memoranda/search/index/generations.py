@@ -92,7 +92,7 @@ CREATE TABLE words (
     list BLOB NOT NULL               -- see vocabulary.py
 );
 CREATE TABLE sequences (
-    doc INTEGER PRIMARY KEY,         -- the first of consecutive documents
+    chunk INTEGER PRIMARY KEY,       -- the number of a document divided by the size of a chunk
     words BLOB NOT NULL              -- see sequences.py
 );
 """.replace("FILTERED_COLUMNS", "".join(f"{column} TEXT, " for column in FILTERED_COLUMNS))
