@@ -31,7 +31,6 @@ MISSING = {
         "notices": _LOCAL,
         "external": _LOCAL,
         "allows": _LOOP,
-        "distrust_caller": _LOOP,
         "begin_turn": _LOOP,
         "distrust_caller": _LOOP,
         "use_model": _LOOP,
