@@ -163,9 +163,9 @@ def test_a_name_does_not_speak_for_the_user(tmp_path: Path, name: str) -> None:
         payload = HookPayload("UserPromptSubmit", "now", "", QUESTION)
         shown = answer_event(HomeConfig(memory.home), None, payload, "hermes").text
         blocks = [json.loads(shown)["text"], memory.recall(QUESTION).block()]
+    assert "user" in speakers(blocks[0])
     for block in blocks:
-        assert "user" in speakers(block)
-        assert EVIL not in speakers(block)["user"]
+        assert EVIL not in speakers(block).get("user", "")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "output of tool x"]), st.text()), max_size=5))
