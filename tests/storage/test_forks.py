@@ -3,8 +3,9 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import memoranda
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
+from memoranda.search.index.updater import IndexUpdater
 from memoranda.storage.sqlite.database import Database
 from tests.forked import Forked, Say, forking, in_child
 from tests.timing import GIVE_UP
@@ -137,3 +139,66 @@ def test_nothing_is_lost_while_many_processes_fork_and_close(tmp_path: Path) -> 
     with SessionDB(path) as db:
         assert db.index.catch_up().complete
         assert all(db.search_messages(name, limit=1) for name in names)
+
+
+@pytest.mark.slow
+def test_a_fork_waits_for_all_databases_together_and_not_for_each(tmp_path: Path) -> None:
+    """A thread that keeps several transactions open holds up the host program for about a second."""
+    databases = [SessionDB(tmp_path / str(number) / "state.db") for number in range(3)]
+    holding, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ExitStack() as open_transactions:
+            for db in databases:
+                open_transactions.enter_context(db.engine.writing())
+            holding.set()
+            release.wait(GIVE_UP)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert holding.wait(GIVE_UP)
+    began = time.monotonic()
+    child = Forked(lambda say: None)
+    waited = time.monotonic() - began
+    release.set()
+    thread.join()
+    assert child.wait() == 0
+    # Each of them waited ten seconds before.
+    assert waited < 5
+    for db in databases:
+        db.close()
+
+
+@pytest.mark.slow
+def test_a_child_that_is_forked_during_a_long_index_build_uses_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indexing commits what it has when a fork waits, so that the child can open record and index itself."""
+    db = SessionDB(tmp_path / "state.db")
+    db.create_session("s", source="cli")
+    db.append_messages("s", [{"role": "user", "content": f"the heron says {number}"} for number in range(2000)])
+    started, follow = threading.Event(), IndexUpdater.follow
+
+    def slow_follow(updater: IndexUpdater, limit: int) -> bool:
+        started.set()
+        time.sleep(limit / 1000)
+        return follow(updater, limit)
+
+    monkeypatch.setattr(IndexUpdater, "follow", slow_follow)
+    thread = threading.Thread(target=db.index.catch_up)
+    thread.start()
+    assert started.wait(GIVE_UP)
+
+    def use(say: Say) -> None:
+        db.append_message("s", "user", "from the child")
+        say((db.index.catch_up().problem or "none").encode())
+
+    began = time.monotonic()
+    child = Forked(use)
+    waited = time.monotonic() - began
+    # The parent indexes, too, and one of the two waits for the other.
+    assert child.rest() in (b"none", b"another process is using it")
+    assert waited < 5
+    thread.join(GIVE_UP)
+    db.close()
+    assert "from the child" in _contents(tmp_path / "state.db")

@@ -27,8 +27,8 @@ from memoranda.storage.orphaned_wal import file_identity
 # so it must have been loaded before this module.
 _log = logging.getLogger(__name__)
 
-# Longer than indexing a batch takes: a child that is forked in the meantime could not use the store.
-_TIMEOUT = 10.0
+# All databases together: a fork of the host program must not take longer. Indexing a batch takes less.
+_TIMEOUT = 1.0
 _PAUSE = 0.001
 # Every process lists its open files there; without it, so many numbers are tried.
 _OPEN_FILES = "/dev/fd"
@@ -72,6 +72,11 @@ class ForkGate:
             if left:
                 self._threads[thread] = left
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a fork waits for this thread, which should then come to an end soon."""
+        return self._forking not in (0, threading.get_ident())
+
     def give_way(self) -> None:
         """Let a waiting fork happen now, during long work."""
         self.__exit__()
@@ -79,9 +84,9 @@ class ForkGate:
 
     def hold_for_fork(self) -> bool:
         """Admit no other thread, and wait for those inside; False if one is still there after the timeout."""
-        self._forking, deadline = threading.get_ident(), time.monotonic() + _TIMEOUT
+        self._forking = threading.get_ident()
         while not self._is_free():
-            if time.monotonic() > deadline:
+            if not seconds_left():
                 return False
             time.sleep(_PAUSE)
         return True
@@ -101,6 +106,7 @@ class ForkGate:
 
 
 gate = ForkGate()
+_deadline = 0.0
 # Openers are held before databases: then every database is either open and registered, or not being opened.
 _openers: WeakSet[Forkable] = WeakSet()
 _databases: WeakSet[Forkable] = WeakSet()
@@ -118,6 +124,11 @@ def watch(database: Forkable, *, opens: bool = False) -> None:
 def close_before_forks(close_idle: CloseIdle) -> None:
     """Call a method before each fork, as long as its object exists."""
     _close_idle.add(WeakMethod(close_idle, _close_idle.discard))
+
+
+def seconds_left() -> float:
+    """How long `hold_for_fork` may still wait; every database waits until the same time."""
+    return max(0.0, _deadline - time.monotonic())
 
 
 def watched_databases() -> list[Forkable]:
@@ -141,6 +152,8 @@ def _hold(group: Iterable[Forkable]) -> None:
 
 
 def _before() -> None:
+    global _deadline  # noqa: PLW0603
+    _deadline = time.monotonic() + _TIMEOUT
     _hold(_openers)
     _hold(_databases)
     alone = gate.hold_for_fork()

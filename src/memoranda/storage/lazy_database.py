@@ -17,8 +17,6 @@ from memoranda.storage.sqlite.engine import StoreGuard, open_sqlite_engine
 if TYPE_CHECKING:
     from memoranda.storage.postgres.engine import PostgresEngine
 
-_OPEN_TIMEOUT = 10.0
-
 
 class LazyDatabase:
     """The tables of one component, in a file or on a server; threads share it, and it can be opened after `close`."""
@@ -66,7 +64,7 @@ class LazyDatabase:
 
     def hold_for_fork(self) -> bool:
         """Wait for a thread that is opening the database, and prevent others from starting."""
-        return self._opening.acquire(timeout=_OPEN_TIMEOUT)
+        return self._opening.acquire(timeout=fork_safety.seconds_left())
 
     def resume_after_fork(self) -> None:
         self._opening.release()

@@ -110,7 +110,7 @@ class LedgerWriter:
         return True
 
     def hold_for_fork(self) -> bool:
-        return self._changed.acquire(timeout=1)
+        return self._changed.acquire(timeout=fork_safety.seconds_left())
 
     def resume_after_fork(self) -> None:
         self._changed.release()

@@ -32,6 +32,8 @@ from memoranda.storage.position import START, Position
 _log = logging.getLogger(__name__)
 
 BATCH = 10_000
+# How many messages are indexed before a thread looks whether a fork waits for it.
+_FORK_STEP = 500
 _MAX_REBUILDS = 3
 _LOCK_TIMEOUT = 0.05
 _CHECK_AGAIN_AFTER = 86_400.0
@@ -208,7 +210,7 @@ class SearchIndex:
         more = True
         while more:
             head = self._feed.head()
-            more = updater.follow(BATCH)
+            more = updater.follow(_FORK_STEP)
             fork_safety.gate.give_way()
             if progress is not None:
                 progress(updater.state.message.count, max(updater.state.message, head.message).count)
@@ -240,15 +242,27 @@ class SearchIndex:
             return False, state.message
         with file.writing() as connection:
             updater = IndexUpdater(connection, self._feed)
-            more = updater.follow(size)
+            more = self._follow_in_steps(updater, size)
             # Far behind, whole blocks are written, which need not be merged later.
             while more and size == BATCH and self._behind(state, head) > doc_sets.BLOCK:
                 left = -updater.state.next_doc % doc_sets.BLOCK
                 if not left or updater.state.next_doc // doc_sets.BLOCK > state.next_doc // doc_sets.BLOCK:
                     break
-                more = updater.follow(min(size, left))
+                more = self._follow_in_steps(updater, min(size, left))
+                if fork_safety.gate.is_wanted:
+                    break
             updater.close()
         return more, updater.state.message
+
+    @staticmethod
+    def _follow_in_steps(updater: IndexUpdater, size: int) -> bool:
+        """Index at most `size` messages, fewer if a fork waits; returns whether there may be more."""
+        more = True
+        for done in range(0, size, _FORK_STEP):
+            more = updater.follow(min(_FORK_STEP, size - done))
+            if not more or fork_safety.gate.is_wanted:
+                break
+        return more
 
     def _behind(self, state: IndexState, head: Head) -> int:
         """At most how many messages are not indexed."""

@@ -47,7 +47,6 @@ _TOUCH_SECONDS = 60.0
 _EVICT_SECONDS = 30.0
 # Below the limit, so that the next user does not exceed it at once.
 _EVICT_TO = 0.9
-_FORK_TIMEOUT = 1.0
 # A build that takes longer was abandoned by a process that was killed.
 _MAX_BUILD_SECONDS = 3600.0
 _FILE = re.compile(r"[0-9a-f]{40}\.index\.db\.\d{1,19}(\.building)?(-wal|-shm|-journal)?")
@@ -221,7 +220,7 @@ class UserIndexes:
                     file.unlink()
 
     def hold_for_fork(self) -> bool:
-        return self._lock.acquire(timeout=_FORK_TIMEOUT)
+        return self._lock.acquire(timeout=fork_safety.seconds_left())
 
     def resume_after_fork(self) -> None:
         self._lock.release()

@@ -290,7 +290,7 @@ class ServerPool:
         )
 
     def hold_for_fork(self) -> bool:
-        return self._lock.acquire(timeout=_ATTEMPT_SECONDS)
+        return self._lock.acquire(timeout=fork_safety.seconds_left())
 
     def resume_after_fork(self) -> None:
         self._lock.release()

@@ -384,7 +384,7 @@ class Database:
 
     def hold_for_fork(self) -> bool:
         """Prevent new transactions; False if this thread is in one."""
-        return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
+        return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=fork_safety.seconds_left())
 
     def _close_for_fork(self, _alone: bool) -> None:
         """Close the idle connections, unless a thread writes; the next call opens new ones."""
