@@ -34,7 +34,6 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "related words": {"legs.term_fetcher.AddedTerms.related": lambda self, terms: []},
     "perspective": {"legs.words.find_perspective": lambda text: Perspective.ANYONE},
     "dates": {"ranking.DATE": 0.0},
-    "recency": {"ranking.RECENCY": 0.0},
     "evenness": {"ranking.EVENNESS": 0.0},
     "side by side": {"ranking.SIDE_BY_SIDE": 0.0},
     "framing words": {"ranking.FRAMING": 1.0},

@@ -15,7 +15,7 @@ from memoranda.search.ranking import AdjacentTerms, MatchedTerm, Matches, Rankin
 NOW = 1_800_000_000.0
 DAY = 86_400.0
 SIZE = IndexSize(messages=10_000, sessions=500, tokens=500_000)
-ANYONE = RankingContext(Perspective.ANYONE, (), NOW)
+ANYONE = RankingContext(Perspective.ANYONE, ())
 LONG_AGO = NOW - 1_000 * DAY
 
 
@@ -102,8 +102,8 @@ def test_a_named_date_raises_messages_of_that_time() -> None:
     assert order(found, context=replace(ANYONE, time_ranges=(then,))) == [2, 1]
 
 
-def test_recency_is_mild() -> None:
-    """Newer wins among equals, and never against a better match."""
+def test_of_equal_sessions_the_newer_comes_first() -> None:
+    """And never before a better match."""
     assert order(term(said(1, 0), said(2, 0, time=NOW))) == [2, 1]
     assert order(term(said(1, 0), said(2, 0, time=NOW)), term(said(1, 0)))[0] == 1
 
@@ -203,7 +203,7 @@ def test_length_counts_less_for_what_the_assistant_said() -> None:
     rows = term(said(1, 0, length=20), said(2, 0, length=120))
 
     def advantage(perspective: Perspective) -> float:
-        short, long = rank(matches(rows), (), SIZE, RankingContext(perspective, (), NOW))
+        short, long = rank(matches(rows), (), SIZE, RankingContext(perspective, ()))
         return short.score / long.score
 
     assert advantage(Perspective.USER) == advantage(Perspective.ANYONE) > advantage(Perspective.ASSISTANT)

@@ -239,7 +239,7 @@ def test_the_signals_explain_the_score(library: Library) -> None:
     """Every part of a score has a name."""
     library.add("one", "zebra crossing", "and the crossing again")
     (hit,) = library.find("the zebra crossing").hits
-    assert {"message", "neighbours", "conversation", "coverage", "recency"} <= set(hit.signals)
+    assert {"message", "neighbours", "conversation", "coverage"} <= set(hit.signals)
     assert hit.score > 0
 
 

@@ -446,7 +446,7 @@ def test_why_says_that_the_order_is_by_time(db: SessionDB, call: Call, sort: str
         for result in answer["results"]:
             assert result["why"]["order"] == f"by time, {sort} first"
             assert result["why"]["score"] > 0
-            assert {"message", "conversation", "recency"} <= result["why"].keys()
+            assert {"message", "conversation"} <= result["why"].keys()
 
 
 def test_a_cursor_after_the_last_result_gets_an_ordinary_answer(db: SessionDB, call: Call) -> None:

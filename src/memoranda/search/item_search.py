@@ -101,7 +101,7 @@ def _rank(reader: IndexReader, query: Query, filters: Filters, factor: int) -> t
     matches = fetched.matches
     if not matches.rows:
         return [], True
-    context = RankingContext(find_perspective(query.text), (), 0.0)
+    context = RankingContext(find_perspective(query.text), ())
     ordered = ranking.score_messages(matches, fetcher.adjacent(fetched), size, context)
     weights = [ranking.term_weight(term.frequency, size.messages, framing=term.framing) for term in matches.terms]
     absent = (ranking.term_weight(0, size.messages, framing=term.framing) for term in fetched.absent)

@@ -3,7 +3,8 @@
 Every term has a weight: a rare word a high one, a common word a low one, a framing word less. The score of a message is
 the weight of its terms, higher if the message is short and has the role that the question asks about; neighbours add
 the terms that it lacks. The score of a session adds up its three best messages, each counting less than the one before,
-and how often the whole session has the terms. Dates named in the query and, slightly, recency raise the score.
+and how often the whole session has the terms. Dates named in the query raise the score; equal ones are by time, newest
+first.
 
 The weights were chosen on development questions of three kinds of conversation at once, as round numbers on a wide
 plateau: see benchmarks/README.md.
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import exp2, log
+from math import log
 from typing import Any, Literal, NamedTuple
 
 from memoranda.search.dates import TimeRange, date_closeness
@@ -136,7 +137,6 @@ class RankingContext:
 
     perspective: Perspective
     time_ranges: Sequence[TimeRange]
-    now: float
 
 
 class SessionScore(NamedTuple):
@@ -179,7 +179,6 @@ NEARLY_ALL = 0.7
 FOCUS = 0.2
 MANY_TERMS = 5
 DATE = 0.5
-RECENCY = 0.1
 # How much of the score of its session a single message earns.
 SESSION_SHARE = 0.2
 # How much of the weight of a typed word the words have that are related to it, times their closeness.
@@ -193,7 +192,6 @@ _MAX_LISTED = 8
 _MAX_SESSIONS = 50
 # In an order by time, sessions that match far worse than the best are omitted.
 _MIN_SHARE_OF_BEST = 0.5
-_HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
 
 
@@ -344,7 +342,7 @@ class _Ranker:
             for scored in some:
                 row, own = scored.row, scored.own * weight_of[scored.row[3:5]] / scored.weight
                 score = scored.score * (own + scored.around) / ((scored.own + scored.around) or 1.0)
-                found.append((row, score * self._recency(row) + share))
+                found.append((row, score + share))
         found.sort(key=lambda message: (-message[1], -message[0].time))
         return found
 
@@ -418,10 +416,9 @@ class _Ranker:
         lift = 1.0
         if self._context.time_ranges:
             lift += DATE * date_closeness(self._context.time_ranges, best.row.time)
-        recency = self._recency(best.row)
         return SessionScore(
             session,
-            (messages + conversation) * lift * recency,
+            (messages + conversation) * lift,
             best.row,
             best.mask & self._typed,
             near & self._typed,
@@ -434,7 +431,6 @@ class _Ranker:
                 "conversation": conversation,
                 "coverage": self._values[whole & self._typed],
                 "date": lift,
-                "recency": recency,
             }
             | self._added_signals(best.mask),
             messages=tuple((m.row[0], m.score) for m in scored[:_MAX_LISTED] if m.row[3] != TITLE),
@@ -448,10 +444,6 @@ class _Ranker:
         related = sum(1 << number for number in self._numbers[mask] if number not in self._bonuses)
         added = {"related": self._values[related] - self._values[typed], "standing": self._values[mask ^ related]}
         return {name: value for name, value in added.items() if value}
-
-    def _recency(self, row: Posting) -> float:
-        age = max(0.0, self._context.now - row[5])
-        return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
     def _conversation_score(self, scored: list[_MessageScore]) -> float:
         """How often a session has the terms in all of its messages."""

@@ -247,13 +247,6 @@ class _Answered(NamedTuple):
     own: frozenset[str]
 
 
-class _Turns(NamedTuple):
-    """What a ranking leaves out."""
-
-    unanswered: Sequence[Posting] = ()
-    repeated: Mapping[Posting, Posting] = MappingProxyType({})
-
-
 @dataclass(slots=True)
 class RepeatedQuestions:
     """The messages that only repeat the question of one query, and the sessions ranked without them."""
@@ -267,22 +260,12 @@ class RepeatedQuestions:
     _read: dict[int, FeedMessage] = field(default_factory=dict)
     _known: dict[int, frozenset[str] | None] = field(default_factory=dict)
     """The words of the questions that were read; None for a message that asks nothing."""
-    _replies: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._words = content_words(self.query.text)
         # A single word asks nothing: a search for it lists every session that has it.
         self.enabled = self.enabled and len(self._words) >= _MIN_SHARED_WORDS
         self._length = _MAX_LENGTH_FACTOR * len(tokenize(self.query.text)) + _MAX_LENGTH_EXTRA
-
-    def without(self, rows: Sequence[Posting]) -> list[Posting]:
-        """The rows that do not repeat the query without an answer; all rows contain all of its words."""
-        if not self.enabled:
-            return list(rows)
-        askings = self._find(row for row in rows if row.role == USER and row.length <= self._length)
-        self._read_replies(askings)
-        unanswered = {row.message for row in askings if not self._replies.get(row.message)}
-        return [row for row in rows if row.message not in unanswered]
 
     def rank(
         self,
@@ -300,14 +283,14 @@ class RepeatedQuestions:
         """
         rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
         askings = self._find(self._similar(matches, terms)) if self.enabled else []
-        found = rank(_Turns(askings))
+        found = rank(askings)
         answered = self._find_answered(askings, found.scores, size)
         unanswered = [row for row in askings if row not in {one.row for one in answered}]
         if answered:
-            found = rank(_Turns(unanswered))
+            found = rank(unanswered)
         if self.enabled and len(found.scores) > 1:
             repeated = find_repetitions(self.reader, found.scores, matches)
-            found = rank(_Turns(unanswered, repeated)) if repeated else found
+            found = rank(unanswered, repeated) if repeated else found
         self._put_current_answer_first(found.scores, answered, size)
         if unanswered and not answered:
             self._add_asking(found.scores, unanswered, matches, size, context)
@@ -315,7 +298,8 @@ class RepeatedQuestions:
 
     def _rank_without(
         self,
-        turns: _Turns,
+        unanswered: Sequence[Posting],
+        repeated: Mapping[Posting, Posting] = MappingProxyType({}),
         *,
         matches: Matches,
         pairs: Sequence[AdjacentTerms],
@@ -323,26 +307,26 @@ class RepeatedQuestions:
         context: RankingContext,
         every: bool,
     ) -> RankedSessions:
-        if not turns.unanswered and not turns.repeated:
+        if not unanswered and not repeated:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
-        sessions = {row.session for row in turns.unanswered}
-        places = _places(matches.in_sessions(sessions), turns.unanswered)
-        places |= {(row.session, row.ordinal) for row in turns.repeated}
+        sessions = {row.session for row in unanswered}
+        places = _places(matches.in_sessions(sessions), unanswered)
+        places |= {(row.session, row.ordinal) for row in repeated}
         kept, asked = _remove(matches, places)
         pairs = [
             replace(pair, postings=[row for row in pair.postings if (row.session, row.ordinal) not in places])
             for pair in pairs
         ]
         scores = ranking.rank(kept, pairs, size, context, every=every)
-        counts = count_sessions(turns.repeated)
+        counts = count_sessions(repeated)
         return RankedSessions([score._replace(repeated=counts.get(score.session, 0)) for score in scores], asked)
 
     def _find_answered(
         self, askings: Sequence[Posting], elsewhere: Sequence[SessionScore], size: IndexSize
     ) -> list[_Answered]:
         """The askings whose reply says something that neither the last one nor an older conversation said, by time."""
-        self._read_replies(askings)
-        replied = [(row, own) for row in askings if (own := self._replies.get(row.message))]
+        replies = self._read_replies(askings)
+        replied = [(row, own) for row in askings if (own := replies.get(row.message))]
         if not replied:
             return []
         older = self._read_elsewhere(elsewhere)
@@ -371,19 +355,20 @@ class RepeatedQuestions:
             found.append((row.time, row.session, words))
         return found
 
-    def _read_replies(self, askings: Sequence[Posting]) -> None:
-        """Read what was replied to the oldest and the newest askings."""
-        some = {row.message for row in (*askings[:_MAX_OLDEST], *askings[-_MAX_NEWEST:])} - self._replies.keys()
+    def _read_replies(self, askings: Sequence[Posting]) -> dict[int, frozenset[str]]:
+        """What the replies to the oldest and the newest askings say, by the ids of the askings."""
+        some = {row.message for row in (*askings[:_MAX_OLDEST], *askings[-_MAX_NEWEST:])}
         # Mostly a turn has consecutive ids.
-        ids = [number for first in sorted(some) for number in range(first + 1, first + 1 + _TURN)]
-        near = self.reader.messages(ids) if ids else {}
-        for number in some:
-            question = self._read[number]
-            following = (near[name] for name in range(number + 1, number + 1 + _TURN) if name in near)
-            turn = [message for message in following if message.session_id == question.session_id]
-            reply = reply_in(turn or self.reader.messages_from(question.session_id, number + 1, _TURN))
-            words = self._known[number] or frozenset()
-            self._replies[number] = own_words(searchable_text(reply).text, words) if reply else frozenset()
+        turns = {number: range(number + 1, number + 1 + _TURN) for number in some}
+        near = self.reader.messages([name for turn in turns.values() for name in turn]) if some else {}
+        replies: dict[int, frozenset[str]] = {}
+        for number, turn in turns.items():
+            session = self._read[number].session_id
+            following = [near[name] for name in turn if name in near and near[name].session_id == session]
+            reply = reply_in(following or self.reader.messages_from(session, number + 1, _TURN))
+            if reply is not None:
+                replies[number] = own_words(searchable_text(reply).text, self._known[number] or frozenset())
+        return replies
 
     def _put_current_answer_first(
         self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize

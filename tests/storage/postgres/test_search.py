@@ -73,10 +73,10 @@ def test_a_search_takes_a_few_round_trips(db: SessionDB, proxy: Proxy) -> None:
         proxy.round_trips = -1
         tool.call(arguments)
         trips.append(proxy.round_trips + 1)
-        if trips[-1] <= 9:
+        if trips[-1] <= 10:
             return
     # The smallest: a thread may follow the record, and tests on the same server may have transactions in progress.
-    assert min(trips) <= 9, trips
+    assert min(trips) <= 10, trips
 
 
 def test_a_search_for_messages_takes_a_few_round_trips(db: SessionDB, proxy: Proxy) -> None:

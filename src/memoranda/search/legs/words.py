@@ -100,7 +100,7 @@ class _WordSearch:
         self._background = background
         self._fetcher = TermFetcher(context.reader, self._size, query, filters, query.excluded, background)
         ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
-        self._ranking = RankingContext(find_perspective(query.text), ranges, context.now)
+        self._ranking = RankingContext(find_perspective(query.text), ranges)
         self._asked: Counter[str] = Counter()
         self._factor = 1
         self._questions = RepeatedQuestions(query, context.reader, context.sort is None and not query.exact)
@@ -144,7 +144,7 @@ class _WordSearch:
         max_rows = MAX_BY_TIME if self._sort == "oldest" else _MAX_STRICT
         rows = self._fetcher.widely(self._whole_pattern(), max_rows)
         single = len(self._query.parts) == 1
-        if rows and (single or _count_sessions(self._questions.without(rows)) >= _ENOUGH):
+        if rows and (single or _count_sessions(rows) >= _ENOUGH):
             return self._in_one_message(rows, limit)
         if single:
             return None
