@@ -60,11 +60,14 @@ def is_in_order(words: SearchableText, phrase: Phrase) -> bool:
 
 def _contains(tokens: tuple[str, ...], text: str) -> bool:
     """Whether the tokens stand one right after the other in a text."""
-    places = _places(tokens)
-    if places is None or not text.isascii() or _has_blob(text):
-        return _has_tokens(tokens, text)
-    # A long text need not be divided into words.
-    return any(_is_at(match, tokens, text) for match in places.finditer(text.lower()))
+    places, lower = _places(tokens), text.lower()
+    if places is not None and len(lower) == len(text) and not _has_blob(text):
+        # A long text need not be divided into words, unless letters with accents may be in the phrase.
+        if any(_is_at(match, tokens, text) for match in places.finditer(lower)):
+            return True
+        if text.isascii():
+            return False
+    return _has_tokens(tokens, text)
 
 
 def _has_tokens(tokens: tuple[str, ...], text: str) -> bool:
