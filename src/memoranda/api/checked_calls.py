@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from memoranda.errors import HomeError, SessionError
-from memoranda.memory.curated.settings import Target
-from memoranda.memory.curated.store import MemoryStore
-from memoranda.memory.curated.tool import MemoryTool
 from memoranda.support.origin import Origin
 from memoranda.support.suggestions import did_you_mean
 from memoranda.support.tool import JsonObject, Tool, tool_refusal
 
 if TYPE_CHECKING:
+    from memoranda.memory.curated.settings import Target
+    from memoranda.memory.curated.store import MemoryStore
     from memoranda.types import MemoryAnswer
 
 
@@ -93,8 +92,10 @@ def call_tool(
     return tool_refusal("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
 
 
-def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> "MemoryAnswer":
+def remember(store: "MemoryStore", text: str, target: "Target", session_id: str) -> "MemoryAnswer":
     """Save a fact at a person's request and return a receipt."""
+    from memoranda.memory.curated.tool import MemoryTool
+
     person = Origin("person", session_id, explicit=True)
     answer = MemoryTool(store, person).call({"target": target, "action": "add", "content": text})
     return cast("MemoryAnswer", answer)

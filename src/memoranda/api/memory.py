@@ -9,9 +9,8 @@ from memoranda.api.checked_calls import call_tool, refuse_unknown_options, remem
 from memoranda.api.services import HomeServices, new_session_id
 from memoranda.errors import SessionError
 from memoranda.home import config
-from memoranda.memory.curated.settings import Target
-from memoranda.memory.curated.tool import MemoryTool
 from memoranda.support.home import Home
+from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.origin import Origin
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool
 
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from memoranda.api.session_parts.options import GatewayFacts
     from memoranda.api.session_parts.state import PromptPreview
     from memoranda.home.session_db import SessionDB
+    from memoranda.memory.curated.settings import Target
+    from memoranda.memory.curated.store import MemoryStore
+    from memoranda.memory.curated.tool import MemoryTool
     from memoranda.models.model import ChatModel, OnText
     from memoranda.search.summaries import Summarize
     from memoranda.types import (
@@ -153,15 +155,26 @@ class Memory:
         self._home_services = services or HomeServices(home, settings, summarize=summarize)
         self._owns_services = services is None
         self.services = self._home_services.for_user(user)
-        self.curated = self.services.curated_for(user)
-        self.curated.load_from_disk()
-        self.curated.written = lambda receipt, origin: self.services.queue_memory_write(
-            self.curated, receipt, origin, user
-        )
-        # Without a session, nothing shows that a text is the user's.
-        self._memory_tool = MemoryTool(self.curated, Origin("agent"), lambda _: ("a call without a session",))
+        if user is not None:
+            # Refuses an id that cannot be used.
+            self.services.curated_for(user)
         self._agents_lock = Lock()
         self._agents: Agents | None = None
+
+    @lazy_attribute
+    def curated(self) -> "MemoryStore":
+        """The curated memory of this user, with the snapshot of its first use."""
+        store = self.services.curated_for(self.user)
+        store.load_from_disk()
+        store.written = lambda receipt, origin: self.services.queue_memory_write(store, receipt, origin, self.user)
+        return store
+
+    @lazy_attribute
+    def _memory_tool(self) -> "MemoryTool":
+        from memoranda.memory.curated.tool import MemoryTool
+
+        # Without a session, nothing shows that a text is the user's.
+        return MemoryTool(self.curated, Origin("agent"), lambda _: ("a call without a session",))
 
     def for_user(self, user: str | None) -> "Memory":
         """The same home for another user, over the same open stores; closing this object closes those."""
@@ -344,7 +357,7 @@ class Memory:
         self._memory_tool.begin_turn()
         return call_tool(self.tools, name, arguments, self.services.require_open)
 
-    def entries(self, target: Target = "memory") -> tuple[str, ...]:
+    def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
         self.services.require_open()
         return self.curated.entries(target)
@@ -356,7 +369,7 @@ class Memory:
         self.services.require_open()
         return preview_prompt(self.services, self.user, source)
 
-    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
+    def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
         """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
         self.services.require_open()
         return remember(self.curated, text, target, "")

@@ -4,7 +4,7 @@ Nothing here depends on a session, so sessions, agents and `Memory` can all depe
 """
 
 import logging
-import secrets
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.home import config
-from memoranda.home.memory_store import CuratedMemories
-from memoranda.memory.curated.operations import MemoryReceipt
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
@@ -27,8 +24,11 @@ if TYPE_CHECKING:
     from memoranda.api.search_extras import SearchExtras
     from memoranda.api.server_stores import StoreServices
     from memoranda.external.external_memory import ExternalMemory
+    from memoranda.home.memory_store import CuratedMemories
     from memoranda.home.session_db import SessionDB
     from memoranda.memory.checkpoints.store import CheckpointStore
+    from memoranda.memory.curated.operations import MemoryReceipt
+    from memoranda.memory.curated.store import MemoryStore
     from memoranda.memory.skills.store import SkillStore
     from memoranda.models.model import ChatModel, Usage
     from memoranda.models.spending.budget import BackgroundSpending
@@ -81,7 +81,7 @@ class HomeServices:
         self._external: set[ExternalMemory] = set()
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
-        self._memories = CuratedMemories(home, settings)
+        self._memories: CuratedMemories | None = None
         self._ledger: Ledger | None = None
         self._checkpoints: LazyDatabase | None = None
         self.search_extras: SearchExtras | None = None
@@ -122,11 +122,16 @@ class HomeServices:
         if self._closed:
             raise HomeError(f"The memory at {self.home.root} is closed. memoranda.open() opens it again.")
 
-    def curated_for(self, user: str | None) -> MemoryStore:
+    def curated_for(self, user: str | None) -> "MemoryStore":
         """The curated memory of one user; None is the home itself.
 
         Raises HomeError for a new user whose id contains a credential, because the id becomes the name of a directory.
         """
+        from memoranda.home.memory_store import CuratedMemories
+
+        with self._opening:
+            if self._memories is None:
+                self._memories = CuratedMemories(self.home, self.config)
         store = self._memories.open(user)
         if user is not None and self.stored_name(user) != user and not store.storage.exists():
             raise HomeError(f"A user id must not contain a credential ({self.stored_name(user)}). Choose another.")
@@ -296,7 +301,9 @@ class HomeServices:
         external.on_close(lambda: self._external.discard(external))
         return external
 
-    def queue_memory_write(self, store: MemoryStore, receipt: MemoryReceipt, origin: Origin, user: str | None) -> None:
+    def queue_memory_write(
+        self, store: "MemoryStore", receipt: "MemoryReceipt", origin: Origin, user: str | None
+    ) -> None:
         """Queue a curated write outside any session for the providers, which receive it at their next start."""
         for name in self.config.providers:
             from memoranda.external.attach import queue_writes
@@ -356,7 +363,8 @@ class HomeServices:
             self._closed = True
             if self.search_extras is not None:
                 self.search_extras.close()
-            self._memories.close()
+            if self._memories is not None:
+                self._memories.close()
             if self._checkpoints is not None:
                 self._checkpoints.close()
             if self._db is not None:
@@ -425,4 +433,4 @@ class HomeServices:
 
 def new_session_id() -> str:
     """An id for a new session; ids sort by time."""
-    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{os.urandom(3).hex()}"

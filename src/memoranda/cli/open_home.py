@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -11,15 +10,15 @@ import click
 from memoranda.api.memory import Memory, open_memory
 from memoranda.cli.context import Invocation
 from memoranda.home.config import Config, describe_unknown_key
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
     from memoranda.home.session_db import SessionDB
+    from memoranda.memory.curated.store import MemoryStore
 
 
-def open_curated_memory(invocation: Invocation) -> MemoryStore:
+def open_curated_memory(invocation: Invocation) -> "MemoryStore":
     """Opens the curated memory of the command's home, profile and user."""
     memory = open_memory(invocation.home, profile=invocation.profile, user=invocation.user)
     warn_of_unknown_keys(memory.config)
@@ -40,6 +39,8 @@ def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memor
         if create or memory.services.has_record:
             yield memory
             return
+        from tempfile import TemporaryDirectory  # noqa: PLC0415
+
         with (
             TemporaryDirectory(prefix="memoranda-") as empty_directory,
             Memory(Home(Path(empty_directory)), memory.config, memory.user) as empty,

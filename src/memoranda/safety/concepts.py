@@ -265,4 +265,6 @@ def concept_book() -> ConceptBook:
 
 def fold_word(word: str) -> str:
     """A word of a vocabulary as it appears among the words of a folded text."""
+    if word.isascii() and word.isalpha():
+        return word.lower()
     return blank_punctuation(fold(word)).strip().replace(" ", "")

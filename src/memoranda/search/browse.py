@@ -10,8 +10,8 @@ from typing import Any
 from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
-from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, show_time, shown_run
-from memoranda.search.filters import FILTERS
+from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
+from memoranda.search.filters import FILTERS, show_time
 from memoranda.search.index.postings import Filters
 from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
 from memoranda.search.search import SearchResult

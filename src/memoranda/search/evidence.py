@@ -6,22 +6,20 @@ then messages further away. As many as have room for a useful part of their text
 that are longer than that. The rest is omitted, which the counts say.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import zip_longest
-from math import floor
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memoranda.memory.record.conversations import Conversations, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
 from memoranda.search.excerpts import excerpt, without_markdown
+from memoranda.search.filters import show_time
 from memoranda.search.query import Query
 from memoranda.search.repeated_questions import is_asking, reply_in
 from memoranda.search.speakers import SPEAKER, speaker_weights
-from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
+from memoranda.support.shorten import json_size, shorten_calls, shorten_end, shorten_for_json
 from memoranda.support.tool import JsonObject
 
 CONVERSATION_ROLES = ("user", "assistant")
@@ -37,8 +35,6 @@ _MIN_TEXT = 100
 # How many further messages of a session are shown, and how well they must match in comparison with its best one.
 _MAX_OTHERS = 4
 _MIN_SHARE_OF_BEST = 0.3
-_MAX_ARGUMENT_CHARS = 300
-_MAX_CALLS = 5
 # What comes with the text of a message: the name of the text, a comma, and what says that it is cut.
 _CONTENT_FIELDS_CHARS = 60
 # About what all fields of a message without tools take: id, role, time and those around the text.
@@ -46,7 +42,6 @@ _FIELDS_CHARS = 140
 _MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
 _COUNTS_CHARS = 120
-_MAX_NUMBER = 1e20
 # A longer message says something besides its question.
 _MAX_QUESTION = 300
 _TITLE_CHARS = 80
@@ -89,19 +84,6 @@ def fit_message(
     if size > room or (end < min(start + min_chars, len(text)) and "tool_calls" not in shown):
         return None
     return FittedMessage(shown | ({"truncated": True, "chars": len(text)} if start or end < len(text) else {}), size)
-
-
-def shorten_calls(calls: Any) -> list[str]:
-    """Each tool call as name(arguments), without ids and types, which tell a reader nothing."""
-    shown = []
-    every = calls if isinstance(calls, list) else [calls]
-    for call in every[:_MAX_CALLS]:
-        function = call.get("function", call) if isinstance(call, dict) else {}
-        name = function.get("name", "tool") if isinstance(function, dict) else "tool"
-        arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        shown.append(f"{str(name)[:_MAX_NAME_CHARS]}({shorten_end(text, _MAX_ARGUMENT_CHARS)})")
-    return shown if len(every) <= _MAX_CALLS else [*shown, f"… and {len(every) - _MAX_CALLS} more"]
 
 
 class ShownPart(NamedTuple):
@@ -313,13 +295,3 @@ def _other_part(message: FeedMessage, query: Query, least: int) -> ShownPart:
     """A further message that matches."""
     part = ShownPart(message, least)
     return part._replace(match_at=excerpt(text_of(message.content), query).at or 0) if part.size > least else part
-
-
-def show_time(seconds: float | None) -> str | None:
-    """A timestamp in the format of every answer: UTC, to the second."""
-    if seconds is None:
-        return None
-    try:
-        return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds:.0f} s since 1970" if abs(seconds) < _MAX_NUMBER else f"{seconds:g} s since 1970"

@@ -8,8 +8,9 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from math import floor
 from typing import Any
 
 from memoranda.support.tool import InvalidArgumentsError
@@ -30,6 +31,7 @@ _AGO = re.compile(r"(\d{1,6})\s*([a-z]+)(?:\s+ago)?")
 _DAYS = {"today": 0, "yesterday": 1}
 _LATEST = 253_402_300_800
 _FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
+_MAX_NUMBER = 1e20
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,16 @@ def chosen_filters(arguments: Any, now: float) -> dict[str, Any]:
         if value is not None and (checked := each.read(each.name, value, now)) is not None:
             found[each.name] = checked
     return found
+
+
+def show_time(seconds: float | None) -> str | None:
+    """A timestamp in the format of every answer: UTC, to the second."""
+    if seconds is None:
+        return None
+    try:
+        return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} s since 1970" if abs(seconds) < _MAX_NUMBER else f"{seconds:g} s since 1970"
 
 
 def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:

@@ -17,8 +17,8 @@ from memoranda.models.model import ChatModel, Reply
 from memoranda.models.tokens import estimate_text
 from memoranda.safety.fence import quote, screen_transcript, speaker_of
 from memoranda.search import guidance
-from memoranda.search.evidence import show_time
 from memoranda.search.excerpts import match_spans
+from memoranda.search.filters import show_time
 from memoranda.search.query import MAX_QUERY, Query, parse
 from memoranda.search.request import fit_json
 from memoranda.search.searchable_store import SearchableStore

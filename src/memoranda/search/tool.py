@@ -25,9 +25,9 @@ from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, refuse, scroll
-from memoranda.search.evidence import Evidence, ShownPart, share_room, show_time, title_by_question
+from memoranda.search.evidence import Evidence, ShownPart, share_room, title_by_question
 from memoranda.search.excerpts import excerpt
-from memoranda.search.filters import FILTERS, SearchFilter
+from memoranda.search.filters import FILTERS, SearchFilter, show_time
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.query import Query

@@ -4,7 +4,6 @@ A process id is not enough: the system reuses it for another process later, and 
 machine or in another container. So an identity also contains the machine and the start time, where the system has them.
 """
 
-import hashlib
 import os
 import platform
 import sys
@@ -61,6 +60,8 @@ def _machine() -> str:
     except OSError:
         # Not Linux, or /proc is partly hidden: the host name must suffice.
         parts.append("")
+    import hashlib  # noqa: PLC0415
+
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 

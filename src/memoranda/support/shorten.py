@@ -12,6 +12,9 @@ from typing import Any
 
 MIDDLE_NOTE = " [… {omitted:,} characters left out …] "
 _MAX_CLUSTER = 32
+_MAX_ARGUMENT_CHARS = 300
+_MAX_CALLS = 5
+_MAX_NAME_CHARS = 100
 _JOINER = "\u200d"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -110,3 +113,16 @@ def _drop_started_line(text: str) -> str:
     """Drop the part of a line at the end, unless it is more than half of the text."""
     end = text.rfind("\n")
     return text[:end] if end > len(text) // 2 else text
+
+
+def shorten_calls(calls: Any) -> list[str]:
+    """Each tool call as name(arguments), without ids and types, which tell a reader nothing."""
+    shown = []
+    every = calls if isinstance(calls, list) else [calls]
+    for call in every[:_MAX_CALLS]:
+        function = call.get("function", call) if isinstance(call, dict) else {}
+        name = function.get("name", "tool") if isinstance(function, dict) else "tool"
+        arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        shown.append(f"{str(name)[:_MAX_NAME_CHARS]}({shorten_end(text, _MAX_ARGUMENT_CHARS)})")
+    return shown if len(every) <= _MAX_CALLS else [*shown, f"… and {len(every) - _MAX_CALLS} more"]

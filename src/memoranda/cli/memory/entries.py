@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace as with_changes
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import get_args
 
 import click
@@ -163,6 +162,8 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
 
     Blocked entries are shown in full here, so that you can decide about them.
     """
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415
+
     invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
         invocation.fail("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")

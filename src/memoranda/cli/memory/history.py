@@ -22,7 +22,7 @@ from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
-from memoranda.search.evidence import show_time
+from memoranda.search.filters import show_time
 from memoranda.support.origin import PERSON
 from memoranda.upkeep.forgetting.provider_copies import purge_memory
 from memoranda.upkeep.forgetting.scope import ForgetScope

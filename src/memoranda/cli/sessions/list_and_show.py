@@ -24,11 +24,11 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
 from memoranda.memory.record.scope import Scope
-from memoranda.search.evidence import shorten_calls, show_time
+from memoranda.search.filters import show_time
 from memoranda.search.guidance import NO_PROJECT
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.projects import project_name
-from memoranda.support.shorten import shorten_end
+from memoranda.support.shorten import shorten_calls, shorten_end
 
 _MAX_TOOL_CHARS = 400
 # What is counted, and what one of it is called.

@@ -212,8 +212,9 @@ def _quote_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> "list[Qu
     """Returns when and where a conversation took place, its best messages, and those around the match."""
     from memoranda.memory.record.message_rows import text_of  # noqa: PLC0415
     from memoranda.safety.fence import Quote  # noqa: PLC0415
-    from memoranda.search.evidence import Evidence, show_time  # noqa: PLC0415
+    from memoranda.search.evidence import Evidence  # noqa: PLC0415
     from memoranda.search.excerpts import excerpt  # noqa: PLC0415
+    from memoranda.search.filters import show_time  # noqa: PLC0415
     from memoranda.search.query import parse  # noqa: PLC0415
 
     session = store.session(hit.session_id)

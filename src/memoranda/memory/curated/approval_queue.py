@@ -1,8 +1,8 @@
 """Proposed writes that await approval: one text each under `pending/`, removed only when the write is durable."""
 
 import json
+import os
 import re
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -156,7 +156,7 @@ class ApprovalQueue:
 
 def new_proposal_id() -> str:
     """Return an id for a proposal."""
-    return secrets.token_hex(4)
+    return os.urandom(4).hex()
 
 
 def _name(proposal_id: str) -> str:

@@ -3,7 +3,7 @@
 Each system prompt of a user is stored once, and removed with the last session that has it.
 """
 
-import secrets
+import os
 from typing import Any
 
 from memoranda.storage.connection import Connection
@@ -248,7 +248,7 @@ def hour_of(timestamp: Any) -> int | None:
 def _name_store(connection: Connection) -> None:
     connection.execute(
         "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
-        (secrets.token_hex(8),),
+        (os.urandom(8).hex(),),
     )
 
 

@@ -1,15 +1,13 @@
 """Finds credentials in clear text.
 
-Nearly all texts contain none and every message is searched, so each kind of search begins with a cheap check.
+Nearly all texts contain none and every message is searched, so each kind of search begins with a cheap check. Its
+expressions are compiled when a text first passes that check.
 """
 
 import re
 
-from memoranda.safety.secrets.assignments import OTHER_PASSWORD_WORDS, find_assigned, find_stated_passwords
-from memoranda.safety.secrets.checked_numbers import find_checked_numbers, find_seed_phrases
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
-from memoranda.safety.secrets.notations import find_in_files, find_in_headers, find_logins, find_signatures
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
 # passwords have and prose seldom has within a word, '*' for itself, a dot for all others.
@@ -50,12 +48,16 @@ def find_secrets(text: str) -> list[FoundSecret]:
     kinds = stored.translate(_KINDS)
     found = find_issuer_tokens(text, stored, kinds.translate(_RUNS))
     if "@" in text and "://" in text:
+        from memoranda.safety.secrets.notations import find_logins
+
         found += find_logins(blank_escapes(text))
     if b"0" in kinds or b"s" in kinds:
         for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
     if b"0000" in kinds and _LONG_NUMBER_KINDS(kinds) and _LONG_NUMBER(text):
+        from memoranda.safety.secrets.checked_numbers import find_checked_numbers
+
         found += find_checked_numbers(text)
     # Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
     if (
@@ -63,6 +65,8 @@ def find_secrets(text: str) -> list[FoundSecret]:
         or "nemonic" in text
         or (("_" in text or "=" in text) and ("_PHRASE" in text or "MNEMONIC" in text))
     ):
+        from memoranda.safety.secrets.checked_numbers import find_seed_phrases
+
         found += find_seed_phrases(text)
     return drop_overlaps(found) if found else found
 
@@ -118,6 +122,9 @@ def _parts_around(words: list[tuple[int, int]], length: int) -> list[tuple[int, 
 
 def _find_named(text: str) -> list[FoundSecret]:
     """The secrets that are recognised by the text before them; each search is entered only if its words occur."""
+    from memoranda.safety.secrets.assignments import OTHER_PASSWORD_WORDS, find_assigned, find_stated_passwords
+    from memoranda.safety.secrets.notations import find_in_files, find_in_headers, find_signatures
+
     lower = text.lower() if text.isascii() else _lower_same_length(text)
     blank = blank_escapes(text)
     has_pass, has_curl, has_auth = "pass" in lower, "curl" in lower, "auth" in lower
