@@ -107,8 +107,7 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
             deep("history of curated memory", 0, 1)
             if directory.is_dir():
                 store = MemoryStore(directory, loaded.curated)
-                option = _user_option(directory) if directory != memories else ""
-                yield from issues_until_error(directory, partial(health_checks.check_history, store, option))
+                yield from issues_until_error(directory, partial(health_checks.check_history, store))
         users = [decode_user_id(directory.name) for directory in home.user_memories()]
         for directory in (home.skills(), *(home.skills(user) for user in users if user is not None)):
             if directory.is_dir():
@@ -323,15 +322,10 @@ def _check_links(home: Home) -> Iterator[HealthIssue]:
 def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
-        user_option = _user_option(directory)
+        user_option = f" --user {shlex.quote(user or 'ID')}"
         yield from health_checks.check(directory, loaded.curated, user_option)
         if user is not None:
             yield from skill_health.check(home.skills(user), loaded.skills, user_option)
-
-
-def _user_option(directory: Path) -> str:
-    """The command-line option that selects the user of a directory."""
-    return f" --user {shlex.quote(decode_user_id(directory.name) or 'ID')}"
 
 
 def _check_root(home: Home) -> Iterator[HealthIssue]:

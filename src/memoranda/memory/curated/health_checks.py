@@ -39,7 +39,7 @@ def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     )
 
 
-def check_history(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
+def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
     """Replay the journal from its beginning, and compare the result with the texts that it describes."""
     journal, last = store.directory / "journal.jsonl", store.journal.last()
     for target in TARGETS if last is not None else ():
@@ -53,16 +53,12 @@ def check_history(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]
                 f"has a history of {path.name} that contradicts itself, so earlier changes cannot be undone",
                 "nothing to do; 'memoranda memory purge' starts a new history",
             )
-        elif last is None or not isinstance(state, ReadableMemoryFile):
-            continue
-        elif last.heads.get(target, state.fingerprint) != state.fingerprint:
-            yield HealthIssue(
-                "warning",
-                path,
-                "is not as Memoranda wrote it: someone edited it, or the disk changed it",
-                f"see 'memoranda memory diff{option}'; '{_write_back(target, option)}' writes the journal's text back",
-            )
-        elif last.heads.get(target) == state.fingerprint and entries != list(state.entries):
+        elif (
+            last is not None
+            and isinstance(state, ReadableMemoryFile)
+            and last.heads.get(target) == state.fingerprint
+            and entries != list(state.entries)
+        ):
             yield HealthIssue(
                 "warning",
                 journal,

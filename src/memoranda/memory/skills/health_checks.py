@@ -37,10 +37,10 @@ def check_history(store: SkillStore) -> Iterator[HealthIssue]:
         found = None if isinstance(state, MissingFile) else getattr(state, "fingerprint", "")
         if found not in (None, head):
             yield HealthIssue(
-                "warning",
+                "note",
                 store.root / name,
-                "is not as Memoranda wrote it: someone edited it, or the disk changed it",
-                "read it, or compare it with a backup; the next change of the skill records it",
+                "is not as its last recorded change left it: edited, forgotten in part, or changed by the disk",
+                "nothing, if you did it; if not, compare it with a backup",
             )
 
 
