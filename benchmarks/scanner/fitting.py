@@ -125,7 +125,7 @@ def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
     pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
     stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}
     words = {name: weight for name, weight in weights.items() if " " not in name and not name.endswith(_STEM_MARK)}
-    return build_model(bias, 0.0, STEP, words, stems, pairs)
+    return build_model(bias, 0.0, STEP, words, stems, lambda: pairs)
 
 
 def fold_of_group(samples: list[Sample]) -> dict[str, int]:

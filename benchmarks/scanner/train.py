@@ -26,7 +26,7 @@ def main() -> None:
     model = replace(fit(table, np.arange(len(table.owners))), threshold=threshold(scores[harmless]))
     options.out.write_text(_serialize(model), "utf-8")
     print(
-        f"{len(model.words)} words, {len(model.stems)} beginnings, {len(model.pairs)} pairs,"
+        f"{len(model.words)} words, {len(model.stems)} beginnings, {len(model.pairs())} pairs,"
         f" threshold {model.threshold:.3f}, {options.out.stat().st_size / 1000:.0f} kB"
     )
 
@@ -34,7 +34,7 @@ def main() -> None:
 def _serialize(model: LinearModel) -> str:
     """Return the text of the data file: blocks for words, beginnings and pairs, each with one line per weight."""
     words = {word: weight - model.stems.get(stem_of(word), 0) for word, weight in model.words.items()}
-    pairs = {" ".join(_mark_stop(word) for word in pair): weight for pair, weight in model.pairs.items()}
+    pairs = {" ".join(_mark_stop(word) for word in pair): weight for pair, weight in model.pairs().items()}
     blocks = ({_mark_stop(word): weight for word, weight in words.items()}, model.stems, pairs)
     header = f"{model.bias:.4f} {model.threshold:.4f} {model.step}"
     return "\n\n".join([header, *map(_lines, blocks)]) + "\n"

@@ -7,9 +7,9 @@ Its parts, after blank lines, are bias, threshold and size of a step; words; beg
 weight in steps, so that few numbers have to be read. `.` is the end of a sentence.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, pairwise, repeat
 from math import sqrt
 from pathlib import Path
@@ -41,7 +41,8 @@ class LinearModel:
     step: float
     words: dict[str, int]
     stems: dict[str, int]
-    pairs: dict[Pair, int]
+    pairs: Callable[[], dict[Pair, int]]
+    """Most of the data, and only needed for a text with a cue, so it is read when the first such text is weighed."""
     cues: frozenset[str]
 
 
@@ -64,7 +65,12 @@ def length_factor(count: int) -> float:
 
 
 def build_model(
-    bias: float, threshold: float, step: float, words: dict[str, int], stems: dict[str, int], pairs: dict[Pair, int]
+    bias: float,
+    threshold: float,
+    step: float,
+    words: dict[str, int],
+    stems: dict[str, int],
+    pairs: Callable[[], dict[Pair, int]],
 ) -> LinearModel:
     """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
     whole = {word: weight + stems.get(stem_of(word), 0) for word, weight in words.items()}
@@ -87,7 +93,7 @@ def _weigh(block: list[str], model: LinearModel) -> int:
     if listed < FLOOR:
         return min(listed, 0)
     unlisted = [stem(word[:STEM], 0) for word in own.difference(model.words) if len(word) > STEM]
-    return listed + sum(unlisted) + sum(map(model.pairs.get, set(pairwise(block)), repeat(0)))
+    return listed + sum(unlisted) + sum(map(model.pairs().get, set(pairwise(block)), repeat(0)))
 
 
 def best_window(words: list[str], model: LinearModel) -> ScoredWindow:
@@ -141,22 +147,22 @@ def parse_model(text: str) -> LinearModel:
     """The model in the text of a data file."""
     header, *parts = text.split("\n\n")
     bias, threshold, step = map(float, header.split())
-    words, stems, pairs = ([line.split() for line in part.splitlines()] for part in parts)
-    return build_model(bias, threshold, step, _weights(words), _weights(stems), _pair_weights(pairs))
+    words, stems, pairs = parts
+    return build_model(bias, threshold, step, _weights(words), _weights(stems), cache(partial(_pair_weights, pairs)))
 
 
-def _weights(lines: list[list[str]]) -> dict[str, int]:
+def _weights(part: str) -> dict[str, int]:
     weights: dict[str, int] = {}
-    for weight, *names in lines:
+    for weight, *names in map(str.split, part.splitlines()):
         weights.update(dict.fromkeys(names, int(weight)))
     if "." in weights:
         weights[STOP] = weights.pop(".")
     return weights
 
 
-def _pair_weights(lines: list[list[str]]) -> dict[Pair, int]:
+def _pair_weights(part: str) -> dict[Pair, int]:
     weights: dict[Pair, int] = {}
-    for weight, *names in lines:
+    for weight, *names in map(str.split, part.splitlines()):
         marked = [STOP if name == "." else name for name in names]
         weights.update(zip(zip(marked[::2], marked[1::2], strict=True), repeat(int(weight)), strict=False))
     return weights
