@@ -17,7 +17,6 @@ from memoranda.support.suggestions import did_you_mean
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_QUOTED = re.compile(r"'([^']*)'")
 _COMMANDS = {
     "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
     "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
@@ -131,7 +130,7 @@ def main() -> None:
 
 def with_suggestion(error: click.UsageError) -> click.UsageError:
     """Returns the error with the names that may have been meant."""
-    quoted = _QUOTED.search(error.message)
+    quoted = re.search(r"'([^']*)'", error.message)
     if quoted is None or "Did you mean" in error.format_message():
         return error
     suggestion = did_you_mean(quoted[1], _known_names(error))

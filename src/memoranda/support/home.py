@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import stat
-import string
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,16 +27,17 @@ DEFAULT_PROFILE = "default"
 APPLICATION_ID = b"Memo"
 _APPLICATION_ID_BYTES = slice(68, 72)
 
-_PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
+# Expressions are compiled when they are first used: most commands need none of these.
+_PROFILE_NAME = r"[a-z0-9][a-z0-9_-]{0,63}"
+_PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
-_HOME_ENTRY = re.compile(
+_HOME_ENTRY = (
     r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history"
     r"|logs|usage\.|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|reviews\.|server-|service\."
     r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|profiles"
 )
-_NO_ENTRIES = re.compile(r"\.|lost\+found")
+_NO_ENTRIES = r"\.|lost\+found"
 _MAX_FOREIGN_SHOWN = 3
 
 
@@ -58,7 +58,7 @@ class Home:
             raise HomeError(f"{str(base)[:200]!r} cannot be a home: {error}.") from error
         if profile is None or profile == DEFAULT_PROFILE:
             return cls(base)
-        if not _PROFILE_NAME.fullmatch(profile):
+        if not re.fullmatch(_PROFILE_NAME, profile):
             raise HomeError(
                 f"{profile!r} is not a profile name: use 1 to 64 of a-z, 0-9, '-' and '_', "
                 "starting with a letter or digit."
@@ -126,7 +126,7 @@ class Home:
         """The names of the profiles below this home, the default one first."""
         directory = self.root / "profiles"
         named = [path.name for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
-        return [DEFAULT_PROFILE, *sorted(name for name in named if _PROFILE_NAME.fullmatch(name))]
+        return [DEFAULT_PROFILE, *sorted(name for name in named if re.fullmatch(_PROFILE_NAME, name))]
 
     def refuse_if_foreign(self) -> None:
         """Raise when the directory is another program's: its session database, or whatever else it contains."""
@@ -147,8 +147,8 @@ def _refuse_other_directory(root: Path) -> None:
     except OSError:
         # It does not exist yet, or whatever uses it next says why it cannot be read.
         return
-    others = [name for name in names if not _NO_ENTRIES.match(name)]
-    if others and not any(_HOME_ENTRY.match(name) for name in names):
+    others = [name for name in names if not re.match(_NO_ENTRIES, name)]
+    if others and not any(re.match(_HOME_ENTRY, name) for name in names):
         shown = ", ".join(others[:_MAX_FOREIGN_SHOWN]) + (" …" if len(others) > _MAX_FOREIGN_SHOWN else "")
         raise HomeError(
             f"{root} is not a home of Memoranda: it contains other files ({shown}). "
