@@ -56,14 +56,14 @@ def test_the_provider_receives_turns_writes_and_the_end_in_order(tmp_path: Path)
             turn.done("one")
         with session.turn("interrupted"):
             pass
-        session.call("memory", {"action": "add", "content": "Drinks tea."})
-        session.call("memory", {"action": "replace", "old_text": "tea", "content": "Drinks coffee."})
+        session.call("memory", {"action": "add", "content": "The tea is green."})
+        session.call("memory", {"action": "replace", "old_text": "tea", "content": "The coffee is black."})
         session.call("memory", {"action": "remove", "old_text": "nothing like it"})
         session.remember("Lives in Lisbon.", target="user")
     assert told(home) == [
         ["turn", "first", "one"],
-        ["write", "add", "memory", "Drinks tea.", None],
-        ["write", "replace", "memory", "Drinks coffee.", "Drinks tea."],
+        ["write", "add", "memory", "The tea is green.", None],
+        ["write", "replace", "memory", "The coffee is black.", "The tea is green."],
         ["write", "add", "user", "Lives in Lisbon.", None],
         ["end", 2],
     ]
@@ -304,9 +304,9 @@ def test_two_providers_are_one_external_memory(tmp_path: Path) -> None:
         with session.turn("What do you know?") as turn:
             assert "one> Known to one.\ntwo> Known to two." in turn.messages[0]["content"]
             turn.done("Little.")
-        session.remember("Drinks tea.")
+        session.remember("The tea is green.")
         assert session.call("two_read", {})["success"] is True
-    memory_write = ["write", "add", "memory", "Drinks tea.", None]
+    memory_write = ["write", "add", "memory", "The tea is green.", None]
     expected = [["turn", "What do you know?", "Little."], memory_write, ["end", 2]]
     assert noted(home, "one") == noted(home, "two") == expected
 
@@ -316,7 +316,7 @@ def test_a_write_outside_a_session_waits_for_both(tmp_path: Path) -> None:
     """Each receives it at its next start."""
     home = two_homes(tmp_path)
     with memoranda.open(home) as memory:
-        memory.remember("Drinks tea.")
+        memory.remember("The tea is green.")
         with memory.session() as session, session.turn("q") as turn:
             turn.done("a")
     for name in ("one", "two"):

@@ -85,7 +85,7 @@ def test_for_a_prompt_it_is_fenced_and_short(person: Person) -> None:
     block = person.recalls("--fenced", "--chars", "400", "staging")
     assert block.startswith("<memory-context>\n") and block.endswith("\n</memory-context>\n")
     assert block.count("</memory-context>") == 1
-    assert "MEMORY.md: The staging database is called heron." in block
+    assert "MEMORY.md> The staging database is called heron." in block
     assert len(block) <= 400
     for most in (200, 201, 300, 1000):
         assert len(person.recalls("--fenced", "--chars", str(most), "staging")) <= most

@@ -32,6 +32,7 @@ MISSING = {
         "external": _LOCAL,
         "allows": _LOOP,
         "begin_turn": _LOOP,
+        "distrust_caller": _LOOP,
         "use_model": _LOOP,
         "note_usage": _LOOP,
         "compress": _NO_ROUTE,

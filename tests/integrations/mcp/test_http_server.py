@@ -213,7 +213,7 @@ def test_many_hosts_at_once_all_get_their_answers(port: int) -> None:
     statuses: list[bool] = []
 
     def host(number: int) -> None:
-        params = {"name": "remember", "arguments": {"text": f"Host {number} was here."}}
+        params = {"name": "remember", "arguments": {"text": f"The host {number} was here."}}
         _, body = _ask(port, {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
         statuses.append(json.loads(body)["result"]["isError"])
 
@@ -224,4 +224,4 @@ def test_many_hosts_at_once_all_get_their_answers(port: int) -> None:
         thread.join(GIVE_UP)
     assert statuses == [False] * 8
     read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "memoranda://memory"}}
-    assert all(f"Host {number} was here." in _ask(port, read)[1].decode() for number in range(8))
+    assert all(f"The host {number} was here." in _ask(port, read)[1].decode() for number in range(8))

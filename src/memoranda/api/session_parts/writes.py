@@ -6,12 +6,14 @@ it as its source, unless the user's own words support what is written. A program
 of its user is the source of all that it writes.
 """
 
+import logging
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.session_views import RevertedChange, SavedChange
+from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history as memory_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryReceipt
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from memoranda.agent.review.evidence import UserEvidence
     from memoranda.api.session_parts.record import SessionRecord
     from memoranda.memory.record.rotation import LiveMessage
+
+_log = logging.getLogger(__name__)
 
 _AGENT = "agent"
 _UNDOABLE_SKILL_ACTIONS = ("create", "patch", "edit", "delete", "write_file", "remove_file")
@@ -190,7 +194,17 @@ class UntrustedText:
             self.called[tool] = None
 
     def _read_context(self) -> _ReadContext:
-        """The context with what was recorded since the last call; read again if messages were removed from it."""
+        """The context with what was recorded since the last call; read again if messages were removed from it.
+
+        Nothing if the record cannot be read: curated memory works without it, and nothing supports a text then.
+        """
+        try:
+            return self._read_record()
+        except StorageError as error:
+            _log.warning("What the user said cannot be read: %s", error)
+            return _ReadContext()
+
+    def _read_record(self) -> _ReadContext:
         size = self._record.context_size()
         context = self._context
         new = self._record.context(context.last_id)
