@@ -9,6 +9,7 @@ from memoranda.api.checked_calls import call_tool, refuse_unknown_options, remem
 from memoranda.api.services import HomeServices, new_session_id
 from memoranda.errors import SessionError
 from memoranda.home import config
+from memoranda.memory.curated.settings import Target
 from memoranda.support.home import Home
 from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.origin import Origin
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from memoranda.api.session_parts.options import GatewayFacts
     from memoranda.api.session_parts.state import PromptPreview
     from memoranda.home.session_db import SessionDB
-    from memoranda.memory.curated.settings import Target
     from memoranda.memory.curated.store import MemoryStore
     from memoranda.memory.curated.tool import MemoryTool
     from memoranda.models.model import ChatModel, OnText
@@ -357,7 +357,7 @@ class Memory:
         self._memory_tool.begin_turn()
         return call_tool(self.tools, name, arguments, self.services.require_open)
 
-    def entries(self, target: "Target" = "memory") -> tuple[str, ...]:
+    def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
         self.services.require_open()
         return self.curated.entries(target)
@@ -369,7 +369,7 @@ class Memory:
         self.services.require_open()
         return preview_prompt(self.services, self.user, source)
 
-    def remember(self, text: str, target: "Target" = "memory") -> "MemoryAnswer":
+    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
         """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
         self.services.require_open()
         return remember(self.curated, text, target, "")
