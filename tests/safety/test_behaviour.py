@@ -41,6 +41,8 @@ def test_orders_permissions_preferences_addresses_and_commands_change_behaviour(
         "The team meets on Tuesdays in Leipzig.",
         "CI is on Debian 12.",
         "Keeps bees.",
+        "The user drinks tea.",
+        "The garden needs water before Sunday.",
         "The supplier portal was renamed in March.",
         "Project uses pytest with xdist.",
     ],

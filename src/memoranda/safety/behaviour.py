@@ -42,6 +42,8 @@ _ENGLISH = _STATES.union(_BEGINNINGS, _FUNCTION_WORDS.split())
 _MIN_ENGLISH = 0.25
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[:;\n\r\v\f\x1c-\x1e\x85\u2028\u2029。！？：；]+|\s[-–—]\s")
 _WORD = re.compile(r"[^\W_]+")
+# After "the user" or the like, a word of this form is a verb or belongs to the subject: "the user drinks tea".
+_VERB_OF_SUBJECT = re.compile(r"[a-z]{2,}(?:[^su]s|ed)").fullmatch
 # A verb after one of these does not belong to the subject of the sentence: "Pay for all that is left".
 _NO_SUBJECT = re.compile(r"[,，、]|\b(?:wh\w+|that|if|as|how|unless|once|because|until)\b", re.IGNORECASE)
 
@@ -93,8 +95,16 @@ def _states(sentence: str) -> bool:
     A name is a subject if such a verb comes right after it. The subject may be missing: "Lives in Oslo".
     """
     words = [word.lower() for word in _WORD.findall(sentence)]
-    verb = next((match for match in _WORD.finditer(sentence) if match[0].lower() in _STATES), None)
+    has_subject = words[0] in _BEGINNINGS
+    verb = next(
+        (
+            match
+            for number, match in enumerate(_WORD.finditer(sentence))
+            if match[0].lower() in _STATES or (has_subject and number > 1 and _VERB_OF_SUBJECT(match[0]))
+        ),
+        None,
+    )
     if verb is None or _NO_SUBJECT.search(sentence, 0, verb.start()):
         return False
-    begins = words[0] in _BEGINNINGS or words[1:2] == ["s"] or not _VERBS.isdisjoint(words[:2])
+    begins = has_subject or words[1:2] == ["s"] or not _VERBS.isdisjoint(words[:2])
     return begins and sum(word in _ENGLISH for word in words) >= _MIN_ENGLISH * len(words)

@@ -137,11 +137,11 @@ def test_a_fact_is_on_disk_when_the_host_hears_so(tmp_path: Path) -> None:
     """The process is killed right after each answer, and nothing that was answered is lost."""
     for number in range(5):
         with raw_host(tmp_path) as host:
-            assert host.call("remember", text=f"Fact number {number} is kept.")["success"] is True
+            assert host.call("remember", text=f"The fact number {number} is kept.")["success"] is True
             host.process.kill()
             host.process.wait()
     with memoranda.open(tmp_path) as memory:
-        assert memory.entries() == tuple(f"Fact number {number} is kept." for number in range(5))
+        assert memory.entries() == tuple(f"The fact number {number} is kept." for number in range(5))
 
 
 @pytest.mark.slow
