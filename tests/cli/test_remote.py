@@ -82,6 +82,7 @@ def test_a_refused_fact_ends_the_command_with_an_error(run: Callable[..., Result
     missing = run("memory", "remove", "no such entry")
     assert missing.exit_code == 1 and "No entry contains" in missing.output
     assert run("memory", "undo").exit_code == 1
+    assert "where it runs" in run("memory", "undo", "--outside", "memory").output
 
 
 @pytest.mark.slow

@@ -82,7 +82,9 @@ def log(invocation: Invocation, memory: RemoteMemory, *, target: Target | None, 
     invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
 
 
-def undo(invocation: Invocation, memory: RemoteMemory, *, number: int | None) -> None:
+def undo(invocation: Invocation, memory: RemoteMemory, *, number: int | None, outside: str | None) -> None:
+    if outside is not None:
+        invocation.fail("The files of a service can be read only where it runs: use --outside there.")
     if number is None:
         invocation.fail("Name the change to undo; 'memoranda memory log' lists them.")
     _report(invocation, memory.curated.undo(number))
