@@ -42,6 +42,7 @@ def test_orders_permissions_preferences_addresses_and_commands_change_behaviour(
         "CI is on Debian 12.",
         "Keeps bees.",
         "The user drinks tea.",
+        "It drizzles in Kyoto.",
         "The garden needs water before Sunday.",
         "The supplier portal was renamed in March.",
         "Project uses pytest with xdist.",

@@ -100,7 +100,7 @@ def _states(sentence: str) -> bool:
         (
             match
             for number, match in enumerate(_WORD.finditer(sentence))
-            if match[0].lower() in _STATES or (has_subject and number > 1 and _VERB_OF_SUBJECT(match[0]))
+            if match[0].lower() in _STATES or (has_subject and number > 0 and _VERB_OF_SUBJECT(match[0]))
         ),
         None,
     )
