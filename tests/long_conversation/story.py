@@ -137,7 +137,7 @@ def answer(received: ReceivedRequest) -> Step:
 
 def _summary_of(request: str) -> str:
     """A summary of what was said, in its own words: the latest lines of the user, under every heading."""
-    spoken = re.findall(r"^\[\d+\] user: (.+)$", request, re.MULTILINE)
+    spoken = re.findall(r"^\[\d+\] user> (.+)$", request, re.MULTILINE)
     return "\n\n".join(f"## {name}\n- {line[:200]}" for name, line in zip(SECTIONS, spoken[-6:] * 6, strict=False))
 
 
