@@ -18,6 +18,10 @@ _CHANGES = {
         "The shop front runs on Node 18. Write the Dockerfile for it.",
         "We moved the shop front from Node 18 to Node 22 today.",
     ),
+    "Which Node version does the shop run on?": (
+        "The shop runs on Node 18.",
+        "We moved the shop from Node 18 to Node 22 today.",
+    ),
     "Who is my manager?": ("My manager is Ulrike, she signs the travel requests.", "Bashir is my manager."),
     "How many replicas do the thumbnail workers run with?": (
         "The thumbnail workers run with 4 replicas. What memory do we need?",

@@ -462,7 +462,7 @@ class RepeatedQuestions:
 # scores about as well: less if it names something else that the older one says, more by a single word. The first few
 # hits are compared.
 _MIN_COMMON = 0.6
-_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD = 0.6, 0.4, 0.85
+_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD = 0.6, 0.25, 0.85
 _MAX_STATEMENTS, _MAX_STATEMENT = 5, 240
 NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_statement", "asked_before"
 """Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
