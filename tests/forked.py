@@ -64,7 +64,8 @@ class Forked:
 
     def wait(self) -> int:
         """Its exit code, once it has ended."""
-        self._rest()
+        if self._code is None:
+            self._rest()
         return self._ended()
 
     def _rest(self) -> bytes:

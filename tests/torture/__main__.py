@@ -7,10 +7,11 @@ import time
 import warnings
 from pathlib import Path
 
-from tests.torture import curator_kills, damaged_copies, io_errors, kills, power_cuts, server_strikes
+from tests.torture import curator_kills, damaged_copies, home_kills, io_errors, kills, power_cuts, server_strikes
 
 _KINDS = {
     "kills": (kills.run, 1000),
+    "home-kills": (home_kills.run, 1000),
     "power-cuts": (power_cuts.run, 200),
     "io-errors": (io_errors.run, 400),
     "damaged-copies": (damaged_copies.run, 500),

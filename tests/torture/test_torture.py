@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from tests.forked import forking
 from tests.postgres import newest_binaries
-from tests.torture import curator_kills, io_errors, kills, power_cuts, server_strikes
+from tests.torture import curator_kills, home_kills, io_errors, kills, power_cuts, server_strikes
 from tests.torture.counts import Counts
+from tests.torture.home_parts import PARTS, new_home
 from tests.torture.recorded_disk import RecordedDisk
 
 needs_strace = pytest.mark.skipif(not io_errors.can_inject(), reason="strace is not installed, or may not trace")
@@ -19,6 +21,25 @@ needs_strace = pytest.mark.skipif(not io_errors.can_inject(), reason="strace is 
 def test_kills_lose_nothing(tmp_path: Path) -> None:
     """Writers die after they have acknowledged something, and everything acknowledged is there."""
     assert kills.run(tmp_path, 20, seed=1).failures(20) == []
+
+
+@pytest.mark.slow
+@forking
+def test_kills_in_every_part_of_a_home_lose_nothing(tmp_path: Path) -> None:
+    """Writers of six parts and five operations over the whole home, each killed equally often."""
+    newest_binaries()
+    counts = home_kills.run(tmp_path, 1, seed=1)
+    assert counts.failures(1) == []
+    assert counts.remarks.keys() == {*PARTS, "sync", "forget", "backup", "restore", "migration"}
+    assert len(set(counts.remarks.values())) == 1
+
+
+def test_a_write_that_is_gone_is_found_out(tmp_path: Path) -> None:
+    """So the test of kills in every part can fail."""
+    current = home_kills.Round(new_home(tmp_path / "home"), None, Random(1))
+    current.texts["items"].append("never stored")
+    current.compare("now", parts=("record", "curated", "skills", "items"))
+    assert current.faults == ["now: lost in items: never stored"]
 
 
 @pytest.mark.slow
