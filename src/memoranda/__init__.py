@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from memoranda import curator as curator
     from memoranda import errors as errors
     from memoranda import safety as safety
     from memoranda import types as types
@@ -62,6 +63,7 @@ _LAZY = {
     "Tool": ("memoranda.support.tool", "Tool"),
     "Turn": ("memoranda.api.turn", "Turn"),
     "tool": ("memoranda.agent.tool_functions", "tool"),
+    "curator": ("memoranda.curator", ""),
     "errors": ("memoranda.errors", ""),
     "safety": ("memoranda.safety", ""),
     "types": ("memoranda.types", ""),
@@ -83,6 +85,7 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "curator",
     "errors",
     "open",
     "open_async",

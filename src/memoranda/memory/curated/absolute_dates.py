@@ -1,0 +1,469 @@
+"""Makes the dates of an entry absolute: "yesterday" means something else on every day that it is read.
+
+A phrase is replaced by the day, week, month or year that it meant when it was written. A phrase that is part of a
+name, a path, code or a quotation stays, and so does one that tells of a habit ("copies yesterday's logs every night").
+A duration ("finished in two weeks") and a window ("the last two weeks") are no dates.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from typing import Literal, NamedTuple
+
+Unit = Literal["day", "week", "month", "year"]
+
+
+class _Language(NamedTuple):
+    """How one language writes a day, a week, a month and a year: alone, and after a preposition."""
+
+    day: str
+    week: str
+    month: str
+    year: str
+    prepositions: str
+    """The words behind which the first word of the forms is left out."""
+    habit: str
+    past: str
+    future: str
+
+
+_FORMS: dict[str, _Language] = {
+    "en": _Language(
+        "on {}", "in the week of {}", "in {}", "in {}",
+        r"since|until|till|by|from|before|after|on|of|for|to|through|in|during|starting|begin\w*|effective|as of",
+        r"\b(?:every|each|always|daily|nightly|weekly|monthly|usually|whenever|never|any)\b",
+        r"\b(?:was|were|had|did|went|made|broke|chose|took|began|met|sent|left|got|said|told|came|ran|built|wrote|paid"
+        r"|bought|lost|won|gave|\w{3,}ed)\b",
+        r"\b(?:will|won['’]t|shall|going to|due|deadline|starts?|begins?|ends?|leaves?|launch(?:es)?|ships?|expires?"
+        r"|fl(?:y|ies)|arrives?|scheduled|planned|returns?|must|needs? to|has to|have to|\w+['’]ll)\b",
+    ),
+    "de": _Language(
+        "am {}", "in der Woche vom {}", "im Monat {}", "im Jahr {}",
+        r"seit|bis|ab|von|vor|nach|am|zum|vom|dem|den|für",
+        r"\b(?:jede[rnsm]?|immer|täglich|nächtlich|wöchentlich|monatlich|stets|nie|niemals|üblicherweise)\b",
+        r"\b(?:war|waren|wurden?|hatten?|haben|hat|ist \w+ ge\w+|ging|kam|ge\w{3,}(?:t|en))\b",
+        r"\b(?:wird|werden|muss|müssen|soll|sollen|fällig|beginnt|endet|startet|läuft ab|Frist|geplant|kommt)\b",
+    ),
+    "fr": _Language(
+        "le {}", "la semaine du {}", "en {}", "en {}", r"le|au|du|à",
+        r"\b(?:chaque|toujours|quotidien\w*|tous les|toutes les|jamais|habituellement|hebdomadaire\w*)\b",
+        r"\b(?:était|étaient|avait|avons|avez|ont|a \w+[éiu]\w*|est \w+[éi]e?s?|a été)\b",
+        r"\b(?:sera|seront|va|vont|doit|doivent|aura|commence|finit|expire|prévue?|devra|\w+(?:era|eront|ira|iront))\b",
+    ),
+    "es": _Language(
+        "el {}", "la semana del {}", "en {}", "en {}", r"el|del|al",
+        r"\b(?:cada|siempre|diari\w+|semanal\w*|mensual\w*|tod[oa]s l[oa]s|nunca|normalmente|habitualmente)\b",
+        r"\b(?:era|eran|fue|fueron|había|hemos|ha|han|estaba|\w+(?:ó|amos|aron|ieron|imos))\b",
+        r"\b(?:será|serán|va|van|vamos|debe|deben|empieza|termina|caduca|vence|previst[oa]|tendrá|\w+(?:ará|erá|irá))\b",
+    ),
+    "zh": _Language(
+        "{}", "{}那一周", "{}", "{}年", "(?!)",
+        "每|总是|一直都|经常|通常|从不", "了|过", "将|会|要|截止|到期|必须",
+    ),
+    "other": _Language("{}", "{}", "{}", "{}", "(?!)", "(?!)", "(?!)", "(?!)"),
+}  # fmt: skip
+
+_NUMBERS = {
+    "en": "a|an one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve",
+    "de": "einem|einer|einen ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf",
+    "fr": "une un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze",
+    "es": "una un|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce",
+}
+_COUNT_OF: dict[str, dict[str, int]] = {
+    language: {word: place for place, word in enumerate(re.sub(r"^\S+ ", "", words).split("|"), 1)}
+    | dict.fromkeys(words.split(" ")[0].split("|"), 1)
+    for language, words in _NUMBERS.items()
+}
+_COUNT_OF["en"] |= {"a couple of": 2, "couple of": 2}
+_COUNT_OF["zh"] = {sign: place for place, sign in enumerate("一二三四五六七八九十", 1)} | {"两": 2, "兩": 2}
+_WEEKDAYS = {
+    "other": "",
+    "en": "monday tuesday wednesday thursday friday saturday sunday",
+    "de": "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+    "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche",
+    "es": "lunes martes miércoles jueves viernes sábado domingo",
+    "zh": "一 二 三 四 五 六 日",
+}
+_DAY_OF: dict[str, dict[str, int]] = {
+    language: {name: place for place, name in enumerate(names.split())} for language, names in _WEEKDAYS.items()
+}
+_DAY_OF["zh"]["天"] = 6
+_DAY_OF["de"]["sonnabend"] = 5
+_DAY_OF["es"] |= {"miercoles": 2, "sabado": 5}
+_UNIT_WORDS: dict[Unit, str] = {
+    "day": "day days tag tage tagen jour jours día días dia dias 天 日",
+    "week": "week weeks woche wochen semaine semaines semana semanas 周 週 星期 礼拜",
+    "month": "month months monat monate monats monaten mois mes meses 月",
+    "year": "year years jahr jahre jahres jahren an ans année années año años 年",
+}
+_UNITS: dict[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
+
+
+class _When(NamedTuple):
+    unit: Unit
+    start: date
+    """The day; the Monday of the week; a day of the month or year."""
+    part: str = ""
+    """The words that name a part of the day, written behind the date."""
+
+
+Resolve = Callable[[re.Match[str], date], _When | None]
+
+
+class _Rule(NamedTuple):
+    language: str
+    pattern: re.Pattern[str]
+    resolve: Resolve
+    needs_tense: bool = False
+    may_be_duration: bool = False
+
+
+def _shift(start: date, unit: Unit, count: int) -> _When:
+    """So many units later, or earlier. Months and years keep the day, where the month has it."""
+    if unit == "day":
+        return _When("day", start + timedelta(days=count))
+    if unit == "week":
+        return _When("day", start + timedelta(weeks=count))
+    months = start.year * 12 + start.month - 1 + count * (12 if unit == "year" else 1)
+    moved = date(months // 12, months % 12 + 1, min(start.day, 28))
+    return _When(unit, moved)
+
+
+def _period(start: date, unit: Unit, offset: int) -> _When:
+    """The calendar week, month or year that is `offset` after the present one."""
+    if unit == "week":
+        return _When("week", start - timedelta(days=start.weekday()) + timedelta(weeks=offset))
+    return _shift(start, unit, offset)
+
+
+def _weekday(start: date, day: int, offset: int) -> _When:
+    """The weekday last before the day (-1), first after it (1), or of the same week (0)."""
+    distance = (day - start.weekday()) % 7
+    if offset > 0:
+        return _When("day", start + timedelta(days=distance or 7))
+    if offset < 0:
+        return _When("day", start + timedelta(days=distance - 7))
+    return _When("day", start + timedelta(days=day - start.weekday()))
+
+
+def _days(offset: int, part: str = "") -> Resolve:
+    return lambda match, start: _When("day", start + timedelta(days=offset), part)
+
+
+def _weekend(offset: int) -> Resolve:
+    """The Saturday of this, the last or the next week."""
+    return lambda match, start: _When(
+        "day", start - timedelta(days=start.weekday()) + timedelta(weeks=offset, days=5), " (weekend)"
+    )
+
+
+def _counted(language: str, sign: int) -> Resolve:
+    def resolve(match: re.Match[str], start: date) -> _When | None:
+        written = match["count"].lower()
+        count = int(written) if written.isdecimal() else _COUNT_OF[language].get(written, 0)
+        if "hour" in match.groupdict() and match["hour"]:
+            return _When("day", start)
+        return _shift(start, _UNITS[match["unit"].lower()], sign * count) if 0 < count < 1000 else None
+
+    return resolve
+
+
+def _named(language: str, offset: int) -> Resolve:
+    """Of "last week", "next Friday": the calendar unit, or the weekday."""
+
+    def resolve(match: re.Match[str], start: date) -> _When | None:
+        word = match["unit"].lower()
+        if word in _DAY_OF[language]:
+            return _weekday(start, _DAY_OF[language][word], offset)
+        return _period(start, _UNITS[word], offset)
+
+    return resolve
+
+
+def _chinese_weekday(offset: int) -> Resolve:
+    def resolve(match: re.Match[str], start: date) -> _When | None:
+        monday = start - timedelta(days=start.weekday())
+        return _When("day", monday + timedelta(weeks=offset, days=_DAY_OF["zh"][match["unit"]]))
+
+    return resolve
+
+
+def _rule(
+    language: str, pattern: str, resolve: Resolve, *, needs_tense: bool = False, may_be_duration: bool = False
+) -> _Rule:
+    words = {
+        "count": r"(?P<count>\d{1,3}|" + "|".join(_COUNT_OF.get(language, {})) + ")",
+        "days": r"(?P<unit>" + "|".join(_DAY_OF.get(language, {})) + ")",
+    }
+    edges = pattern if language == "zh" else rf"(?<!\w)(?:{pattern})(?!\w)"
+    for name, value in words.items():
+        edges = edges.replace(f"<{name}>", value)
+    return _Rule(language, re.compile(edges, re.IGNORECASE), resolve, needs_tense, may_be_duration)
+
+
+def _spans(language: str, pattern: str, offset: int) -> _Rule:
+    return _rule(language, pattern, _named(language, offset))
+
+
+_EN = "(?P<unit>week|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+_DE = "(?P<unit>woche|monats?|jahr(?:es)?|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)"
+_FR_DAYS = "(?P<unit>lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)"
+_FR = f"{_FR_DAYS[:-1]}|semaine|mois|année|an)"
+_ES_DAYS = "(?P<unit>lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bado|domingo)"
+_ES = f"{_ES_DAYS[:-1]}|semana|mes|año)"
+
+# The longer phrases come first: no part of the text is read twice.
+_RULES: tuple[_Rule, ...] = (
+    _rule("en", "(?:the )?day before yesterday", _days(-2)),
+    _rule("en", "(?:the )?day after tomorrow", _days(2)),
+    _rule("en", "<count> (?P<unit>day|week|month|year)s? ago", _counted("en", -1)),
+    _rule("en", r"(?:<count> |half an )(?P<hour>hour|minute)s? ago", _days(0)),
+    _rule("en", "<count> (?P<unit>day|week|month|year)s? from (?:now|today)", _counted("en", 1)),
+    _rule("en", "in <count> (?P<unit>day|week|month|year)s?(?: from now)?", _counted("en", 1), may_be_duration=True),
+    _rule("en", "last night", _days(-1, " (night)")),
+    _rule("en", "yesterday (?P<part>morning|afternoon|evening|night)", _days(-1, " ({part})")),
+    _rule("en", "tomorrow (?P<part>morning|afternoon|evening|night)", _days(1, " ({part})")),
+    _rule("en", "this (?P<part>morning|afternoon|evening)", _days(0, " ({part})")),
+    _rule("en", "tonight", _days(0, " (evening)")),
+    _spans("en", rf"(?:this past|last) {_EN}(?! (?:of|in) )", -1),
+    _spans("en", rf"(?:this coming|next|coming) {_EN}(?! (?:of|in) )", 1),
+    _spans("en", rf"this {_EN}", 0),
+    _rule("en", "last weekend", _weekend(-1)),
+    _rule("en", "this weekend", _weekend(0)),
+    _rule("en", "next weekend", _weekend(1)),
+    _rule("en", "yesterday", _days(-1)),
+    _rule("en", "tomorrow", _days(1)),
+    _rule("en", "today", _days(0)),
+    _rule("en", "(?<=since )(?:last )?<days>", _named("en", -1)),
+    _rule("en", "(?:(?<=by )|(?<=until )|(?<=till )|(?<=before )|(?<=due ))<days>", _named("en", 1)),
+    _rule("en", "on <days>(?! (?:of|in) )", _named("en", 0), needs_tense=True),
+    _rule("de", "vorgestern", _days(-2)),
+    _rule("de", "übermorgen", _days(2)),
+    _rule("de", "vor <count> (?P<unit>tag|woche|monat|jahr)(?:en|n|e)?", _counted("de", -1)),
+    _rule("de", "in <count> (?P<unit>tag|woche|monat|jahr)(?:en|n|e)?", _counted("de", 1), may_be_duration=True),
+    _rule("de", "gestern (?P<part>morgen|früh|vormittag|mittag|nachmittag|abend|nacht)", _days(-1, " ({part})")),
+    _rule("de", "heute (?P<part>morgen|früh|vormittag|mittag|nachmittag|abend|nacht)", _days(0, " ({part})")),
+    _rule("de", "morgen (?P<part>früh|vormittag|mittag|nachmittag|abend|nacht)", _days(1, " ({part})")),
+    _spans("de", rf"(?:letzte|vorige|vergangene)[nsrm]? {_DE}", -1),
+    _spans("de", rf"(?:nächste|kommende)[nsrm]? {_DE}", 1),
+    _spans("de", rf"diese[nsrm]? {_DE}", 0),
+    _rule("de", "(?:letztes|vergangenes) wochenende", _weekend(-1)),
+    _rule("de", "(?:dieses|kommendes) wochenende", _weekend(0)),
+    _rule("de", "nächstes wochenende", _weekend(1)),
+    _rule("de", "gestern", _days(-1)),
+    _rule("de", "heute", _days(0)),
+    _rule("de", r"(?-i:morgen)|(?<!\w )(?-i:Morgen)(?=[, ])", _days(1)),
+    _rule("de", "(?<=seit )<days>", _named("de", -1)),
+    _rule("de", "(?:(?<=bis )|(?<=bis zum )|(?<=ab ))<days>", _named("de", 1)),
+    _rule("de", "am <days>", _named("de", 0), needs_tense=True),
+    _rule("fr", "avant-hier", _days(-2)),
+    _rule("fr", "après-demain", _days(2)),
+    _rule("fr", "il y a <count> (?P<unit>jours?|semaines?|mois|ans?|années?)", _counted("fr", -1)),
+    _rule("fr", "d(?:ans|['’]ici) <count> (?P<unit>jours?|semaines?|mois|ans?|années?)", _counted("fr", 1)),
+    _rule("fr", "hier (?P<part>matin|après-midi|soir)", _days(-1, " ({part})")),
+    _rule("fr", "demain (?P<part>matin|après-midi|soir)", _days(1, " ({part})")),
+    _rule("fr", "ce (?P<part>matin|soir)|cet (?P<noon>après-midi)", _days(0)),
+    _spans("fr", rf"(?:l['’]|la |le )?{_FR} derni(?:er|ère)", -1),
+    _spans("fr", rf"(?:l['’]|la |le )?{_FR} prochaine?", 1),
+    _spans("fr", "cet?t?e? (?P<unit>semaine|année|mois)(?:-ci)?", 0),
+    _rule("fr", "(?:le )?week-end dernier", _weekend(-1)),
+    _rule("fr", "ce week-end", _weekend(0)),
+    _rule("fr", "(?:le )?week-end prochain", _weekend(1)),
+    _rule("fr", "hier", _days(-1)),
+    _rule("fr", "demain", _days(1)),
+    _rule("fr", "aujourd['’]hui", _days(0)),
+    _rule("fr", f"(?<=depuis ){_FR_DAYS}", _named("fr", -1)),
+    _rule("fr", f"(?:(?<=jusqu['’]à )|(?<=avant )|(?<=d['’]ici )|(?<=à partir de )){_FR_DAYS}", _named("fr", 1)),
+    _rule("es", "anteayer|antier|antes de ayer", _days(-2)),
+    _rule("es", "pasado mañana", _days(2)),
+    _rule("es", "hace <count> (?P<unit>d[íi]as?|semanas?|mes(?:es)?|años?)", _counted("es", -1)),
+    _rule("es", "dentro de <count> (?P<unit>d[íi]as?|semanas?|mes(?:es)?|años?)", _counted("es", 1)),
+    _rule("es", "en <count> (?P<unit>d[íi]as?|semanas?|mes(?:es)?|años?)", _counted("es", 1), may_be_duration=True),
+    _rule("es", "anoche", _days(-1, " (noche)")),
+    _rule("es", "esta (?P<part>mañana|tarde|noche)", _days(0, " ({part})")),
+    _rule("es", "ayer por la (?P<part>mañana|tarde|noche)", _days(-1, " ({part})")),
+    _rule("es", "mañana por la (?P<part>mañana|tarde|noche)", _days(1, " ({part})")),
+    _spans("es", rf"(?<!fin de )(?:la |el )?{_ES} pasad[oa]", -1),
+    _spans("es", rf"(?:la |el )pasad[oa] {_ES}", -1),
+    _spans("es", rf"(?<!fin de )(?:la |el )?{_ES} (?:próxim[oa]|que viene|siguiente)", 1),
+    _spans("es", rf"(?:la |el )?próxim[oa] {_ES}", 1),
+    _spans("es", rf"est[ea] {_ES}", 0),
+    _rule("es", "(?:el )?fin de semana pasado", _weekend(-1)),
+    _rule("es", "este fin de semana", _weekend(0)),
+    _rule("es", "(?:el )?(?:próximo fin de semana|fin de semana que viene)", _weekend(1)),
+    _rule("es", "ayer", _days(-1)),
+    _rule("es", "hoy", _days(0)),
+    _rule("es", "(?<!la )(?<!las )(?<!cada )mañana", _days(1)),
+    _rule("es", f"(?<=desde )el {_ES_DAYS}", _named("es", -1)),
+    _rule("es", f"(?:(?<=hasta )|(?<=antes d)|(?<=a partir d))(?:e)?(?:el|l) {_ES_DAYS}", _named("es", 1)),
+    _rule("zh", "大前天", _days(-3)),
+    _rule("zh", "大后天|大後天", _days(3)),
+    _rule("zh", "前天", _days(-2)),
+    _rule("zh", "(?:后天|後天)(?!性|的努力)", _days(2)),
+    _rule("zh", "昨天|昨日|昨晚", _days(-1)),
+    _rule("zh", "今天|今日(?!头条|頭條)|今晚|今早", _days(0)),
+    _rule("zh", "明天|明日|明早|明晚", _days(1)),
+    _rule("zh", "(?:<count>)(?:个|個)?(?P<unit>天|日|周|週|星期|礼拜|月|年)(?:之|以)?前", _counted("zh", -1)),
+    _rule("zh", "(?:<count>)(?:个|個)?(?P<unit>天|日|周|週|星期|礼拜|月|年)(?:之|以)?[后後]", _counted("zh", 1)),
+    _rule("zh", "上(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(-1)),
+    _rule("zh", "下(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(1)),
+    _rule("zh", "(?:这|這|本)(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(0)),
+    _rule("zh", "上(?:个|個)?周末", _weekend(-1)),
+    _rule("zh", "(?:这|這|本)(?:个|個)?周末", _weekend(0)),
+    _rule("zh", "下(?:个|個)?周末", _weekend(1)),
+    _spans("zh", "上(?:个|個)?(?P<unit>周|週|星期|礼拜|月)", -1),
+    _spans("zh", "下(?:个|個)?(?P<unit>周|週|星期|礼拜|月)", 1),
+    _spans("zh", "(?:这|這|本)(?:个|個)?(?P<unit>周|週|星期|礼拜|月)", 0),
+    _spans("zh", "去(?P<unit>年)", -1),
+    _spans("zh", "明(?P<unit>年)", 1),
+    _spans("zh", "今(?P<unit>年)", 0),
+    _rule("other", "ieri|ontem|gisteren|вчера|昨日|어제", _days(-1)),
+    _rule("other", "oggi|hoje|vandaag|сегодня|오늘", _days(0)),
+    _rule("other", "domani|amanhã|завтра|내일", _days(1)),
+)  # fmt: skip
+
+_PROTECTED = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|‹[^›\n]*›|「[^」\n]*」|『[^』\n]*』"
+    r"|《[^》\n]*》|‘[^’\n]*’|(?<!\w)'[^'\n]+'(?!\w)|\S*[/\\_=<>{}$@#~]\S*|\S*[\w)]\.\w\S*|(?<!\w)--?\w\S*",
+    re.DOTALL,
+)
+_NAMED_THING = (
+    "script|director(?:y|ies)|folder|branch|table|column|file|view|command|function|method|app|widget|button|channel|tag"
+    "|label|variable|field|flag|option|module|class|package|repo|repository|playlist|project|tool|bucket|queue|alias"
+    "|newspaper|magazine|enum|keyword|filter|preset|theme|word|term|string|skript|verzeichnis|ordner|dossier|fichier|carpeta|archivo"
+    "|rama|tabla|temas?"
+)
+_BEFORE_NAME = re.compile(
+    rf"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]"
+    rf"|{_NAMED_THING})|名为|叫做?|名叫)[\s:]*$",
+    re.IGNORECASE,
+)
+_AFTER_NAME = re.compile(
+    rf"(?:[\s-]+(?:{_NAMED_THING})\b|\s*=|[-/\\(_=]\w|\(\)|[-/\\]|脚本|目录|文件夹|分支)", re.IGNORECASE
+)
+_WORK_OF_ART = re.compile(
+    r"\b(?:song|film|movie|album|novel|book|band|track|episode|series|poem|lied|roman|serie|buch|chanson|livre|série"
+    r"|canción|película|libro|disco|musical|podcast)\b[^.!?]*$|(?:歌|电影|歌曲|专辑|小说)[^。！？]*$",
+    re.IGNORECASE,
+)
+_BY_AUTHOR = re.compile(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
+_ALREADY_DATED = re.compile(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
+_WINDOW = re.compile(
+    r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de)\s$",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[.!?;\n](?:\s|$)|[。！？；]")
+_STARTS_SENTENCE = re.compile(r"(?:^|[.!?:;\n•*-]\s*|^\s*[-*]\s*)$")
+_ANCHOR = re.compile(
+    r"(?:\b(?:since|as of|starting|beginning|effective|until|till|by|seit|ab|bis|depuis|dès|à partir (?:de|du)"
+    r"|jusqu['’]à|desde|a partir de|hasta)|从|自|自从|直到|到)\s*$",
+    re.IGNORECASE,
+)
+_GERMAN = re.compile(r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den)\b", re.IGNORECASE)
+_MORNING = re.compile(r"\b(?:guten|am|jeden|diesen|de la|por la|cada|la|una)\s$", re.IGNORECASE)
+
+
+def absolute_dates(text: str, written: date | datetime | float | str) -> str:
+    """The text with the dates it meant when it was `written`: a date, a time in seconds, or either as ISO 8601."""
+    start = _day_of(written)
+    protected = [match.span() for match in _PROTECTED.finditer(text)]
+    found: list[tuple[int, int, str]] = []
+    for rule in _RULES:
+        for match in rule.pattern.finditer(text):
+            taken = protected + [(begin, end) for begin, end, _ in found]
+            if any(begin < match.end() and match.start() < end for begin, end in taken):
+                continue
+            replacement = _replacement(rule, match, text, start)
+            if replacement is not None:
+                found.append(replacement)
+    for begin, end, new in sorted(found, reverse=True):
+        text = text[:begin] + new + text[end:]
+    return text
+
+
+def _day_of(written: date | datetime | float | str) -> date:
+    if isinstance(written, str):
+        return datetime.fromisoformat(written).date()
+    if isinstance(written, datetime):
+        return written.date()
+    return written if isinstance(written, date) else date.fromtimestamp(written)
+
+
+def _replacement(rule: _Rule, match: re.Match[str], text: str, start: date) -> tuple[int, int, str] | None:
+    before, after = text[: match.start()], text[match.end() :]
+    ends = [end.end() for end in _SENTENCE.finditer(before)]
+    lead = before[ends[-1] if ends else 0 :]
+    end = _SENTENCE.search(after)
+    sentence = lead + match[0] + (after[: end.start()] if end else after)
+    if _is_name(rule, match, text, lead, after) or _is_habit(rule, match, lead, sentence):
+        return None
+    when = _resolve(rule, match, lead, sentence, start)
+    if when is None:
+        return None
+    part = when.part.format(**{name: value or "" for name, value in match.groupdict().items()})
+    stop, form = match.end(), _form(rule.language, when)
+    preposition = re.search(rf"(?<!\w)(?:{_FORMS[rule.language].prepositions})\s+$", lead, re.IGNORECASE)
+    if preposition and not match[0].lower().startswith(("on ", "in ", "am ", "vor ")):
+        form = form.partition(" ")[2]
+    possessive = re.match(r"['’]s(?= \w)", after) if rule.language == "en" else None
+    if possessive:
+        stop += possessive.end()
+        form = f"the {form.split()[-1]}" if not re.search(r"\b(?:the|this|our|my)\s$", lead) else form.split()[-1]
+    if match[0][0].isupper() and _STARTS_SENTENCE.search(before):
+        form = form[:1].upper() + form[1:]
+    return match.start(), stop, form + part
+
+
+def _form(language: str, when: _When) -> str:
+    forms = _FORMS[language]
+    if when.unit == "day":
+        return forms.day.format(when.start.isoformat())
+    if when.unit == "week":
+        return forms.week.format(when.start.isoformat())
+    if when.unit == "month":
+        return forms.month.format(f"{when.start:%Y-%m}")
+    return forms.year.format(when.start.year)
+
+
+def _resolve(rule: _Rule, match: re.Match[str], lead: str, sentence: str, start: date) -> _When | None:
+    language = _FORMS[rule.language]
+    past, future = (re.search(words, sentence, re.IGNORECASE) for words in (language.past, language.future))
+    if rule.may_be_duration and past and not future:
+        return None
+    if rule.needs_tense:
+        if not past and not future:
+            return None
+        return _weekday(start, _DAY_OF[rule.language][match["unit"].lower()], 1 if future else -1)
+    return rule.resolve(match, start)
+
+
+def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str) -> bool:
+    """Whether the phrase is a name or a part of one, or has its date beside it already."""
+    first = match[0][0] if match[0].lower() not in _DAY_OF[rule.language] else ""
+    if first.isupper() and not _STARTS_SENTENCE.search(text[: match.start()]):
+        return True
+    if _ALREADY_DATED.match(after) or _BEFORE_NAME.search(lead) or _AFTER_NAME.match(after):
+        return True
+    if _WORK_OF_ART.search(lead) or (first.isupper() and _BY_AUTHOR.match(after)):
+        return True
+    if first.isupper() and re.match(r"\s+[A-ZÄÖÜ]\w+\s+[A-Z]", after) and rule.language == "en":
+        return True
+    word = match[0].lower()
+    if word in ("morgen", "mañana") and _MORNING.search(lead):
+        return True
+    # In German "hier" is a place.
+    return word == "hier" and bool(_GERMAN.search(text))
+
+
+def _is_habit(rule: _Rule, match: re.Match[str], lead: str, sentence: str) -> bool:
+    """Whether the sentence tells of a habit, so that the phrase means another day each time; or is a window."""
+    if _WINDOW.search(lead):
+        return True
+    language = _FORMS[rule.language]
+    if not re.search(language.habit, sentence, re.IGNORECASE) or _ANCHOR.search(lead):
+        return False
+    # "From tomorrow" is a start; "the logs from yesterday" are others each time.
+    if re.search(r"\bfrom\s$", lead, re.IGNORECASE) and not re.match("yesterday|last", match[0]):
+        return False
+    direct = re.search(rf"(?:{language.habit})\s*$", lead, re.IGNORECASE)
+    return bool(direct) or not re.search(language.past, sentence, re.IGNORECASE)

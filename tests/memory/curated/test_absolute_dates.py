@@ -1,0 +1,71 @@
+"""Relative dates become the dates that they meant when the text was written."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.memory.curated.absolute_dates import absolute_dates
+
+CASES = Path(__file__).parents[3] / "benchmarks" / "curator" / "dates.txt"
+WRITTEN = date(2026, 11, 18)
+
+
+def _cases(mark: str) -> list[str]:
+    return [line[2:] for line in CASES.read_text("utf-8").splitlines() if line.startswith(f"{mark} ")]
+
+
+def test_every_relative_date_is_replaced() -> None:
+    """In five languages and more: the result has the date of each phrase."""
+    wrong = []
+    for case in _cases("+"):
+        text, _, day = case.rpartition(" | ")
+        result = absolute_dates(text, WRITTEN)
+        if result == text or day not in result:
+            wrong.append(result)
+    assert wrong == []
+
+
+def test_names_paths_quotations_and_habits_stay() -> None:
+    """Not a character of a text changes whose words only look like a date."""
+    assert [absolute_dates(text, WRITTEN) for text in _cases("-")] == _cases("-")
+
+
+def test_text_in_a_code_block_stays() -> None:
+    """Code is not prose, whatever its variables are called."""
+    text = "The helper is:\n```\ntoday = last week\n```\nIt was added yesterday."
+    assert absolute_dates(text, WRITTEN) == text.replace("yesterday", "on 2026-11-17")
+
+
+def test_a_text_that_was_made_absolute_stays() -> None:
+    """A second run changes nothing."""
+    results = [absolute_dates(case.rpartition(" | ")[0], WRITTEN) for case in _cases("+")]
+    assert [absolute_dates(result, date(2027, 3, 1)) for result in results] == results
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2026-11-18",
+        "2026-11-18T09:30:00",
+        datetime(2026, 11, 18, 9),
+        datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp(),
+    ],
+    ids=["day", "time", "datetime", "seconds"],
+)
+def test_the_day_of_writing_is_given_in_any_usual_form(written: datetime | float | str) -> None:
+    """A date, a time with or without a clock, seconds since the epoch, or ISO 8601."""
+    assert memoranda.curator.absolute_dates("since yesterday", written) == "since 2026-11-17"
+
+
+def test_a_date_that_is_written_beside_the_word_is_not_repeated() -> None:
+    """The writer has said already which day is meant."""
+    text = "Switched yesterday (2026-11-17) to uv."
+    assert absolute_dates(text, WRITTEN) == text
+
+
+def test_months_and_years_keep_to_the_calendar() -> None:
+    """A month before the end of March is February, and a year earlier is the year before."""
+    assert absolute_dates("The lease ended last month.", date(2026, 3, 31)) == "The lease ended in 2026-02."
+    assert absolute_dates("The lease ended last year.", date(2024, 2, 29)) == "The lease ended in 2023."
