@@ -1,0 +1,48 @@
+"""What a merged text lacks of its originals is named, and nothing else."""
+
+import pytest
+
+from benchmarks.curator.evaluate import judge_merges
+from memoranda.curator import missing_facts
+
+
+def test_what_a_merged_text_loses_is_found() -> None:
+    """In at least 95 of 100 development cases: names, numbers, units, dates, paths, conditions, exceptions, owners."""
+    lossy = [each for each in judge_merges() if each.mark == "-"]
+    assert len([each for each in lossy if each.right]) >= 0.95 * len(lossy)
+
+
+def test_another_wording_loses_nothing() -> None:
+    """In at least 80 of 100 development cases a text that says the same is accepted."""
+    lossless = [each for each in judge_merges() if each.mark == "="]
+    assert len([each for each in lossless if each.right]) >= 0.8 * len(lossless)
+
+
+@pytest.mark.parametrize(
+    ("merged", "missing"),
+    [
+        ("The API on port 8081 has a timeout of 30 s.", []),
+        ("The API on port 8081 has a timeout.", ["number 30"]),
+        ("The API on port 8081 has a timeout of 30 minutes.", ["unit 30 second"]),
+        ("The API has a timeout of 30 seconds.", ["number 8081"]),
+    ],
+    ids=["nothing", "number", "unit", "port"],
+)
+def test_each_missing_fact_is_named(merged: str, missing: list[str]) -> None:
+    """By its kind and its text."""
+    entries = ["The API listens on port 8081.", "The API has a timeout of 30 seconds."]
+    assert [each for each in missing_facts(entries, merged) if not each.startswith("word")] == missing
+
+
+def test_a_value_belongs_to_its_subject() -> None:
+    """A text with all names and numbers is refused if they changed partners."""
+    entries = ["Anna has 16 GB.", "Ben has 32 GB."]
+    assert missing_facts(entries, "Ben has 32 GB and Anna 16 GB.") == []
+    assert missing_facts(entries, "Ben has 16 GB and Anna 32 GB.") != []
+
+
+def test_nothing_is_missing_of_nothing() -> None:
+    """No entries, an empty text, or the same text."""
+    assert missing_facts([], "Anything.") == []
+    assert missing_facts([""], "") == []
+    assert missing_facts(["Use tabs, not spaces."], "Use tabs, not spaces.") == []
