@@ -22,7 +22,7 @@ _DENIAL = re.compile(
     _NEGATION.pattern
     + r"|\b(?:dislik\w+|hat(?:es?|ed)|avoid\w*|lacks?|lacking|refus\w+|forb\w+|prohibit\w*|bann?\w*|disabled?|off"
     r"|exclud\w+|except\w*|unless|only|un\w{4,}|non-?\w+|instead of|rather than|skip\w*|stop\w*|vermeide\w*|verboten"
-    r"|außer|nur|évite\w*|interdi\w+|sauf|seulement|evita\w*|prohib\w+|salvo|excepto|solo|sólo|free of)\b|避免|除|只|仅",
+    r"|außer|nur|évite\w*|interdi\w+|sauf|seulement|evita\w*|prohib\w+|salvo|excepto|solo|sólo)\b|避免|除|只|仅",
     _I,
 )
 _EXCEPTION = re.compile(
