@@ -1,7 +1,7 @@
 """Counts how often the curator's rules are right, on the cases beside this file.
 
 `python -m benchmarks.curator.evaluate` prints the counts; `--show` also prints the wrong ones. `--data FILE` counts
-another file of merges or dates in the same format, such as one that was written without looking at the rules.
+another file of merges, pairs or dates in the same format, such as one that was written without looking at the rules.
 """
 
 import argparse
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.curator import absolute_dates, missing_facts
+from memoranda.upkeep.curator.entry_pairs import relation_of
 
 _HERE = Path(__file__).parent
-DATES, MERGES = _HERE / "dates.txt", _HERE / "merges.txt"
+DATES, MERGES, PAIRS = _HERE / "dates.txt", _HERE / "merges.txt", _HERE / "pairs.txt"
 WRITTEN = "2026-11-18"
 
 
@@ -46,16 +47,26 @@ def judge_merges(path: Path = MERGES) -> Iterator[Outcome]:
         yield Outcome(mark, bool(found) == (mark == "-"), case, ", ".join(found))
 
 
+def judge_pairs(path: Path = PAIRS) -> Iterator[Outcome]:
+    """Each pair is what its line says; one that the rules leave alone is never wrong, only missed."""
+    for line in path.read_text("utf-8").splitlines():
+        kind, *entries = (part.strip() for part in line.split(" | "))
+        if len(entries) == 2 and not line.startswith("#"):
+            found = relation_of(*entries) or "alike"
+            yield Outcome(kind, found.replace("contains", "contained") == kind, line, found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--data", type=Path)
     options = parser.parse_args()
     if options.data:
-        is_merge = " => " in options.data.read_text("utf-8")
-        runs = {options.data.name: judge_merges(options.data) if is_merge else judge_dates(options.data)}
+        text = options.data.read_text("utf-8")
+        judge = judge_merges if " => " in text else judge_pairs if "\nalike | " in text else judge_dates
+        runs = {options.data.name: judge(options.data)}
     else:
-        runs = {"dates": judge_dates(), "merges": judge_merges()}
+        runs = {"dates": judge_dates(), "merges": judge_merges(), "pairs": judge_pairs()}
     for name, outcomes in runs.items():
         found = list(outcomes)
         for mark in sorted({each.mark for each in found}):

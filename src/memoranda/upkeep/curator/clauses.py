@@ -88,12 +88,12 @@ _TOKEN = re.compile(
     |(?P<month2>\b{_MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
     |(?P<dotted>\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b)
     |(?P<time>\b\d{{1,2}}(?:[:h]\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
-    |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/[\w@.*/+-]*[\w*]|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
+    |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w
       |\b[\w-]*\w\.(?:[a-z]{{2,4}}|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b)
-    |(?P<number>[$€£]?\b(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?:k\b|K\b)?)
+    |(?P<number>[$€£]?\b(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:k\b|K\b)?)
     |(?P<cjk>[\u3040-\u30ff\u3400-\u9fff]+)
-    |(?P<word>[^\W\d_](?:[\w'’]*\w)?(?:\+\+|\#)?|[%€$£°]C?)""",
+    |(?P<word>[^\W_](?:[\w'’]*\w)?(?:\+\+|\#)?|[%€$£°]C?)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\s*[;。！？；\n•]\s*")
@@ -137,6 +137,16 @@ amount value kind type sort wish wishes hold holds held time times moreover own 
 belong live lives
 """
 _FILLERS = frozenset(map(stem, _FILLER_WORDS.split()))
+_EMPHASIS = frozenset({"not", "never", "only", "no", "and", "or", "all", "must", "do", "if", "any"})
+_SPELLINGS = {
+    stem(word): stem(words.split()[0])
+    for words in (
+        "database db", "configuration config", "documentation docs doc", "deploy deployment", "production prod",
+        "development dev", "javascript js", "typescript ts", "postgresql postgres", "kubernetes k8s", "repository repo",
+        "environment env", "format formatting formatter", "answer reply replies",
+    )
+    for word in words.split()
+}  # fmt: skip
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CJK_STOP = frozenset(
     "的了在是有和由用为與与及把被就都也对到从等这那个们会要不没無无别勿非只仅除若如果当时候所以着过上下里中一人其他并且或"
@@ -214,8 +224,9 @@ def words_of(text: str, at: int = 0, *, language: str = "en", starts: bool = Tru
             found += _cjk_words(match[0], position)
             continue
         first = starts and not re.search(r"\w", text[: match.start()])
-        word = _word(match, unit, position, language=language, starts=first)
-        if word is not None and not (word.key in _UNITS and found and found[-1].unit == _UNITS[word.key]):
+        counts = bool(following) and following not in _STOP
+        word = _word(match, unit, position, language=language, starts=first, counts=counts)
+        if word is not None and not (found and found[-1].unit and found[-1].unit == _UNITS.get(match[0].lower())):
             found.append(word)
     return found
 
@@ -238,7 +249,7 @@ def _cjk_words(run: str, at: int) -> list[Word]:
     return found
 
 
-def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bool) -> Word | None:
+def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bool, counts: bool) -> Word | None:
     text = match[0]
     kind = match.lastgroup
     if date := _date(match):
@@ -251,11 +262,14 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
         symbol = _UNITS.get(text[0], "")
         return Word("number", _number(text.lstrip("$€£v")), text, at, unit or symbol)
     lower = re.sub(r"['’]s?$", "", text.replace("’", "'")).lower()
-    if lower in _NUMBER_OF or (lower in _ONE and unit):
+    if lower in _NUMBER_OF or (lower in _ONE and unit) or (lower == "one" and counts):
         return Word("number", _NUMBER_OF.get(lower, "1"), text, at, unit)
-    if lower in _STOP or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
+    is_acronym = len(text) > 1 and text.isupper() and lower not in _EMPHASIS
+    if (lower in _STOP and not is_acronym) or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
         return None
     key = stem(_without_accents(lower))
+    if key in _SPELLINGS:
+        return Word("word", _SPELLINGS[key], text, at)
     return Word("name" if _is_name(text, lower, key, language=language, starts=starts) else "word", key, text, at)
 
 

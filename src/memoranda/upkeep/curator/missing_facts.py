@@ -119,7 +119,8 @@ def _missing_words(before: Sequence[Clause], after: Sequence[Clause]) -> list[st
     lost: list[str] = []
     plain: dict[str, Word] = {}
     for word in given:
-        if word.kind in ("word", "name") and is_filler(word.key):
+        # An article says "one" as well.
+        if (word.kind in ("word", "name") and is_filler(word.key)) or (word.key == "1" and not word.unit):
             continue
         if not is_among(word, said, merged) and not (word.kind == "date" and _is_part_of_date(word, said)):
             if word.kind == "word":

@@ -1,0 +1,374 @@
+"""Says what one entry is to another: the same, contained in it, or superseded by it; most pairs are merely alike.
+
+The rules prefer missing a pair to touching two entries that both hold. Two entries are compared by their words without
+verbs that only join, such as "uses" and "lives in", which count by their class. An entry is superseded where one value
+of the same subject and attribute differs, or where the newer one says so ("no longer", "moved to", "instead of").
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from memoranda.memory.curated.operations import shared_ends
+from memoranda.search.index.related_words import opposite_words
+from memoranda.search.index.stemmer import stem
+from memoranda.upkeep.curator.clauses import Word, clauses_of, words_of
+from memoranda.upkeep.curator.missing_facts import missing_facts
+
+Relation = Literal["same", "contained", "contains", "superseded"]
+_I = re.IGNORECASE
+
+# Verbs by what they say of their subject.
+_VERBS = {
+    "like": "like likes prefer prefers preferred favor favors enjoy enjoys love loves"
+    " mag bevorzugt liebt préfère aime prefiere gusta",
+    "use": "use uses used using utilize utilizes nutzt verwendet benutzt utilise utilisent usa usan utiliza employ",
+    "live": "based live lives reside resides wohnt lebt habite vit vive reside",
+    "work": "work works working employed employs arbeitet travaille trabaja",
+    "run": "run runs ran running listen listens serve serves läuft laufen lauscht écoute tourne corre escucha",
+    "place": "store stored stores kept located locate found hosted deployed placed lie lies"
+    " steht stehen liegt liegen trouve está",
+    "go": "go goes sent send sends gehen geht deliver delivered",
+    "own": "owned maintained led managed handled",
+    "call": "called named heißt appelle llama",
+    "take": "take takes last lasts dauert dure dura cost costs kostet",
+    "end": "end ends expire expires due endet expire vence termina",
+    "start": "start starts begin begins beginnt commence empieza",
+    "write": "written write implemented geschrieben écrit escrito",
+    "require": "required require requires needs need needed",
+    "report": "report reports reporting",
+    "meet": "meet meets happen happens held",
+}  # fmt: skip
+_CLASS_OF = {word: name for name, words in _VERBS.items() for word in words.split()}
+_CJK_WORDS = {"like": "喜欢|偏好|喜爱", "use": "使用|采用", "user": "^用户|^我(?!们)", "project": "^项目|^我们"}
+_WILD = "changed"
+_SUBJECTS = {
+    "user": "user users i my he she nutzer benutzer utilisateur usuario",
+    "project": "project we our repo repository app application projekt projet proyecto",
+}
+_SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in words.split()}
+_IGNORED_WORDS = """
+please remember note always usually currently now really says said told prefer file jetzt ahora already still also just
+time times environment done
+"""
+_IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
+# Of each line one thing has one: a project has one package manager.
+_EXCLUSIVE_WORDS = """
+npm pnpm yarn bun
+pip poetry uv pipenv pdm conda
+postgresql postgres mysql sqlite mariadb mongodb oracle
+vim neovim emacs vscode helix zed sublime
+pytest unittest nose
+jest vitest mocha jasmine
+express fastify koa hapi nestjs
+flask django fastapi
+jenkins circleci travis buildkite
+black yapf autopep8
+eslint biome tslint
+bash zsh fish
+tab space
+dark light
+heroku fly render vercel netlify railway
+jira linear asana trello
+slack teams discord mattermost
+webpack vite rollup parcel
+gitlab github bitbucket
+master main trunk
+weekly daily monthly
+red green blue
+morning evening
+"""
+_EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
+_DISLIKE = re.compile(r"\bdislikes?\b", _I)
+_NO_LONGER = re.compile(
+    r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
+    r"|gave up|quit"
+    r"|nicht mehr|kein\w* .{0,40}mehr|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
+    _I,
+)
+_OLD_VALUE = re.compile(
+    r"\b(?:instead of|rather than|replac\w+|from|in place of|not|statt|anstatt|anstelle von|ersetzt|von|(?:mudó"
+    r"|cambió|pasó|passée?s?) de|au lieu d[e']"
+    r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>[^,;.]+?)"
+    r"(?=\s+(?:to|with|by|for|in|auf|zu|durch|für|par|pour|por|para|but|as|a|à)\b|[,;.]|$)"
+    r"|不再使?用?(?P<old2>[^，。；]+)|代替(?P<old3>[^，。；]+)",
+    _I,
+)
+_CHANGE = re.compile(
+    r"\b(?:moved|switched|migrated|changed|renamed|replaced|instead|gezogen|umgezogen|gewechselt|umgestiegen"
+    r"|déménagé|passée?s?"
+    r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成",
+    _I,
+)
+_MOVE = re.compile(r"\b(?:moved|relocated|migrated|gezogen|umgezogen|déménagé|mudó)\b|搬到", _I)
+_NOW = r"(?:(?:now|jetzt|ahora|maintenant)\s+)?"
+_ARTICLE = (
+    r"(?:(?:the|in|on|at|by|to|auf|bei|um|am|chez|en|à|der|die|le|la|el|host|server|port|room|branch|version)\s+)*"
+)
+# What stands before the one value of an attribute: "the deadline is", "the build takes".
+_COPULA = re.compile(
+    rf"(?:\b(?:is|ist|est|es|beträgt|heißt|equals)|:|=|是|为)\s*{_NOW}{_ARTICLE}$|\bare\s+{_NOW}(?:in|on|at)\s+$", _I
+)
+_LEADS = re.compile(
+    r"\b(?:lives? in|resides? in|works? (?:at|for)|employed (?:at|by)|(?:runs?|listens?) (?:on|in|at)|(?:hosted"
+    r"|deployed"
+    r"|stored|kept|located|placed) (?:in|on|at|by|to)|(?:goes?|sent|deploys?|reports?|delivered) to|(?:owned"
+    r"|maintained|led"
+    r"|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed|renamed) to"
+    r"|(?:answers?|replies|replys?|comments?|messages?|docs) in|wohnt in|lebt in|arbeitet (?:bei|für)|läuft auf"
+    r"|(?:steht|liegt) (?:in|bei)|gehe?n? an|nach|habite (?:à|en)|travaille chez|hébergée? (?:chez|sur)|vive en"
+    r"|trabaja en)"
+    rf"\s+{_NOW}{_ARTICLE}$",
+    _I,
+)
+_MEASURES = re.compile(
+    r"\b(?:takes?|costs?|lasts?|weighs?|ends? (?:on|in|at)|expires? (?:on|in)|starts? (?:on|at)|begins? (?:on"
+    r"|at)|due(?: on)?"
+    r"|requires?|needs?|has|have|keeps?|pays?|dauert|kostet|endet am|beginnt um|braucht|hat|dure|coûte|a|dura"
+    r"|cuesta|tiene)"
+    rf"\s+{_NOW}$",
+    _I,
+)
+_IDENTIFIERS = re.compile(
+    r"^(?:bug|ticket|issue|pr|sprint|room|chapter|order|phase|migration|step|part|page|task|raum|kapitel)s?$", _I
+)
+_CONTINUES = re.compile(
+    r"\s*[\d.,;:，；。、(]|\s+(?:and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|mit"
+    r"|als|seit|chez|avec|con|en|par|como|de)\b",
+    _I,
+)
+_REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac\w+)\b|代替|不再", _I)
+_MAX_VALUE = 3
+_MIN_FORM = 5
+_COUNTED = re.compile(r"\b(?:has|have|needs?|requires?|keeps?|hat|braucht|a|tiene)\s+(?:now\s+)?$", _I)
+_NUMBERED = re.compile(r"\b(?:port|version|puerto)\s+$", _I)
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|went|flew|ran|met|bought|sold|saw|took|made|fixed|visited"
+    r"|\w{3,}(?<!need)(?<!hosted)(?<!deployed)"
+    r"(?<!stored)(?<!located)(?<!owned)(?<!managed)(?<!maintained)(?<!called)(?<!named)(?<!required)(?<!used)(?<!moved)"
+    r"(?<!switched)(?<!changed)(?<!renamed)(?<!migrated)(?<!placed)(?<!handled)(?<!employed)(?<!needed)(?<=ed))\b",
+    _I,
+)
+_LIMITS = re.compile(
+    r"\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
+    r"|sans|cuando|solo"
+    r"|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没",
+    _I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """An entry as its words in order, who or what it is about, and the classes of its verbs."""
+
+    text: str
+    words: tuple[Word, ...]
+    subject: str
+    verbs: frozenset[str]
+    keys: tuple[str, ...] = field(default=())
+
+    @property
+    def values(self) -> frozenset[str]:
+        return frozenset(self.keys)
+
+
+def _claim(text: str) -> _Claim:
+    verbs: set[str] = set()
+    subject = ""
+    text = _DISLIKE.sub("does not like", text)
+    for name, pattern in _CJK_WORDS.items():
+        if re.search(pattern, text):
+            verbs |= {name} & set(_VERBS)
+            subject = subject or (name if name in _SUBJECTS else "")
+            text = re.sub(pattern, " ", text)
+    clauses = clauses_of(text)
+    language_words = [word for clause in clauses for word in clause.words] or words_of(text)
+    words: list[Word] = []
+    for word in language_words:
+        key = word.key
+        if key in _SUBJECT_OF and not words and not subject:
+            subject = _SUBJECT_OF[key]
+        elif word.kind in ("word", "name") and (verb := _CLASS_OF.get(word.text.lower())):
+            verbs.add(verb)
+        elif key not in _IGNORED and not (word.kind == "word" and _CHANGE.fullmatch(word.text)):
+            words.append(word._replace(key=key))
+    if _CHANGE.search(text):
+        verbs.add(_WILD)
+    return _Claim(text, tuple(words), subject, frozenset(verbs), tuple(_key(word) for word in words))
+
+
+def _key(word: Word) -> str:
+    return f"{word.key} {word.unit}".strip()
+
+
+def relation_of(older: str, newer: str) -> Relation | None:
+    """What the newer entry is to the older one, or None; "contains" if the newer one says all of the older and more."""
+    old, new = _claim(older), _claim(newer)
+    if not old.keys or not new.keys:
+        return None
+    if old.subject and new.subject and old.subject != new.subject:
+        return None
+    if _is_superseded(old, new):
+        return "superseded"
+    if _is_same(old, new):
+        return "same"
+    if _is_contained(old, new):
+        return "contains"
+    return "contained" if _is_contained(new, old) else None
+
+
+def _agree(one: _Claim, other: _Claim) -> bool:
+    """Whether the verbs of two claims may mean the same."""
+    return (
+        not one.verbs or not other.verbs or bool(one.verbs & other.verbs) or one.verbs | other.verbs <= {"run", "place"}
+    )
+
+
+def _loses(one: str, other: str) -> bool:
+    return any(not lost.startswith("word ") for lost in missing_facts([one], other))
+
+
+def _is_same(old: _Claim, new: _Claim) -> bool:
+    if len(old.keys) != len(new.keys) or not _agree(old, new):
+        return False
+    if any(not any(_same_form(key, other) for other in new.keys) for key in old.keys):
+        return False
+    if any(not any(_same_form(key, other) for other in old.keys) for key in new.keys):
+        return False
+    return not _loses(old.text, new.text) and not _loses(new.text, old.text)
+
+
+def _same_form(one: str, other: str) -> bool:
+    """Whether two keys are forms of one word: "allergy" and "allergic"."""
+    shorter = min(len(one), len(other))
+    start = max(_MIN_FORM, shorter - 1)
+    return one == other or (one.isalpha() and other.isalpha() and shorter >= start and one[:start] == other[:start])
+
+
+def _is_contained(part: _Claim, whole: _Claim) -> bool:
+    """Whether the whole begins with the part and adds to it, or has it as one of its clauses."""
+    count = len(part.keys)
+    if count >= len(whole.keys) or part.verbs - whole.verbs or _WILD in whole.verbs:
+        return False
+    if whole.keys[:count] == part.keys:
+        begin = part.text.rstrip(" .!。")
+        is_prefix = whole.text.lower().startswith(begin.lower())
+        rest = whole.text[len(begin) :] if is_prefix else _text_behind(whole, count)
+        return _adds(rest) and not _LIMITS.search(rest) and not _loses(part.text, whole.text)
+    clauses = [_claim(clause.text) for clause in clauses_of(whole.text)]
+    return len(clauses) > 1 and any(
+        clause.values == part.values and _agree(part, clause) and not _loses(part.text, clause.text)
+        for clause in clauses
+    )
+
+
+def _text_behind(claim: _Claim, count: int) -> str:
+    last = claim.words[count - 1]
+    at = claim.text.find(last.text)
+    return claim.text[at + len(last.text) :] if at >= 0 else ""
+
+
+def _adds(rest: str) -> bool:
+    """Whether a text continues behind a whole phrase: "React Native" is not React and more."""
+    return _CONTINUES.match(rest) is not None
+
+
+def _is_superseded(old: _Claim, new: _Claim) -> bool:
+    if _denies(old, new):
+        return True
+    named = _OLD_VALUE.finditer(new.text)
+    for match in named:
+        phrase = next(group for group in match.groups() if group)
+        values = {_key(word) for word in _claim(phrase).words}
+        rest = [key for key in old.keys if key not in values]
+        if values and values & old.values and all(key in new.values for key in rest) and _changes(new):
+            return True
+    return _has_new_value(old, new)
+
+
+def _changes(new: _Claim) -> bool:
+    return bool(_CHANGE.search(new.text) or _REPLACES.search(new.text))
+
+
+def _denies(old: _Claim, new: _Claim) -> bool:
+    """Whether the newer says that the older no longer holds: its words again, denied."""
+    match = _NO_LONGER.search(new.text)
+    if match is None or _NO_LONGER.search(old.text):
+        return False
+    known = [key for key in new.keys if key in old.values]
+    return len(known) == len(old.keys) and set(known) == old.values
+
+
+def _has_new_value(old: _Claim, new: _Claim) -> bool:
+    """Whether the words of both are the same but for one value, of an attribute that has one value at a time."""
+    if bool(_LIMITS.search(old.text)) != bool(_LIMITS.search(new.text)) or _PAST.search(old.text):
+        return False
+    kept = new.words
+    if not any(word.kind == "date" for word in old.words):
+        # The day of the change.
+        kept = tuple(word for word in kept if word.kind != "date")
+    head, tail = shared_ends([_key(word) for word in old.words], [_key(word) for word in kept])
+    values = old.words[head : len(old.words) - tail], kept[head : len(kept) - tail]
+    if not all(0 < len(value) <= _MAX_VALUE for value in values):
+        return False
+    one, two = values[0][0], values[1][0]
+    if len(values[0]) == len(values[1]) == 1 and _exclude_each_other(one, two):
+        return _agree(old, new) or _WILD in new.verbs
+    kinds = [{word.kind for word in value} for value in values]
+    # A name has no capital in scripts without them.
+    has_words = any("word" in kind for kind in kinds) and (one.key.isascii() or "是" not in old.text)
+    if has_words or not kinds[0] & kinds[1]:
+        return False
+    return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _exclude_each_other(one: Word, two: Word) -> bool:
+    return two.key in opposite_words(one.key) or any({one.key, two.key} <= line for line in _EXCLUSIVE)
+
+
+def _is_single_valued(
+    old: _Claim, new: _Claim, values: tuple[Word, Word], head: Sequence[Word], tail: Sequence[Word]
+) -> bool:
+    """Whether the words before the value lead to the one value of an attribute."""
+    before, after = (claim.text[: claim.text.find(word.text)] for claim, word in zip((old, new), values, strict=True))
+    is_number = values[0].kind == "number"
+    is_thing = re.match(r"\W*(?:the|our|my|der|die|das|le|la|el)\b", old.text, _I)
+    has_attribute = bool(head and is_thing) or any(word.kind == "word" for word in (*head, *tail))
+    if is_number and (_is_port(old, before) or (head and _is_version(old, values[0], head[-1]))):
+        return _agree(old, new) or _WILD in new.verbs
+    leads_to_measure = (
+        _COUNTED.search(before) or _COPULA.search(before) or (values[0].unit and _MEASURES.search(before))
+    )
+    if tail and not (is_number and leads_to_measure):
+        return False
+    if _LEADS.search(before) and _LEADS.search(after):
+        is_move = _MOVE.search(new.text) and old.verbs & {"live", "place", "run", "go"}
+        return old.verbs == new.verbs or bool(is_move) or bool(old.verbs & {"call"} and _WILD in new.verbs)
+    if values[0].kind in ("number", "date") and _MEASURES.search(before) and _MEASURES.search(after):
+        return old.verbs == new.verbs and bool(head or tail)
+    is_one_of_many = re.match(r"\W*(?:an?|one|another|ein|eine|un|une|una)\b", old.text, _I)
+    return bool(has_attribute and not is_one_of_many and _COPULA.search(before)) and (
+        bool(_COPULA.search(after)) or bool(_LEADS.search(after) and _WILD in new.verbs)
+    )
+
+
+def _is_port(claim: _Claim, before: str) -> bool:
+    return bool(_NUMBERED.search(before) and (claim.verbs & {"use", "run"} or re.search(r"\b(?:is|on)\b|:", before)))
+
+
+def _is_version(claim: _Claim, number: Word, name: Word) -> bool:
+    """Whether a number is the version of something that is used: "Python 3.12 is required"."""
+    beside = f"{name.text} {number.text}"
+    is_used = claim.verbs & {"use", "require", "run"} or re.search(rf"(?:is|:) {re.escape(beside)}", claim.text)
+    return beside in claim.text and bool(is_used) and not _IDENTIFIERS.search(name.text)
+
+
+def find_pairs(entries: Sequence[str]) -> list[tuple[int, int, Relation]]:
+    """The related pairs among entries in the order they were written: the places of the older and the newer one."""
+    return [
+        (older, newer, relation)
+        for newer in range(len(entries))
+        for older in range(newer)
+        if (relation := relation_of(entries[older], entries[newer])) is not None
+    ]

@@ -1,0 +1,58 @@
+"""What one entry is to another, and that entries which are merely alike are left alone."""
+
+import pytest
+
+from benchmarks.curator.evaluate import judge_pairs
+from memoranda.upkeep.curator.entry_pairs import find_pairs, relation_of
+
+
+def test_entries_that_are_merely_alike_are_left_alone() -> None:
+    """Not one of the alike pairs of the development set is touched."""
+    assert [each.case for each in judge_pairs() if each.mark == "alike" and not each.right] == []
+
+
+def test_most_related_pairs_are_found() -> None:
+    """At least 7 of 10 of each kind."""
+    found = list(judge_pairs())
+    for kind in ("same", "contained", "superseded"):
+        some = [each for each in found if each.mark == kind]
+        assert sum(each.right for each in some) >= 0.7 * len(some), kind
+
+
+def test_what_is_touched_is_what_it_is_said_to_be() -> None:
+    """At least 98 of 100 pairs that the rules touch; a part that adds nothing may be called the same or contained."""
+    touched = [each for each in judge_pairs() if each.answer != "alike"]
+    wrong = [each for each in touched if not each.right and {each.mark, each.answer} != {"same", "contains"}]
+    assert len(wrong) <= 0.02 * len(touched)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The server is in Frankfurt.", "The server is in Frankfurt and has 64 GB."),
+        ("The user has a cat.", "The user has a cat named Luna and a dog named Rex."),
+    ],
+    ids=["server", "cat"],
+)
+def test_a_part_is_contained_whichever_was_written_first(older: str, newer: str) -> None:
+    """The longer one says all of the shorter one."""
+    assert relation_of(older, newer) == "contains"
+    assert relation_of(newer, older) == "contained"
+
+
+def test_a_value_is_superseded_only_by_a_newer_one() -> None:
+    """The order of writing decides: the value that was written last holds."""
+    assert relation_of("The API listens on port 8080.", "The API listens on port 9090.") == "superseded"
+    assert relation_of("The project no longer uses Redis.", "The project uses Redis.") is None
+
+
+def test_pairs_among_several_entries_are_found_by_their_places() -> None:
+    """Places count in the order of writing."""
+    entries = ["The port is 1.", "Anna owns billing.", "The port is 2."]
+    assert find_pairs(entries) == [(0, 2, "superseded")]
+
+
+def test_texts_without_words_are_related_to_nothing() -> None:
+    """Also to each other."""
+    assert relation_of("", "...") is None
+    assert relation_of("!", "!") is None
