@@ -173,6 +173,7 @@ class MemoryAnswer(TypedDict):
     usage: NotRequired[str]
     entry_count: NotRequired[int]
     current_entries: NotRequired[list[str]]
+    expired_entries: NotRequired[list[str]]
     entries_not_shown: NotRequired[int]
     state: NotRequired[str]
 

@@ -9,6 +9,7 @@ from memoranda.errors import StorageError
 from memoranda.home.config import load, record_location
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import Add, AwaitsApproval, MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.person_changes import edit_file, empty_file
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON, Origin
 
@@ -91,7 +92,7 @@ def test_an_edit_of_an_older_view_is_a_conflict(nodes: tuple[Path, Path]) -> Non
         one.remember("first")
         seen = two.curated.view("memory").fingerprint
         one.remember("second")
-        outcome = two.curated.edit("memory", seen, ["only this"], PERSON, frozenset())
+        outcome = edit_file(two.curated, "memory", seen, ["only this"], PERSON, frozenset())
         assert isinstance(outcome, MemoryRefusal) and outcome.reason == "conflict"
         assert two.entries() == ("first", "second")
 
@@ -103,7 +104,7 @@ def test_forget_removes_a_text_from_every_table(nodes: tuple[Path, Path]) -> Non
         with one.session(source="cli") as session, session.turn(f"Remember {secret} for me") as turn:
             turn.done("Noted.")
         one.remember(f"Uses {secret}.")
-        one.curated.reset("memory", PERSON)
+        empty_file(one.curated, "memory", PERSON)
         one.remember(f"Again {secret}.", "user")
         bob.remember(f"Bob knows {secret} as well.")
         report = one.forget(secret)

@@ -252,3 +252,17 @@ def test_profiles_and_users_have_separate_memories(terminal: Terminal) -> None:
     assert len(terminal.json("memory", "list")["memory"]["entries"]) == 1
     assert list(terminal.json("profile", "list")["profiles"]) == ["default", "work"]
     assert terminal.run("--profile", "../x", "memory", "list").exit_code == 2
+
+
+def test_an_expired_entry_says_so_in_the_list(terminal: Terminal) -> None:
+    """And a key replaces its earlier value, in words and in JSON."""
+    terminal.ok("remember", "--until", "2020-01-31", "The API is frozen.")
+    terminal.ok("memory", "add", "--target", "user", "--key", "time zone", "Europe/London")
+    terminal.ok("remember", "--target", "user", "--key", "time zone", "Europe/Berlin")
+    listed = terminal.ok("memory", "list")
+    assert "The API is frozen.  (expired: 2020-01-31)" in listed
+    assert "time zone: Europe/Berlin" in listed and "London" not in listed
+    entry = terminal.json("memory", "list")["memory"]["entries"][0]
+    assert (entry["expired"], entry["actor"], entry["category"]) == (True, "person", "state")
+    terminal.ok("memory", "replace", "frozen", "The API is frozen.", "--until", "never")
+    assert "expired" not in terminal.ok("memory", "list")

@@ -92,10 +92,12 @@ def call_tool(
     return tool_refusal("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
 
 
-def remember(store: "MemoryStore", text: str, target: "Target", session_id: str) -> "MemoryAnswer":
+def remember(
+    store: "MemoryStore", text: str, target: "Target", session_id: str, *, key: str = "", until: str = ""
+) -> "MemoryAnswer":
     """Save a fact at a person's request and return a receipt."""
     from memoranda.memory.curated.tool import MemoryTool
 
     person = Origin("person", session_id, explicit=True)
-    answer = MemoryTool(store, person).call({"target": target, "action": "add", "content": text})
-    return cast("MemoryAnswer", answer)
+    call = {"target": target, "action": "add", "content": text, "key": key, "until": until}
+    return cast("MemoryAnswer", MemoryTool(store, person).call(call))

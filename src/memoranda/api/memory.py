@@ -369,10 +369,19 @@ class Memory:
         self.services.require_open()
         return preview_prompt(self.services, self.user, source)
 
-    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
-        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
+    def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> "MemoryAnswer":
+        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible.
+
+        With a `key` the text is its value ("time zone: Europe/Berlin") and replaces the earlier one. `until` is the
+        last day on which it is true, such as "2027-01-31" or "2w"; later prompts leave it out.
+        """
         self.services.require_open()
-        return remember(self.curated, text, target, "")
+        return remember(self.curated, text, target, "", key=key, until=until)
+
+    def get(self, key: str) -> str | None:
+        """The value that was remembered under a key; None if there is none, or its last day is over."""
+        self.services.require_open()
+        return self.curated.get(key)
 
     def forget(
         self,

@@ -10,6 +10,7 @@ from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
 from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
@@ -33,7 +34,8 @@ class RecallableMemory(Protocol):
     def services(self) -> HomeServices: ...
     @property
     def user(self) -> str | None: ...
-    def entries(self, target: Target = ...) -> tuple[str, ...]: ...
+    @property
+    def curated(self) -> MemoryStore: ...
     def search(self, query: str = ..., *, limit: int | None = ..., project: str | None = ...) -> "SearchAnswer": ...
     def session(self, *, source: str = ...) -> Session: ...
 
@@ -132,7 +134,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
     skipped: list[str] = []
     for target in memory.config.curated.targets():
         try:
-            entries[target] = entries_matching(question, memory.entries(target))
+            entries[target] = entries_matching(question, memory.curated.valid_entries(target))
         except StorageError as error:
             entries[target] = []
             skipped.append(f"{FILE_NAMES[target]} was skipped: {error}")

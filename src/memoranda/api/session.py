@@ -161,10 +161,13 @@ class Session:
         """
         self._state.untrusted.caller = name
 
-    def remember(self, text: str, target: Target = "memory") -> "MemoryAnswer":
-        """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home."""
+    def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> "MemoryAnswer":
+        """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home.
+
+        `key` and `until` are those of `Memory.remember`.
+        """
         self._services.require_open()
-        return remember(self._state.store, text, target, self.id)
+        return remember(self._state.store, text, target, self.id, key=key, until=until)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""

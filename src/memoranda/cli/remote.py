@@ -39,14 +39,23 @@ def refuse_options(invocation: Invocation, options: Mapping[str, Any]) -> None:
 
 
 def remember(
-    invocation: Invocation, memory: RemoteMemory, *, words: tuple[str, ...], target: Target, allow: tuple[str, ...]
+    invocation: Invocation, memory: RemoteMemory, *, words: tuple[str, ...], target: Target, **options: Any
 ) -> None:
-    add(invocation, memory, text="-" if words == ("-",) else " ".join(words), target=target, allow=allow)
+    add(invocation, memory, text="-" if words == ("-",) else " ".join(words), target=target, **options)
 
 
-def add(invocation: Invocation, memory: RemoteMemory, *, text: str, target: Target, allow: tuple[str, ...]) -> None:
+def add(
+    invocation: Invocation,
+    memory: RemoteMemory,
+    *,
+    text: str,
+    target: Target,
+    key: str,
+    until: str,
+    allow: tuple[str, ...],
+) -> None:
     refuse_options(invocation, {"allow": allow})
-    answer = memory.remember(_read_text(text), target)
+    answer = memory.remember(_read_text(text), target, key=key, until=until)
     if not answer["success"]:
         invocation.fail(answer["error"], dict(answer))
     _report(invocation, answer)
@@ -59,11 +68,12 @@ def replace(
     old_text: str,
     text: str,
     target: Target,
+    until: str,
     allow: tuple[str, ...],
 ) -> None:
     refuse_options(invocation, {"allow": allow})
     entry = find_entry(memory.curated.view(target), old_text)
-    _report(invocation, memory.curated.replace(target, entry["id"], _read_text(text)))
+    _report(invocation, memory.curated.replace(target, entry["id"], _read_text(text), until=until))
 
 
 def remove(invocation: Invocation, memory: RemoteMemory, *, old_text: str, target: Target) -> None:
@@ -101,6 +111,8 @@ def _format_entries(name: str, view: Mapping[str, Any]) -> str:
     lines = [f"{name}  {view['used']:,} of {view['limit']:,} characters"]
     for number, entry in enumerate(view["entries"], start=1):
         first, *rest = entry["text"].split("\n")
+        if until := entry.get("until"):
+            first += f"  (expired: {until})" if entry["expired"] else f"  (until {until})"
         lines += [f"{number:>3}  {terminal_line(first)}", *(f"     {terminal_line(line)}" for line in rest)]
     return "\n".join(lines if view["entries"] else [*lines, "  (no entries yet)"])
 

@@ -10,13 +10,14 @@ class Origin:
     """Who asked for a change: the actor in one word, the session, and whether a person asked explicitly.
 
     `sources` are what may have suggested the change and is not trusted: tools whose results the turn read, providers
-    that recalled text into it.
+    that recalled text into it. `message` is the id of the user's message that the change followed.
     """
 
     actor: str = "agent"
     session: str = ""
     explicit: bool = False
     sources: tuple[str, ...] = ()
+    message: int | None = None
 
 
 SourcesOf = Callable[[Sequence[str]], tuple[str, ...]]

@@ -15,6 +15,7 @@ from memoranda.agent.prompt.memory_changes import (
     entries_now,
     note_of_changes,
 )
+from memoranda.memory.curated.person_changes import empty_file
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import sanitize_context, strip_recalled_blocks
@@ -87,7 +88,7 @@ def test_entries_twice_in_a_file_are_one(store: MemoryStore, write: Callable[...
     store.load_from_disk()
     write("one\n§\none")
     assert note_of_changes(entries_in_prompt(store), entries_now(store)) == ""
-    store.reset("memory", PERSON)
+    empty_file(store, "memory", PERSON)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 import memoranda
 from memoranda.agent.prompt.assembly import Section, withhold_split_attacks
 from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.person_changes import allow_findings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety import scan
 from memoranda.safety.seams import scan_distant, scan_seams
@@ -123,7 +124,7 @@ def test_a_person_can_allow_an_entry_that_forms_something_with_the_other_file(tm
     store = MemoryStore(tmp_path)
     (entry,) = store.view("user").entries
     assert entry.findings == ("download_and_run",) and store.view("memory").entries[0].findings == ()
-    assert store.allow("user", entry.handle, Origin("person", explicit=True)) is not None
+    assert allow_findings(store, "user", entry.handle, Origin("person", explicit=True)) is not None
     assert store.entries("user") == (second,)
 
 

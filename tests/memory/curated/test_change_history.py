@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.person_changes import empty_file
 from memoranda.memory.curated.settings import CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
@@ -95,7 +96,7 @@ def test_reset_is_a_change_like_any_other(store: MemoryStore) -> None:
     """Everything goes, and comes back with undo."""
     store.add("memory", "one")
     store.add("memory", "two")
-    assert isinstance(store.reset("memory", PERSON), MemoryReceipt)
+    assert isinstance(empty_file(store, "memory", PERSON), MemoryReceipt)
     assert store.entries("memory") == ()
     change_history.undo(store, None, PERSON)
     assert store.entries("memory") == ("one", "two")
@@ -202,7 +203,7 @@ def test_undo_brings_back_what_would_not_be_accepted_today(directory: Path) -> N
     store = open_store(directory)
     store.load_from_disk()
     before = (directory / "MEMORY.md").read_bytes()
-    assert isinstance(store.reset("memory", PERSON), MemoryReceipt)
+    assert isinstance(empty_file(store, "memory", PERSON), MemoryReceipt)
     assert isinstance(change_history.undo(store, None, PERSON), MemoryReceipt)
     assert (directory / "MEMORY.md").read_bytes() == before
     assert poison not in store.entries("memory")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.change_history import confirm_entry, date_entries
+from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import TARGETS, Target
@@ -36,7 +36,7 @@ def _turn_back(store: MemoryStore, days: float) -> None:
 
 def _ages(store: MemoryStore, target: Target = "memory") -> dict[str, int]:
     """The days since each entry was written or confirmed."""
-    return {item.entry.text: round((time.time() - item.checked_at) / DAY) for item in date_entries(store, target)}
+    return {item.entry.text: round((time.time() - item.checked_at) / DAY) for item in store.facts(target)}
 
 
 def test_a_write_and_a_confirmation_make_an_entry_new(store: MemoryStore) -> None:
@@ -58,7 +58,7 @@ def test_a_confirmation_survives_in_the_journal(store: MemoryStore) -> None:
     """Another store reads it, later writes do not take it for an outside change, and a purge keeps the entry."""
     store.add("user", "Lives in Oslo.")
     _turn_back(store, 200)
-    entry = date_entries(store, "user")[0].entry
+    entry = store.facts("user")[0].entry
     confirm_entry(store, TARGETS, entry.handle, PERSON)
     other = open_store(store.directory)
     assert _ages(other, "user") == {"Lives in Oslo.": 0}
@@ -72,7 +72,7 @@ def test_an_entry_that_is_not_in_the_journal_is_as_old_as_its_file(
     store: MemoryStore, write: Callable[..., Path]
 ) -> None:
     """A person may have written it."""
-    assert date_entries(store, "memory") == []
+    assert store.facts("memory") == []
     file = write("By hand.\n")
     os.utime(file, (time.time() - 30 * DAY,) * 2)
     assert _ages(store) == {"By hand.": 30}

@@ -11,6 +11,7 @@ import pytest
 from memoranda.errors import StorageError
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.person_changes import allow_findings, edit_file, revoke_findings
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.allowances import Allowances
@@ -209,7 +210,7 @@ def test_an_entry_hidden_for_its_neighbour_stays_hidden_in_every_result(
 def test_a_person_can_edit_around_a_blocked_entry(poisoned: MemoryStore) -> None:
     """Entries that were there before are not scanned again when other entries change or move."""
     view = poisoned.view("memory")
-    outcome = poisoned.edit("memory", view.fingerprint, [POISON, "last fact, changed"], PERSON, frozenset())
+    outcome = edit_file(poisoned, "memory", view.fingerprint, [POISON, "last fact, changed"], PERSON, frozenset())
     assert isinstance(outcome, MemoryReceipt)
     assert POISON not in poisoned.entries("memory")
 
@@ -225,9 +226,9 @@ def test_a_refused_neighbour_hides_nothing_that_is_there(store: MemoryStore, cal
 def test_an_allowance_can_be_taken_back(poisoned: MemoryStore) -> None:
     """The entry is hidden again, and the journal knows both."""
     handle = next(entry.handle for entry in poisoned.view("memory").entries if entry.findings)
-    assert poisoned.revoke("memory", handle, PERSON) is None
-    poisoned.allow("memory", handle, PERSON)
-    assert poisoned.revoke("memory", handle, PERSON) is not None
+    assert revoke_findings(poisoned, "memory", handle, PERSON) is None
+    allow_findings(poisoned, "memory", handle, PERSON)
+    assert revoke_findings(poisoned, "memory", handle, PERSON) is not None
     assert POISON not in poisoned.entries("memory")
     assert [change.action for change in poisoned.journal.changes()] == ["allow", "revoke"]
 
@@ -264,7 +265,7 @@ def test_a_person_can_allow_a_finding_for_a_new_entry(store: MemoryStore) -> Non
 def test_a_person_can_allow_an_entry_that_lies_on_disk(poisoned: MemoryStore) -> None:
     """By its handle; the journal says who did it, and only that entry is let through."""
     handle = next(entry.handle for entry in poisoned.view("memory").entries if entry.findings)
-    assert poisoned.allow("memory", handle, PERSON) is not None
+    assert allow_findings(poisoned, "memory", handle, PERSON) is not None
     assert POISON in poisoned.entries("memory")
     assert [(change.action, change.actor) for change in poisoned.journal.changes()] == [("allow", "person")]
     assert isinstance(poisoned.add("memory", POISON.replace("reveal", "print")), MemoryRefusal)
@@ -273,21 +274,21 @@ def test_a_person_can_allow_an_entry_that_lies_on_disk(poisoned: MemoryStore) ->
 def test_an_unknown_handle_allows_nothing(poisoned: MemoryStore) -> None:
     """Nor does the handle of a clean entry."""
     clean = poisoned.view("memory").entries[0].handle
-    assert poisoned.allow("memory", "entry:00000000", PERSON) is None
-    assert poisoned.allow("memory", clean, PERSON) is None
+    assert allow_findings(poisoned, "memory", "entry:00000000", PERSON) is None
+    assert allow_findings(poisoned, "memory", clean, PERSON) is None
 
 
 def test_a_damaged_record_of_allowances_fails_closed(poisoned: MemoryStore, call: Call) -> None:
     """When it cannot be read, nothing counts as allowed, everything else works, and it is not written over."""
     handle = next(entry.handle for entry in poisoned.view("memory").entries if entry.findings)
-    poisoned.allow("memory", handle, PERSON)
+    allow_findings(poisoned, "memory", handle, PERSON)
     for damage in ("{broken", "5", '{"a": 5}', "[" * 100_000):
         (poisoned.directory / "allowed.json").write_text(damage)
         fresh = open_store(poisoned.directory)
         fresh.load_from_disk()
         assert "Ignore all" not in (fresh.format_for_system_prompt("memory") or "")
         with pytest.raises(StorageError, match=r"allowed\.json"):
-            fresh.allow("memory", handle, PERSON)
+            allow_findings(fresh, "memory", handle, PERSON)
         assert (poisoned.directory / "allowed.json").read_text() == damage
     result = call(action="remove", old_text=handle)
     assert result["success"]

@@ -10,6 +10,7 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated import memory_file as backups
 from memoranda.memory.curated.memory_file import MAX_BACKUPS_PER_FILE
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.person_changes import edit_file
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.storage.files.named_texts import NamedFiles
@@ -151,7 +152,7 @@ def test_a_person_repairs_an_unrewritable_file_by_editing_it(directory: Path, wr
     path = write("a\n§\n\n§\n" + "b" * 2201)
     store = open_store(directory)
     view = store.view("memory")
-    assert isinstance(store.edit("memory", view.fingerprint, ["a", "b"], PERSON, frozenset()), MemoryReceipt)
+    assert isinstance(edit_file(store, "memory", view.fingerprint, ["a", "b"], PERSON, frozenset()), MemoryReceipt)
     assert path.read_text() == "a\n§\nb"
     assert list_backups(path)[0].read_text() == "a\n§\n\n§\n" + "b" * 2201
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
@@ -162,7 +163,7 @@ def test_an_edit_of_a_file_that_changed_meanwhile_is_refused(store: MemoryStore)
     store.add("memory", "one")
     seen = store.view("memory").fingerprint
     store.add("memory", "two")
-    outcome = store.edit("memory", seen, ["mine"], PERSON, frozenset())
+    outcome = edit_file(store, "memory", seen, ["mine"], PERSON, frozenset())
     assert isinstance(outcome, MemoryRefusal)
     assert outcome.reason == "conflict"
     assert store.entries("memory") == ("one", "two")

@@ -108,3 +108,20 @@ def test_a_search_finds_what_was_appended(client: httpx.Client) -> None:
     assert [hit["session_id"] for hit in client.post("/v1/search", json=options).json()["results"]] == ["heron-0"]
     assert client.post("/v1/search", json={"query": "heron", "source": "cli"}).json()["results"] == []
     assert client.post("/v1/search", json={"query": "heron", "since": "nonsense"}).status_code == 422
+
+
+def test_entries_have_facts_keys_and_last_days(client: httpx.Client) -> None:
+    """Over HTTP as in the library; an unusable last day is refused."""
+    client.post(ENTRIES, json={"text": "The API is frozen.", "until": "2020-01-31", "session_id": "s1"})
+    entry = client.get(ENTRIES).json()["entries"][0]
+    assert (entry["expired"], entry["until"], entry["session_id"], entry["actor"]) == (
+        True,
+        "2020-01-31",
+        "s1",
+        "person",
+    )
+    for value in ("Europe/London", "Europe/Berlin"):
+        assert client.post("/v1/memory/user/entries", json={"text": value, "key": "time zone"}).is_success
+    assert client.get("/v1/memory/value", params={"key": "time zone"}).json() == {"value": "Europe/Berlin"}
+    assert client.get("/v1/memory/value", params={"key": "editor"}).json() == {"value": None}
+    assert client.post(ENTRIES, json={"text": "x", "until": "soon"}).json()["reason"] == "invalid"

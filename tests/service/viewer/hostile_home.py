@@ -11,6 +11,7 @@ from memoranda.external.holographic.user_facts import database_name
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated.approval_queue import encode_operation
 from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.person_changes import allow_findings
 from memoranda.models.model import Usage
 from memoranda.models.spending.ledger import Ledger
 from memoranda.search.recall_log import hook_calls_path
@@ -80,7 +81,7 @@ def _write_memory(memory: Memory) -> None:
     store.path("user").write_text("\u202eOne\x07 line <b>bold</b>", encoding="utf-8")
     entry = store.view("memory").entries[-1]
     if entry.findings:
-        store.allow("memory", entry.handle, PERSON)
+        allow_findings(store, "memory", entry.handle, PERSON)
     last = store.journal.last()
     assert last is not None
     record: dict[str, Any] = {

@@ -7,6 +7,7 @@ import pytest
 import memoranda
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import Add, MemoryReceipt, Remove, Replace
+from memoranda.memory.curated.person_changes import allow_findings, revoke_findings
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.viewer.pages.approvals import (
@@ -111,10 +112,10 @@ def test_a_withheld_entry_is_listed_with_its_text_and_can_be_allowed(store: Memo
     (withheld,) = list_withheld(store)
     assert withheld.text == ATTACK and withheld.findings
     assert ATTACK not in read_files(store)[0].entries[0].text
-    store.allow("memory", withheld.handle, PERSON)
+    allow_findings(store, "memory", withheld.handle, PERSON)
     assert list_withheld(store) == ()
     assert read_history(store).changes[0].allowed_handle == withheld.handle
-    store.revoke("memory", withheld.handle, PERSON)
+    revoke_findings(store, "memory", withheld.handle, PERSON)
     assert [row.allowed_handle for row in read_history(store).changes] == ["", ""]
     assert len(list_withheld(store)) == 1
 

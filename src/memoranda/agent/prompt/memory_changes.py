@@ -60,7 +60,7 @@ def entries_now(store: MemoryStore) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for target in store.settings.targets():
         try:
-            found[target] = list(dict.fromkeys(store.entries(target)))
+            found[target] = list(dict.fromkeys(store.valid_entries(target)))
         except StorageError:
             # An unreadable file is not a change; the next write and the doctor report what is wrong.
             continue

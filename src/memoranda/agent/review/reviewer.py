@@ -21,7 +21,7 @@ from memoranda.agent.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.agent.review.report import MEMORY_TOOL, SKILL_TOOL, ReviewReport, ReviewSnapshot, ReviewWrite, writes_of
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.errors import BudgetSpentError, ModelError, StorageError
-from memoranda.memory.curated.operations import Add, EntryPlan, Operation, Remove, Replace, locate, plan
+from memoranda.memory.curated.operations import Add, EntryPlan, Operation, Put, Remove, Replace, locate, plan
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import read_arguments
 from memoranda.models.model import ChatModel, Message, Reply, ToolCall
@@ -74,6 +74,8 @@ class WriteGuard:
         return ""
 
     def _objection(self, target: Target, operation: Operation, entries: tuple[str, ...]) -> str:
+        if isinstance(operation, Put):
+            operation = operation.resolved(entries)
         if isinstance(operation, Add):
             return self._support_objection(operation.content)
         index = locate(entries, operation.old_text)

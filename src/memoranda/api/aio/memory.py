@@ -103,6 +103,7 @@ class AsyncMemory(InThreads[Memory]):
     call = run_in_thread(Memory.call)
     entries = read_in_thread(Memory.entries)
     remember = run_in_thread(Memory.remember)
+    get = read_in_thread(Memory.get)
     forget = run_in_thread(Memory.forget)
 
     @property

@@ -189,6 +189,7 @@ class AsyncRemoteMemory(InThreads[RemoteMemory]):
     recall = read_in_thread(RemoteMemory.recall)
     entries = read_in_thread(RemoteMemory.entries)
     remember = run_in_thread(RemoteMemory.remember)
+    get = read_in_thread(RemoteMemory.get)
     forget = run_in_thread(RemoteMemory.forget)
     feed = read_in_thread(RemoteMemory.feed)
     follow = iterate_in_threads(RemoteMemory.follow)

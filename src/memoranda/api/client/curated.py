@@ -22,12 +22,12 @@ class RemoteCuratedMemory:
         self._transport = transport
 
     def view(self, target: str) -> JsonObject:
-        """All entries (id, text, blocked), and how many characters they use of how many."""
+        """All entries with their facts (id, text, blocked, written …), and how much of the limit they use."""
         return cast(JsonObject, self._transport.read("GET", _entries_path(target)))
 
-    def replace(self, target: str, entry_id: str, text: str) -> JsonObject:
+    def replace(self, target: str, entry_id: str, text: str, *, until: str = "") -> JsonObject:
         """Replace an entry; returns the receipt."""
-        return self._change("PATCH", target, entry_id, {"text": text})
+        return self._change("PATCH", target, entry_id, {"text": text} | ({"until": until} if until else {}))
 
     def remove(self, target: str, entry_id: str) -> JsonObject:
         """Remove an entry; returns the receipt. Undo restores it."""
@@ -52,9 +52,17 @@ def entries(transport: Transport, target: Target) -> tuple[str, ...]:
     return tuple(entry["text"] for entry in RemoteCuratedMemory(transport).view(target)["entries"])
 
 
-def remember(transport: Transport, text: str, target: Target, session_id: str = "") -> MemoryAnswer:
+def get(transport: Transport, key: str) -> str | None:
+    """The value of a keyed entry of any memory."""
+    return cast("str | None", transport.read("GET", "/v1/memory/value", key=key)["value"])
+
+
+def remember(
+    transport: Transport, text: str, target: Target, session_id: str = "", *, key: str = "", until: str = ""
+) -> MemoryAnswer:
     """Save a fact. A refusal (blocked, over the limit …) is an answer, as in the library."""
-    body = {"text": text} | ({"session_id": session_id} if session_id else {})
+    given = {"session_id": session_id, "key": key, "until": until}
+    body = {"text": text} | {name: value for name, value in given.items() if value}
     try:
         answer = transport.write("POST", _entries_path(target), body)
     except SessionError as error:

@@ -138,9 +138,13 @@ class RemoteMemory:
         """The live entries of a memory as they may be shown."""
         return curated.entries(self._transport, target)
 
-    def remember(self, text: str, target: Target = "memory") -> MemoryAnswer:
+    def get(self, key: str) -> str | None:
+        """The value that was remembered under a key; None if there is none, or its last day is over."""
+        return curated.get(self._transport, key)
+
+    def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> MemoryAnswer:
         """Save a fact at a person's request; the answer is a receipt, or says why it was refused."""
-        return curated.remember(self._transport, text, target)
+        return curated.remember(self._transport, text, target, key=key, until=until)
 
     def forget(
         self,

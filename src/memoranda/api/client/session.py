@@ -115,9 +115,9 @@ class RemoteSession:
         request = Request("POST", self._path("tools", name), {"arguments": dict(arguments)})
         return cast(JsonObject, self._transport.send(request))
 
-    def remember(self, text: str, target: Target = "memory") -> MemoryAnswer:
+    def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> MemoryAnswer:
         """Save a fact that the user asked to keep; the answer is a receipt, or says why it was refused."""
-        return curated.remember(self._transport, text, target, self.id)
+        return curated.remember(self._transport, text, target, self.id, key=key, until=until)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of a memory as they may be shown."""

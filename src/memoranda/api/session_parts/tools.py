@@ -92,7 +92,8 @@ class SessionTools:
     def bind(self, session_id: str) -> None:
         """Build the tools for a session, which is another one after compression."""
         sources_of = self._untrusted.sources_of
-        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id), sources_of)
+        message_of = self._untrusted.last_user_message
+        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id), sources_of, message_of)
         asks_person = self._store.settings.untrusted_writes != "save"
         self._skill_tools = SkillTools(self._skills, Origin("agent", session_id), sources_of if asks_person else None)
         self._session_id = session_id

@@ -122,6 +122,7 @@ class _ReadContext:
         self.session_id = session_id
         self.size = skipped
         self.last_id = 0
+        self.user_message: int | None = None
         self.user_texts: deque[str] = deque(maxlen=_MAX_USER_TEXTS)
         self.latest: list[_ToolResult] = []
         """The results since the user's last message."""
@@ -138,6 +139,7 @@ class _ReadContext:
                 self._names |= _name_of_call(call)
             if message["role"] == "user" and not live.is_summary:
                 self.user_texts.append(_text_of(message.get("content")))
+                self.user_message = live.id
                 self.older.extend(self.latest)
                 self.latest, self._evidence = [], None
             elif message["role"] == "tool":
@@ -187,6 +189,10 @@ class UntrustedText:
         if not has_hidden and all(_is_closer_to_user(text, said, context.latest) for text in texts):
             return ()
         return tuple(sources)
+
+    def last_user_message(self) -> int | None:
+        """The id of the user's latest message."""
+        return self._read_context().user_message
 
     def note_call(self, tool: str) -> None:
         """Note that a tool was called: its result is in the context now."""

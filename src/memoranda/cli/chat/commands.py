@@ -130,10 +130,11 @@ def _as_json(change: SavedChange) -> JsonObject:
 
 
 def _memory(chat: Chat, argument: str) -> None:
-    views = [chat.memory.curated.view(target) for target in chat.memory.curated.settings.targets()]
-    text = "\n\n".join(map(format_entries, views)) or "Memory is turned off."
+    store = chat.memory.curated
+    views = [(store.view(target), store.facts(target)) for target in store.settings.targets()]
+    text = "\n\n".join(format_entries(view, facts) for view, facts in views) or "Memory is turned off."
     note = dim("The model sees changes with your next message; 'memoranda memory' edits them.")
-    entries = {view.target: [entry.visible_text for entry in view.entries] for view in views}
+    entries = {view.target: [entry.visible_text for entry in view.entries] for view, _ in views}
     chat.output.show_note(f"{text}\n\n{note}" if views else text, {"memory": entries})
 
 

@@ -16,21 +16,32 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.errors import StorageError
 from memoranda.home.config import editor_is_set
+from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
-from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
+from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Put, Remove, Replace
+from memoranda.memory.curated.person_changes import allow_findings, edit_file, empty_file, revoke_findings
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore, MemoryView
 from memoranda.memory.curated.tool import describe
+from memoranda.search.filters import show_time
 from memoranda.support.origin import PERSON
 
 target_option = click.option(
     "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."
 )
 _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+_until_option = click.option(
+    "--until", default="", metavar="DAY", help="The last day on which it is true: 2027-01-31, 2w, or never."
+)
+_key_option = click.option(
+    "--key", default="", metavar="NAME", help="The text is the value of this key, in place of the earlier one."
+)
 _REMEMBER_EPILOG = """\b
 Examples:
   memoranda remember "The staging database is called heron."
   memoranda remember --target user "Prefers concise answers."
+  memoranda remember --target user --key "time zone" Europe/Berlin
+  memoranda remember --until 2027-01-31 "The API is frozen."
   echo "CI runs on Debian 12." | memoranda remember -
 """
 
@@ -94,9 +105,9 @@ def list_entries(target: Target | None) -> None:
     texts, data, unreadable = [], {}, False
     for name in [target] if target else TARGETS:
         try:
-            view = store.view(name)
-            texts.append(format_entries(view))
-            data[name] = _as_data(view)
+            view, facts = store.view(name), store.facts(name)
+            texts.append(format_entries(view, facts))
+            data[name] = _as_data(view, facts)
         except StorageError as error:
             unreadable = True
             texts.append(f"{FILE_NAMES[name]}  {error}")
@@ -105,20 +116,34 @@ def list_entries(target: Target | None) -> None:
     sys.exit(EXIT_REFUSED if unreadable else 0)
 
 
-def format_entries(view: MemoryView) -> str:
-    """Formats the entries of one file, numbered, and how full it is."""
+def format_entries(view: MemoryView, facts: Sequence[EntryFacts]) -> str:
+    """Formats the entries of one file, numbered, and how full it is; an entry with a last day says so."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
-    for number, entry in enumerate(view.entries, start=1):
-        first, *rest = entry.visible_text.split("\n")
+    for number, each in enumerate(facts, start=1):
+        first, *rest = each.entry.visible_text.split("\n")
+        first += f"  (expired: {each.until})" if each.expired else f"  (until {each.until})" if each.until else ""
         lines += [f"{number:>3}  {first}", *(f"     {line}" for line in rest)]
     if not view.entries:
         lines.append("  (no entries yet)")
     return "\n".join(lines)
 
 
-def _as_data(view: MemoryView) -> dict[str, object]:
+def _as_data(view: MemoryView, facts: Sequence[EntryFacts]) -> dict[str, object]:
     entries = [
-        {"text": entry.visible_text, "handle": entry.handle, "findings": list(entry.findings)} for entry in view.entries
+        {
+            "text": each.entry.visible_text,
+            "handle": each.entry.handle,
+            "findings": list(each.entry.findings),
+            "written": show_time(each.written),
+            "confirmed": None if each.confirmed is None else show_time(each.confirmed),
+            "actor": each.actor,
+            "session": each.session,
+            "message": each.message,
+            "category": each.category,
+            "until": each.until,
+            "expired": each.expired,
+        }
+        for each in facts
     ]
     return {"path": str(view.path), "used": view.used, "limit": view.limit, "entries": entries}
 
@@ -126,22 +151,29 @@ def _as_data(view: MemoryView) -> dict[str, object]:
 @click.command()
 @click.argument("text")
 @target_option
+@_key_option
+@_until_option
 @_allow_option
 @memory_options
-def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
+def add(text: str, target: Target, key: str, until: str, allow: tuple[str, ...]) -> None:
     """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
-    _apply(target, [Add(_read_text(text))], allow)
+    _apply(target, [_addition(_read_text(text), key, until)], allow)
+
+
+def _addition(text: str, key: str, until: str) -> Operation:
+    return Put(key, text, until) if key else Add(text, until)
 
 
 @click.command()
 @click.argument("old_text")
 @click.argument("text")
 @target_option
+@_until_option
 @_allow_option
 @memory_options
-def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
+def replace(old_text: str, text: str, target: Target, until: str, allow: tuple[str, ...]) -> None:
     """Replace the entry that contains OLD_TEXT (or has it as its number or handle) with TEXT."""
-    _apply(target, [Replace(_number_to_handle(target, old_text), _read_text(text))], allow)
+    _apply(target, [Replace(_number_to_handle(target, old_text), _read_text(text), until)], allow)
 
 
 @click.command()
@@ -196,7 +228,7 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
         return MemoryRefusal(
             view.target, "undecodable", f"What you saved is not UTF-8 text ({error}). Nothing was written."
         )
-    return store.edit(view.target, view.fingerprint, parse(text), PERSON, allow)
+    return edit_file(store, view.target, view.fingerprint, parse(text), PERSON, allow)
 
 
 @click.command()
@@ -212,7 +244,7 @@ def reset(target: str, yes: bool) -> None:
     store = open_curated_memory(invocation)
     # "all" means the files that are in use; a file that the user names is reset in any case.
     targets = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
-    outcomes = [store.reset(name, PERSON) for name in targets]
+    outcomes = [empty_file(store, name, PERSON) for name in targets]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
     if all(result["success"] for result in results):
@@ -231,11 +263,11 @@ def allow(handle: str, revoke: bool, target: Target) -> None:
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     if revoke:
-        if store.revoke(target, handle, PERSON) is None:
+        if revoke_findings(store, target, handle, PERSON) is None:
             invocation.fail(f"No findings were allowed for {handle} in {FILE_NAMES[target]}.")
         invocation.respond(f"{handle} is scanned like any other entry again.", {"success": True, "handle": handle})
         return
-    entry = store.allow(target, handle, PERSON)
+    entry = allow_findings(store, target, handle, PERSON)
     if entry is None:
         invocation.fail(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
     text = f"Allowed {', '.join(entry.findings)} in {handle}; agents see it from their next session on."
@@ -281,9 +313,11 @@ def _read_text(argument: str) -> str:
     show_default=True,
     help="The agent's notes, or the profile of the user.",
 )
-@click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+@_key_option
+@_until_option
+@_allow_option
 @memory_options
-def remember(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> None:
+def remember(words: tuple[str, ...], target: Target, key: str, until: str, allow: tuple[str, ...]) -> None:
     """Save a fact for every agent that uses this home. '-' reads it from standard input.
 
     The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
@@ -292,4 +326,4 @@ def remember(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> 
     invocation = Invocation.current()
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     store = open_curated_memory(invocation)
-    report(invocation, store, store.apply(target, [Add(text)], PERSON, frozenset(allow)))
+    report(invocation, store, store.apply(target, [_addition(text, key, until)], PERSON, frozenset(allow)))

@@ -16,7 +16,8 @@ from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.terminal_text import dim, format_change, terminal_line
 from memoranda.home import config
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.change_history import DatedEntry, confirm_entry, date_entries
+from memoranda.memory.curated.change_history import confirm_entry
+from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
@@ -155,7 +156,7 @@ def stale(older_than: float) -> None:
     """List the entries that were not written or confirmed for a while, the oldest first. Nothing is changed."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    found = [item for target in TARGETS for item in date_entries(store, target) if item.checked_at < older_than]
+    found = [item for target in TARGETS for item in store.facts(target) if item.checked_at < older_than]
     found.sort(key=lambda item: item.checked_at)
     lines = [_format(item) for item in found] or [f"Every entry was written or confirmed since {_day(older_than)}."]
     data = [
@@ -170,7 +171,7 @@ def stale(older_than: float) -> None:
     invocation.respond("\n".join([*lines, dim(_HINT)] if found else lines), {"entries": data})
 
 
-def _format(item: DatedEntry) -> str:
+def _format(item: EntryFacts) -> str:
     days = int((time.time() - item.checked_at) / 86_400)
     first, *rest = item.entry.visible_text.split("\n")
     about = f"{_day(item.checked_at)}  {days:,} days  {FILE_NAMES[item.target]}  {item.entry.handle}"

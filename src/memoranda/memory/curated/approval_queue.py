@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.operations import Add, Operation, Remove, Replace
+from memoranda.memory.curated.operations import Add, Operation, Put, Remove, Replace
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.storage.files.named_texts import NamedTexts
 from memoranda.support.origin import Origin, utc_timestamp
@@ -16,7 +16,7 @@ from memoranda.support.origin import Origin, utc_timestamp
 _ID = re.compile(r"[0-9a-f]{8}")
 _SUFFIX = ".json"
 _REJECTED = "rejected/"
-_KINDS: dict[str, type[Operation]] = {"add": Add, "replace": Replace, "remove": Remove}
+_KINDS: dict[str, type[Operation]] = {"add": Add, "replace": Replace, "remove": Remove, "put": Put}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,9 @@ def _name(proposal_id: str) -> str:
 
 
 def encode_operation(operation: Operation) -> dict[str, str]:
-    """An operation as arguments of the memory tool."""
-    return {"action": type(operation).__name__.lower()} | asdict(operation)
+    """An operation with its name, as proposals store it."""
+    fields = {name: text for name, text in asdict(operation).items() if text or name != "until"}
+    return {"action": type(operation).__name__.lower()} | fields
 
 
 def _decode(proposal_id: str, raw: bytes) -> Proposal:

@@ -1,12 +1,10 @@
-"""The history of curated memory: the log, the difference since a change, undo, purging, and the dates of entries.
+"""The history of curated memory: the log, the difference since a change, undo, purging, and confirming entries.
 
-The journal knows when each entry was last written or confirmed, so that a person can look through the old ones. An
-entry that is still true is confirmed, which changes no file and adds a line to the journal.
+An entry that is still true is confirmed, which changes no file and adds a line to the journal.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 
 from memoranda.memory.curated import refusals
@@ -137,8 +135,9 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
     sources = store.journal.sources()
+    until = {each.entry.handle: each.until for target in TARGETS for each in store.facts(target) if each.until}
     return [
-        restate(newest, target, entries, heads, sources)
+        restate(newest, target, entries, heads, sources, until)
         for target, entries in found
         if entries is not None and target in heads
     ]
@@ -171,28 +170,6 @@ def _without(entries: Sequence[str], others: Sequence[str]) -> list[str]:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class DatedEntry:
-    """An entry, and when it was last written or confirmed, in seconds since 1970."""
-
-    target: Target
-    entry: ScannedEntry
-    checked_at: float
-
-
-def date_entries(store: MemoryStore, target: Target) -> list[DatedEntry]:
-    """The entries of a target in file order. One that the journal does not have is as old as its file."""
-    view = store.view(target)
-    if not view.entries:
-        return []
-    written, confirmed = _read_dates(store, target)
-    unknown = store.storage.texts.modified_at(FILE_NAMES[target])
-    return [
-        DatedEntry(target, entry, max(written.get(entry.text, unknown), confirmed.get(entry.handle, 0.0)))
-        for entry in view.entries
-    ]
-
-
 def confirm_entry(
     store: MemoryStore, targets: Sequence[Target], old_text: str, origin: Origin
 ) -> ScannedEntry | MemoryRefusal:
@@ -211,32 +188,3 @@ def confirm_entry(
         line = next_change(store.journal.last(), target, "confirm", origin, (), None, note=entry.handle)
         store.journal.append([line])
     return entry
-
-
-def _read_dates(store: MemoryStore, target: Target) -> tuple[dict[str, float], dict[str, float]]:
-    """When each text was last written, and when each handle was last confirmed."""
-    written: dict[str, float] = {}
-    confirmed: dict[str, float] = {}
-    for change in log(store, target):
-        if (at := _seconds(change)) is None:
-            continue
-        written |= dict.fromkeys(_written_texts(change), at)
-        if change.action == "confirm":
-            confirmed[change.note] = at
-    return written, confirmed
-
-
-def _written_texts(change: MemoryChange) -> Iterator[str]:
-    """The texts that a change has written, without those that it only moved."""
-    removed = {edit.before for edit in change.edits if edit.after is None}
-    for edit in change.edits:
-        if edit.after is not None and edit.after not in removed:
-            yield edit.after
-
-
-def _seconds(change: MemoryChange) -> float | None:
-    """The time of a change; None if a person has edited the journal so that it is no time."""
-    try:
-        return datetime.fromisoformat(change.at.replace("Z", "+00:00")).astimezone(UTC).timestamp()
-    except ValueError:
-        return None

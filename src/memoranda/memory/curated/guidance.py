@@ -18,6 +18,11 @@ TARGET = "'memory' for your notes, 'user' for the user's profile"
 ACTION = "What to do; leave it out when operations is given"
 CONTENT = "The new entry (add, replace)"
 OLD_TEXT = "A unique part of the entry to replace or remove, or its handle"
+KEY = (
+    "For a value that may change, such as 'time zone': content becomes 'time zone: …' and replaces the earlier value "
+    "of that key, without old_text"
+)
+UNTIL = "The last day on which it is true (2027-01-31, or 2w); later prompts leave it out, the file keeps it"
 OPERATIONS = "Several changes to one target, applied together or not at all; later ones see earlier ones"
 
 VISIBLE_FROM = "next session"

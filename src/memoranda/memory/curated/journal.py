@@ -26,6 +26,7 @@ MemoryAction = Literal[
     "allow",  # a person accepted a scanner finding
     "revoke",  # a person revoked that
     "confirm",  # a person said that an entry is still true; `note` is its handle
+    "until",  # an entry got another last day
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 
@@ -37,7 +38,8 @@ APPROVED = "approved by a person"
 class MemoryChange:
     """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
 
-    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`).
+    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`), and
+    `until` their last days. `message` is the user's message that the change followed.
     """
 
     number: int
@@ -51,10 +53,13 @@ class MemoryChange:
     refers_to: int | None = None
     note: str = ""
     sources: dict[str, list[str]] = field(default_factory=dict)
+    until: dict[str, str] = field(default_factory=dict)
+    message: int | None = None
 
 
-# How a line begins to name sources.
+# How a line begins to name sources, and last days.
 _SOURCES = b'"sources":{"'
+_UNTIL = b'"until":{"'
 
 
 def next_change(
@@ -73,13 +78,14 @@ def next_change(
     number = last.number + 1 if last else 1
     written = [edit.after for edit in edits if edit.after is not None] if origin.sources else []
     sources = {handle(text): list(origin.sources) for text in written}
-    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, sources=sources, **more)
+    more |= {"sources": sources, "message": origin.message}
+    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, **more)
 
 
 class MemoryJournal(Journal[MemoryChange]):
     """The journal of one user's memory. Appending and purging need its lock."""
 
-    OPTIONAL_FIELDS = frozenset({"sources"})
+    OPTIONAL_FIELDS = frozenset({"sources", "until", "message"})
 
     def __init__(self, lines: JournalLines) -> None:
         super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
@@ -104,6 +110,10 @@ class MemoryJournal(Journal[MemoryChange]):
                 elif change.actor == PERSON.actor or change.note == APPROVED:
                     found.pop(written, None)
         return found
+
+    def has_last_days(self) -> bool:
+        """Whether any entry ever had a last day; most journals need not be parsed for it."""
+        return self._lines.contains(_UNTIL)
 
     def recorded_entries(self, target: Target) -> set[str]:
         """Every entry that a target ever had, as far as the journal goes back."""
@@ -139,14 +149,18 @@ def restate(
     entries: Sequence[str],
     heads: dict[str, str],
     sources: Mapping[str, Sequence[str]],
+    until: Mapping[str, str],
 ) -> MemoryChange:
     """A "found" line with the entries, under the same number, which replaces everything up to `change`."""
-    known = {key: list(sources[key]) for key in map(handle, entries) if key in sources}
+    handles = [*map(handle, entries)]
+    known = {key: list(sources[key]) for key in handles if key in sources}
+    last_days = {key: until[key] for key in handles if key in until}
     edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(
-        change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known
-    )
+        change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known,
+        until=last_days, message=None,
+    )  # fmt: skip
 
 
 def _from_record(record: dict[str, Any]) -> MemoryChange | None:
@@ -165,9 +179,12 @@ def _is_valid(change: MemoryChange) -> bool:
         return False
     if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
         return False
+    if not isinstance(change.until, dict):
+        return False
     names = [name for listed in change.sources.values() for name in listed]
     texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
-    numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]
+    texts += change.until.values()
+    numbers: list[object] = [change.number, change.refers_to or 0, change.message or 0]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]
         texts += sides or [None]

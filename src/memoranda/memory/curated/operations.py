@@ -1,8 +1,10 @@
 """The operations on a list of entries (add, replace, remove, singly or as a batch), and the results of a write.
 
-A result is a value: a receipt, a proposal that awaits approval, or a refusal.
+An entry such as "time zone: Europe/Berlin" has a key, which `Put` finds it by. A result is a value: a receipt, a
+proposal that awaits approval, or a refusal.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -76,15 +78,44 @@ class MemoryRefusal:
 MemoryWriteResult = MemoryReceipt | AwaitsApproval | MemoryRefusal
 
 
+# A key is a short name, not a sentence.
+_KEY = re.compile(r"([^:\n]{1,60}):\s")
+
+
 @dataclass(frozen=True, slots=True)
 class Add:
+    """A new entry; `until` is its last day (see `facts.parse_until`), or "" if it has none."""
+
     content: str
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
+    """Another text for an entry; a reworded one keeps its last day, unless `until` says another."""
+
     old_text: str
     content: str
+    until: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The value of a key: replaces the entry with that key, or adds one."""
+
+    key: str
+    content: str
+    until: str = ""
+
+    @property
+    def text(self) -> str:
+        """The entry, "key: value"; a content that repeats the key is the whole entry."""
+        return self.content if key_of(self.content) == _plain_key(self.key) else f"{self.key}: {self.content}"
+
+    def resolved(self, entries: Sequence[str]) -> "Add | Replace":
+        """The operation that this is among these entries."""
+        found = next((entry for entry in entries if key_of(entry) == _plain_key(self.key)), None)
+        return Add(self.text, self.until) if found is None else Replace(found, self.text, self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +123,7 @@ class Remove:
     old_text: str
 
 
-Operation = Add | Replace | Remove
+Operation = Add | Replace | Remove | Put
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +154,8 @@ def plan(entries: Sequence[str], operations: Sequence[Operation]) -> EntryPlan |
     """Apply operations in order to a copy; stop at the first that matches no entry, or several."""
     current = list(entries)
     edits: list[EntryEdit] = []
-    for number, operation in enumerate(operations, start=1):
+    for number, item in enumerate(operations, start=1):
+        operation = item.resolved(current) if isinstance(item, Put) else item
         if isinstance(operation, Add):
             if not _contains(current, operation.content):
                 edits.append(EntryEdit(len(current), None, operation.content))
@@ -139,6 +171,22 @@ def plan(entries: Sequence[str], operations: Sequence[Operation]) -> EntryPlan |
             edits.append(edit)
             apply_edit(current, edit)
     return EntryPlan(tuple(current), tuple(edits))
+
+
+def key_of(text: str) -> str:
+    """The key of an entry in lower case: what stands before its first colon; "" if it has none."""
+    found = _KEY.match(text)
+    return _plain_key(found[1]) if found else ""
+
+
+def value_of(entries: Sequence[str], key: str) -> str | None:
+    """The value that the entries have for a key."""
+    found = next((entry for entry in entries if key_of(entry) == _plain_key(key)), None)
+    return None if found is None else found.partition(":")[2].strip()
+
+
+def _plain_key(key: str) -> str:
+    return " ".join(key.split()).casefold()
 
 
 def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> EntryEdit | None:

@@ -17,7 +17,8 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import EntryScanner, ScannedEntry
-from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal, next_change
+from memoranda.memory.curated.facts import EntryFacts, parse_until, read_facts, texts_expired
+from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
 from memoranda.memory.curated.operations import (
     Add,
@@ -29,10 +30,11 @@ from memoranda.memory.curated.operations import (
     MemoryWriteResult,
     NoMatch,
     Operation,
+    Put,
     Remove,
     Replace,
     plan,
-    rewrite_edits,
+    value_of,
 )
 from memoranda.memory.curated.settings import (
     DEFAULT_MEMORY_CHAR_LIMIT,
@@ -164,6 +166,23 @@ class MemoryStore:
         """The live entries of a target as they may be shown."""
         return tuple(entry.visible_text for entry in self.view(target).entries)
 
+    def facts(self, target: Target) -> list[EntryFacts]:
+        """The live entries of a target with their facts, in file order."""
+        view = self.view(target)
+        if not view.entries:
+            return []
+        return read_facts(self.journal, target, view.entries, self.storage.texts.modified_at(FILE_NAMES[target]))
+
+    def valid_entries(self, target: Target) -> tuple[str, ...]:
+        """The live entries of a target as they may be shown, without those whose last day is over."""
+        expired = self._expired(target)
+        return tuple(entry.visible_text for entry in self.view(target).entries if entry.text not in expired)
+
+    def get(self, key: str) -> str | None:
+        """The value of a keyed entry such as "time zone: Europe/Berlin", wherever it is; None if there is none."""
+        values = (value_of(self.valid_entries(target), key) for target in self.settings.targets())
+        return next((value for value in values if value is not None), None)
+
     def visible_text(self, target: Target, text: str) -> str:
         """The text of a past or present entry if it may be shown, or else its placeholder."""
         return ScannedEntry(text, self._scanners[target].findings(text)).visible_text
@@ -189,9 +208,13 @@ class MemoryStore:
         refusal = self._refuse_before_planning(target, operations)
         if refusal:
             return refusal
-        request = _build_request(target, [_canonical(item) for item in operations], origin, allow)
+        try:
+            wanted = [_canonical(item) for item in operations]
+        except ValueError as error:
+            return MemoryRefusal(target, "invalid", f"{error} Nothing was written.")
+        request = _build_request(target, wanted, origin, allow)
         if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
-            return self._propose(request, operations)
+            return self._propose(request, wanted)
         return _explain_merge(request, self.commit(request))
 
     def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
@@ -228,57 +251,6 @@ class MemoryStore:
         """Carry out a change without calling `written`, even in a target that is switched off: for forgetting."""
         return self._writer.commit(request)
 
-    def edit(
-        self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]
-    ) -> MemoryWriteResult:
-        """Replace the entries that a person saw (`seen` is the fingerprint of the view) with others."""
-        unstorable = next(filter(None, map(unstorable_character, entries)), None)
-        if unstorable:
-            return refusals.unstorable_text(target, unstorable)
-        wanted = tuple(canonical(entry) for entry in entries)
-        return self.commit(
-            WriteRequest(
-                target, "edit", origin,
-                lambda current: EntryPlan(wanted, rewrite_edits(current, wanted)),
-                done=f"Saved {FILE_NAMES[target]} as edited.",
-                seen=seen,
-                allow=allow,
-            )
-        )  # fmt: skip
-
-    def reset(self, target: Target, origin: Origin) -> MemoryWriteResult:
-        """Remove every entry of a target; the journal keeps them."""
-        name = FILE_NAMES[target]
-        return self.commit(
-            WriteRequest(
-                target, "reset", origin,
-                lambda current: EntryPlan((), rewrite_edits(current, ())),
-                done=f"Removed every entry of {name}. 'memoranda memory undo' restores them.",
-                nothing=f"{name} has no entries.",
-            )
-        )  # fmt: skip
-
-    def allow(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
-        """Accept all findings of the blocked entry that a handle names; None when there is no such entry."""
-        entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
-        if entry is not None:
-            with self.exclusive():
-                self.allowances.allow([entry.text], entry.findings, origin)
-                self._journal_note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
-        return entry
-
-    def revoke(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
-        """Revoke what was allowed for the entry that a handle names; None when nothing was."""
-        entry = next((item for item in self.view(target).entries if item.handle == handle), None)
-        with self.exclusive():
-            if entry is None or not self.allowances.revoke(entry.text):
-                return None
-            self._journal_note(target, "revoke", origin, handle)
-        return entry
-
-    def _journal_note(self, target: Target, action: MemoryAction, origin: Origin, note: str) -> None:
-        self.journal.append([next_change(self.journal.last(), target, action, origin, (), None, note=note)])
-
     def _render(self, target: Target) -> str | None:
         state = self._writer.read(target)
         if not self.settings.enabled(target):
@@ -287,9 +259,16 @@ class MemoryStore:
             return render_problem(target, FILE_NAMES[target], state.problem)
         self._writer.note_seen(target, state.fingerprint)
         # Equal entries are shown once, and the scanner must see what is shown.
-        shown = self._scanners[target].scan_entries(list(dict.fromkeys(state.entries)))
+        expired = self._expired(target)
+        shown = self._scanners[target].scan_entries(
+            [text for text in dict.fromkeys(state.entries) if text not in expired]
+        )
         self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target), self.journal.sources())
+
+    def _expired(self, target: Target) -> frozenset[str]:
+        """The entries whose last day is over: they stay in the file, and no prompt shows them."""
+        return texts_expired(self.facts(target)) if self.journal.has_last_days() else frozenset()
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:
         screened = tuple(self._scanners[target].scan_entries(state.entries))
@@ -304,8 +283,9 @@ class MemoryStore:
         current_size = len(state.raw) if isinstance(state, ReadableMemoryFile) else 0
         max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), current_size)
         for operation in operations:
-            texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
+            texts = [] if isinstance(operation, Remove) else [("content", operation.content)]
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
+            texts += [("key", operation.key)] if isinstance(operation, Put) else []
             for name, text in texts:
                 if unstorable := unstorable_character(text):
                     return refusals.unstorable_text(target, unstorable)
@@ -378,7 +358,7 @@ def _build_request(
 ) -> WriteRequest:
     action: MemoryAction = "batch"
     if len(operations) == 1:
-        kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove"}
+        kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove", Put: "add"}
         action = kinds[type(operations[0])]
     name = FILE_NAMES[target]
     done = {
@@ -398,15 +378,24 @@ def _build_request(
         done,
         nothing,
         allow=allow,
+        until={_written_text(item): item.until for item in operations if not isinstance(item, Remove)},
     )
 
 
+def _written_text(operation: Add | Replace | Put) -> str:
+    return operation.text if isinstance(operation, Put) else operation.content
+
+
 def _canonical(operation: Operation) -> Operation:
+    """The operation with its texts as they are stored; raises ValueError for a last day that is no date."""
+    if isinstance(operation, Remove):
+        return Remove(canonical(operation.old_text))
+    content, until = canonical(operation.content), parse_until(operation.until)
     if isinstance(operation, Add):
-        return Add(canonical(operation.content))
-    if isinstance(operation, Replace):
-        return Replace(canonical(operation.old_text), canonical(operation.content))
-    return Remove(canonical(operation.old_text))
+        return Add(content, until)
+    if isinstance(operation, Put):
+        return Put(" ".join(canonical(operation.key).split()).rstrip(":"), content, until)
+    return Replace(canonical(operation.old_text), content, until)
 
 
 def _explain_merge(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:

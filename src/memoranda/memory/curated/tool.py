@@ -1,7 +1,7 @@
 """The `memory` tool: reads a model's arguments and answers with one JSON object, whatever the arguments are."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -15,6 +15,7 @@ from memoranda.memory.curated.operations import (
     MemoryRefusal,
     MemoryWriteResult,
     Operation,
+    Put,
     Remove,
     Replace,
 )
@@ -37,6 +38,8 @@ _FIELDS: JsonObject = {
     "action": {"type": "string", "enum": list(_ACTIONS), "description": guidance.ACTION},
     "content": {"type": "string", "description": guidance.CONTENT},
     "old_text": {"type": "string", "description": guidance.OLD_TEXT},
+    "key": {"type": "string", "description": guidance.KEY},
+    "until": {"type": "string", "description": guidance.UNTIL},
 }
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -56,11 +59,21 @@ PARAMETERS: JsonObject = {
 class MemoryTool:
     """The tool of one session. It counts failures, so that a model does not spend a whole turn on retries."""
 
-    def __init__(self, store: MemoryStore, origin: Origin, sources_of: SourcesOf | None = None) -> None:
-        """`sources_of` says which untrusted text may have suggested the new texts of a call."""
+    def __init__(
+        self,
+        store: MemoryStore,
+        origin: Origin,
+        sources_of: SourcesOf | None = None,
+        message_of: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """`sources_of` says which untrusted text may have suggested the new texts of a call.
+
+        `message_of` is the id of the user's message that the calls of this turn follow.
+        """
         self._store = store
         self._origin = origin
         self._sources_of = sources_of
+        self._message_of = message_of
         self._failures = 0
 
     def definitions(self) -> tuple[Tool, ...]:
@@ -104,7 +117,7 @@ class MemoryTool:
         if self._sources_of is None:
             return self._origin
         texts = [item.old_text if isinstance(item, Remove) else item.content for item in operations]
-        return replace(self._origin, sources=self._sources_of(texts))
+        return replace(self._origin, sources=self._sources_of(texts), message=self._message_of())
 
 
 def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
@@ -136,10 +149,13 @@ def _read_operation(item: Any, where: str) -> Operation:
     if not isinstance(item, Mapping):
         raise InvalidArgumentsError(f"{where}an operation must be an object, not {_type_name(item)}.")
     action = item.get("action")
+    until = _read_text(item, "until", where) if item.get("until") is not None else ""
+    if action in ("add", "replace") and item.get("key") and not item.get("old_text"):
+        return Put(_read_text(item, "key", where), _read_text(item, "content", where), until)
     if action == "add":
-        return Add(_read_text(item, "content", where))
+        return Add(_read_text(item, "content", where), until)
     if action == "replace":
-        return Replace(_read_text(item, "old_text", where), _read_text(item, "content", where))
+        return Replace(_read_text(item, "old_text", where), _read_text(item, "content", where), until)
     if action == "remove":
         return Remove(_read_text(item, "old_text", where))
     raise InvalidArgumentsError(
@@ -219,7 +235,10 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
         if room < 0:
             break
         shown.append(entry.visible_text)
-    state = {"usage": view.usage, "entry_count": len(view.entries), "current_entries": shown}
+    state: JsonObject = {"usage": view.usage, "entry_count": len(view.entries), "current_entries": shown}
+    valid = store.valid_entries(target)
+    if expired := [text for text in shown if text not in valid]:
+        state["expired_entries"] = expired
     return state if room >= 0 else state | {"entries_not_shown": len(view.entries) - len(shown)}
 
 

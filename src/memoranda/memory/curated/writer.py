@@ -6,7 +6,7 @@ the storage write it together with its line of the journal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from memoranda.memory.curated.memory_file import (
     MemoryFileState,
     ReadableMemoryFile,
     WritableState,
+    handle,
     reads_back_as_itself,
     serialise,
     serialise_to_bytes,
@@ -53,6 +54,7 @@ class WriteRequest:
     `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
     formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
+    `until` is the last day of texts that have one.
     """
 
     target: Target
@@ -66,6 +68,7 @@ class WriteRequest:
     allow: frozenset[str] = frozenset()
     restores: frozenset[str] = frozenset()
     note: str = ""
+    until: Mapping[str, str] = field(default_factory=dict)
 
 
 class MemoryWriter:
@@ -146,8 +149,18 @@ class MemoryWriter:
         # A person who saw a file with odd formatting and kept its entries still wants it rewritten.
         rewrites = request.seen is not None and isinstance(state, ReadableMemoryFile) and not state.is_canonical
         if not planned.edits and not rewrites:
-            return MemoryReceipt(target, self.path(target), request.nothing)
+            return self._note_last_days(request, state)
         return self._write(request, state, planned, outside_changes)
+
+    def _note_last_days(self, request: WriteRequest, state: WritableState) -> MemoryReceipt:
+        """Journal another last day of entries that exist; the file does not change."""
+        target, last_days = request.target, _last_days(request, state.entries)
+        if not last_days:
+            return MemoryReceipt(target, self.path(target), request.nothing)
+        line = next_change(self.journal.last(), target, "until", request.origin, (), None, until=last_days)
+        self.journal.append([line])
+        days = ", ".join(sorted(set(last_days.values())))
+        return MemoryReceipt(target, self.path(target), f"Already there; valid until: {days}.", change=line.number)
 
     def _write(
         self, request: WriteRequest, state: WritableState, planned: EntryPlan, outside_changes: list[MemoryChange]
@@ -162,7 +175,7 @@ class MemoryWriter:
         last = outside_changes[-1] if outside_changes else self.journal.last()
         change = next_change(
             last, target, request.action, request.origin, planned.edits, head,
-            refers_to=request.refers_to, note=request.note,
+            refers_to=request.refers_to, note=request.note, until=_last_days(request, planned.entries),
         )  # fmt: skip
 
         def allow_findings() -> None:
@@ -209,6 +222,10 @@ class MemoryWriter:
     def _has_seen(self, target: Target, state: WritableState) -> bool:
         """Whether the file is as this store last read it; a store that never read it has missed nothing."""
         return self._seen.get(target, state.fingerprint) == state.fingerprint
+
+
+def _last_days(request: WriteRequest, entries: Sequence[str]) -> dict[str, str]:
+    return {handle(text): until for text, until in request.until.items() if until and text in entries}
 
 
 def validate_request(

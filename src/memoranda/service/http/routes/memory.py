@@ -4,10 +4,11 @@ The paths of files stay on the server.
 """
 
 from dataclasses import asdict
+from typing import get_args
 
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.approval_queue import Proposal, encode_operation
-from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.facts import Category, EntryFacts
 from memoranda.memory.curated.operations import (
     Add,
     AwaitsApproval,
@@ -15,16 +16,18 @@ from memoranda.memory.curated.operations import (
     MemoryRefusalReason,
     MemoryWriteResult,
     Operation,
+    Put,
     Remove,
     Replace,
 )
 from memoranda.memory.curated.settings import TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.search.filters import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route
 from memoranda.service.http.routes.sessions import PAGE_FIELDS
-from memoranda.service.http.shapes import Anything, Field, ListOf, Object, Text, Whole, optional
+from memoranda.service.http.shapes import Anything, Field, Flag, ListOf, Object, Text, Whole, optional
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import PERSON, Origin
 from memoranda.support.tool import JsonObject
@@ -53,6 +56,14 @@ ENTRY = Object(
         Field("id", Text(8, 8), "Derived from the text: a changed entry has another id.", required=True),
         Field("text", Text(0, _MAX_CHARS), "The entry, or a placeholder if it is blocked.", required=True),
         Field("blocked", ListOf(Text(), 0, 100), f"What the scanner found. {_BLOCKED}", required=True),
+        Field("written", Text(), "When it was written, in UTC.", required=True),
+        Field("confirmed", optional(Text(), "a time"), "When it was last confirmed; null if never.", required=True),
+        Field("actor", Text(0, 1_000), "Who wrote it: person, agent, review …", required=True),
+        Field("session_id", Text(0, 1_000), "The conversation in which it was written.", required=True),
+        Field("message_id", optional(Whole(), "a number"), "The user's message that it followed.", required=True),
+        Field("category", Text(choices=get_args(Category)), "What it is about, by rules.", required=True),
+        Field("until", Text(0, 10), "Its last day; empty if it has none.", required=True),
+        Field("expired", Flag(), "Whether that day is over; prompts leave it out then.", required=True),
     ),
     name="Entry",
 )
@@ -74,6 +85,8 @@ _NEW_ENTRY = Object(
             "without it.",
         ),
         Field("session_id", Text(1, 200), "The session in which it was said, for the log."),
+        Field("key", Text(1, 60), "The text becomes the value of this key, in place of the earlier one."),
+        Field("until", Text(1, 40), "The last day on which it is true: 2027-01-31, 2w, or never."),
     ),
     name="NewEntry",
 )  # fmt: skip
@@ -116,8 +129,21 @@ def etag_of(text: str) -> str:
     return f'"{digest(text)[:32]}"'
 
 
-def entry_json(entry: ScannedEntry) -> JsonObject:
-    return {"id": entry_id(entry.text), "text": entry.visible_text, "blocked": list(entry.findings)}
+def entry_json(facts: EntryFacts) -> JsonObject:
+    entry = facts.entry
+    return {
+        "id": entry_id(entry.text),
+        "text": entry.visible_text,
+        "blocked": list(entry.findings),
+        "written": show_time(facts.written),
+        "confirmed": None if facts.confirmed is None else show_time(facts.confirmed),
+        "actor": facts.actor,
+        "session_id": facts.session,
+        "message_id": facts.message,
+        "category": facts.category,
+        "until": facts.until,
+        "expired": facts.expired,
+    }
 
 
 def _as_answer(outcome: MemoryWriteResult) -> Answer:
@@ -174,14 +200,16 @@ def _origin(call: Call) -> Origin:
     return Origin(PERSON.actor, session_id, explicit=True)
 
 
-def _find(call: Call, target: Target) -> ScannedEntry:
+def _find(call: Call, target: Target) -> EntryFacts:
     """The entry that the path names, unless If-Match asks for another state of it; raises Problem 404 or 412."""
     wanted = call.path["entry_id"]
-    found = next((entry for entry in call.memory.curated.view(target).entries if entry_id(entry.text) == wanted), None)
+    every = call.memory.curated.facts(target)
+    found = next((facts for facts in every if entry_id(facts.entry.text) == wanted), None)
     if found is None:
         raise Problem(404, "not_found", f"There is no entry {wanted[:60]!r}; it may have changed.")
     condition = call.headers.get("if-match")
-    if condition not in (None, "*") and etag_of(found.text) not in [item.strip() for item in condition.split(",")]:
+    etag = etag_of(found.entry.text)
+    if condition not in (None, "*") and etag not in [item.strip() for item in condition.split(",")]:
         raise Problem(412, "changed", "The entry is not the one that If-Match names. Read it again.")
     return found
 
@@ -208,7 +236,7 @@ def list_entries(call: Call) -> Answer:
     view = call.memory.curated.view(_target(call))
     body = {
         "target": view.target,
-        "entries": [entry_json(entry) for entry in view.entries],
+        "entries": [entry_json(facts) for facts in call.memory.curated.facts(view.target)],
         "used": view.used,
         "limit": view.limit,
     }
@@ -218,26 +246,33 @@ def list_entries(call: Call) -> Answer:
 def get_entry(call: Call) -> Answer:
     """One entry, with the ETag for If-Match."""
     found = _find(call, _target(call))
-    return Answer(entry_json(found), headers={"ETag": etag_of(found.text)})
+    return Answer(entry_json(found), headers={"ETag": etag_of(found.entry.text)})
 
 
 def add_entry(call: Call) -> Answer:
     """Add an entry; one that exists is not added twice."""
-    return _write(call, _target(call), "add", Add(call.body["text"]))
+    text, key, until = call.body["text"], call.body.get("key", ""), call.body.get("until", "")
+    return _write(call, _target(call), "add", Put(key, text, until) if key else Add(text, until))
 
 
 def replace_entry(call: Call) -> Answer:
     """Replace an entry."""
     target = _target(call)
     found = _find(call, target)
-    return _write(call, target, "replace", Replace(f"entry:{digest(found.text)}", call.body["text"]))
+    operation = Replace(f"entry:{digest(found.entry.text)}", call.body["text"], call.body.get("until", ""))
+    return _write(call, target, "replace", operation)
 
 
 def remove_entry(call: Call) -> Answer:
     """Remove an entry; undo restores it."""
     target = _target(call)
     found = _find(call, target)
-    return _write(call, target, "remove", Remove(f"entry:{digest(found.text)}"))
+    return _write(call, target, "remove", Remove(f"entry:{digest(found.entry.text)}"))
+
+
+def get_value(call: Call) -> Answer:
+    """The value that was remembered under a key."""
+    return Answer({"value": call.memory.curated.get(call.query["key"])})
 
 
 def log(call: Call) -> Answer:
@@ -321,6 +356,13 @@ ROUTES = (
         "DELETE", _ONE, "remove_entry", "curate", remove_entry, "Remove an entry", RECEIPT, conditional=True,
         problems=_WRITE_PROBLEMS, tag=TAG,
         example=Example(_ENTRY_PATH | {"entry_id": entry_id("The office is closed on Fridays.")}),
+    ),
+    Route(
+        "GET", "/v1/memory/value", "get_value", "read", get_value, "Read the value of a keyed entry",
+        Object((Field("value", optional(Text(0, _MAX_CHARS), "text"), "The value; null if there is none.", True),),
+               name="KeyedValue"),
+        query=(Field("key", Text(1, 60), "What stands before the colon of the entry.", required=True),),
+        tag=TAG, example=Example(query={"key": "time zone"}),
     ),
     Route(
         "GET", "/v1/memory/log", "memory_log", "read", log, "List the changes of curated memory",

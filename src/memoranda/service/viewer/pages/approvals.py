@@ -22,6 +22,7 @@ from memoranda.memory.curated.operations import (
     Replace,
     plan,
 )
+from memoranda.memory.curated.person_changes import allow_findings
 from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
@@ -184,7 +185,7 @@ def _describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
         planned = plan(entries, [operation])
         edit = planned.edits[0] if isinstance(planned, EntryPlan) and planned.edits else None
         content = None if isinstance(operation, Remove) else operation.content
-        before = edit.before if edit else None if isinstance(operation, Add) else operation.old_text
+        before = edit.before if edit else operation.old_text if isinstance(operation, Replace | Remove) else None
         texts.append(
             ProposedText(
                 type(operation).__name__.lower(),
@@ -221,11 +222,9 @@ def list_withheld(store: MemoryStore) -> tuple[WithheldEntry, ...]:
 
 
 def _with_content(operation: Operation, contents: Iterator[str]) -> Operation:
-    if isinstance(operation, Add):
-        return Add(next(contents, operation.content))
-    if isinstance(operation, Replace):
-        return Replace(operation.old_text, next(contents, operation.content))
-    return operation
+    if isinstance(operation, Remove):
+        return operation
+    return replace(operation, content=next(contents, operation.content))
 
 
 def _visible(store: MemoryStore, target: Target, text: str | None) -> str | None:
@@ -273,7 +272,7 @@ def _approve(request: PageRequest, proposal: Proposal) -> Reply:
 def allow(request: PageRequest) -> Reply:
     """Let agents see a withheld entry as it is."""
     target, handle = read_target(request.form.get("target", "")), request.form.get("handle", "")
-    entry = request.memory.curated.allow(target, handle, PERSON)
+    entry = allow_findings(request.memory.curated, target, handle, PERSON)
     if entry is None:
         return Redirect(page_url(_PATH), "That entry is not withheld any more.")
     request.audit("memory.allow", f"{target} {handle[:80]}")

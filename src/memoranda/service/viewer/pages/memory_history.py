@@ -13,6 +13,7 @@ from pathlib import Path
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
+from memoranda.memory.curated.person_changes import revoke_findings
 from memoranda.memory.curated.settings import FILE_NAMES, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
@@ -145,7 +146,7 @@ def undo(request: PageRequest) -> Reply:
 def revoke(request: PageRequest) -> Reply:
     """Withhold an entry again whose findings a person had allowed."""
     target, handle = read_target(request.form.get("target", "")), request.form.get("handle", "")
-    if request.memory.curated.revoke(target, handle, PERSON) is None:
+    if revoke_findings(request.memory.curated, target, handle, PERSON) is None:
         return Redirect(page_url(_PATH), "Nothing was allowed for that entry any more.")
     request.audit("memory.revoke", f"{target} {handle[:80]}")
     return Redirect(page_url(_PATH), "The entry is scanned like any other again.")

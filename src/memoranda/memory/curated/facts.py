@@ -1,0 +1,245 @@
+"""Facts about entries: when each was written and confirmed, who wrote it where, what it is about, and when it expires.
+
+MEMORY.md stays plain text that a person and other programs edit, so nothing of this is in the file. The journal has it:
+each change says when, by whom, in which conversation and after which message it was made, and until when its entries
+are valid. An entry whose wording a person changes keeps its facts. The category follows from the words by rules.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+
+from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
+from memoranda.memory.curated.memory_file import handle
+from memoranda.memory.curated.operations import key_of, rewrite_edits
+from memoranda.memory.curated.settings import Target
+from memoranda.support.origin import utc_timestamp
+
+Category = Literal["identity", "preference", "convention", "state", "other"]
+
+NEVER = "never"
+"""Instead of a date: the entry no longer expires."""
+
+# At least this share of the words of the longer text must be in both, so that one counts as the other reworded.
+_ALIKE = 0.5
+_BY_HAND = frozenset({"outside", "edit"})
+_RESTORES = frozenset({"undo", "move"})
+_PERIOD = re.compile(r"(\d{1,4})\s*(d|days?|w|weeks?|m|months?|y|years?)")
+_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+_WORD = re.compile(r"\w+")
+
+# The first rule that matches decides. What is worded as a preference stays one, whatever else the text mentions.
+_RULES: tuple[tuple[Category, str], ...] = (
+    (
+        "preference",
+        r"prefer|\blikes?\b|dislike|\bloves?\b|\bhates?\b|favou?rite|\bwants?\b|would rather|\bappreciates?\b"
+        r"|\benjoys?\b|bevorzug|\bmag\b|möchte|lieber|prefier|\bgusta|préfère|\baime\b|prefere|\bgosta\b|preferisce",
+    ),
+    (
+        "identity",
+        r"\bname is\b|\bis called\b|\bnamed\b|pronouns?\b|\be-?mail\b|\btime ?zone\b|\bbirthday\b|\bborn\b"
+        r"|\blives? in\b|\bbased in\b|\bworks? (?:at|as|for)\b|\bnative (?:language|speaker)\b|\bspeaks\b|\ballerg"
+        r"|\bis (?:an? |the )?[\w -]{0,30}(?:engineer|developer|designer|manager|student|teacher|researcher|founder)\b"
+        r"|\bheißt\b|\bwohnt\b|\barbeitet (?:bei|als)\b|se llama|\bvive en\b|s'appelle|habite",
+    ),
+    (
+        "state",
+        r"\bcurrently\b|\bright now\b|\bfor now\b|\btemporar|\bas of\b|\bsince\b|\buntil\b|\bby \d|\bdeadline\b"
+        r"|\bin progress\b|\bworking on\b|\bwaiting\b|\bis (?:broken|down|closed|frozen|blocked|on hold|on leave)\b"
+        r"|\bno longer\b|\bmoved to\b|\bmigrat|\bswitched\b|\bversion \d|\bv\d+\.\d|\b\d{4}-\d\d-\d\d\b"
+        r"|\bnext (?:week|month)|\bderzeit\b|\bmomentan\b|\bbis zum\b|\bseit\b|actualmente|\bhasta\b|actuellement"
+        r"|jusqu",
+    ),
+    (
+        "convention",
+        r"\buses?\b|\balways\b|\bnever\b|\bmust\b|\bshould\b|\bconvention|\bstyle\b|\bformat|\bindent|\blint|\bbranch"
+        r"|\bcommits?\b|\btests?\b|\bbuilds?\b|\bdeploy|\brun(?:s|ning)? (?:with|on|by|via)\b|\bnaming\b|\bmake \w"
+        r"|\bnutzt\b|\bverwendet\b|\bimmer\b|\bnie\b|\busa\b|\bsiempre\b|\butilise\b|\btoujours\b",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFacts:
+    """An entry with its facts; times are in seconds since 1970, `until` is its last day or ""."""
+
+    target: Target
+    entry: ScannedEntry
+    written: float
+    confirmed: float | None
+    actor: str
+    session: str
+    message: int | None
+    until: str
+
+    @property
+    def category(self) -> Category:
+        return category_of(self.target, self.entry.text)
+
+    @property
+    def key(self) -> str:
+        """What stands before the colon of "time zone: Europe/Berlin"; "" if the entry has no such form."""
+        return key_of(self.entry.text)
+
+    @property
+    def expired(self) -> bool:
+        return is_past(self.until)
+
+    @property
+    def checked_at(self) -> float:
+        """When it was last written or confirmed."""
+        return max(self.written, self.confirmed or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How often an entry was of use in conversations since it was written, and when last."""
+
+    count: int
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    written: float
+    actor: str
+    session: str
+    message: int | None
+    until: str = ""
+    confirmed: float | None = None
+
+
+def category_of(target: Target, text: str) -> Category:
+    """What an entry is about; what the profile of a user says without a cue is part of who they are."""
+    lowered = text.casefold()
+    found = next((category for category, rule in _RULES if re.search(rule, lowered)), None)
+    if target == "user" and found in (None, "convention"):
+        return "identity"
+    return found or "other"
+
+
+def is_past(until: str) -> bool:
+    """Whether the last day of an entry is over."""
+    return bool(until) and until < utc_timestamp()[:10]
+
+
+def parse_until(text: str) -> str:
+    """The last day as YYYY-MM-DD, from a date or a period such as 2w; NEVER for "never". Raises ValueError."""
+    wanted = text.strip().casefold()
+    if wanted in ("", NEVER):
+        return wanted
+    if period := _PERIOD.fullmatch(wanted):
+        days = int(period[1]) * _DAYS[period[2][0]]
+        return (datetime.now(UTC).date() + timedelta(days)).isoformat()
+    try:
+        return date.fromisoformat(wanted[:10]).isoformat()
+    except ValueError:
+        message = f"until must be a date such as 2027-01-31, a period such as 2w, or never; not {text[:40]!r}."
+        raise ValueError(message) from None
+
+
+def read_facts(
+    journal: MemoryJournal, target: Target, entries: Sequence[ScannedEntry], modified: float
+) -> list[EntryFacts]:
+    """The facts of the entries that a file has now. What the journal does not know of is as old as the file."""
+    history = _History()
+    for change in journal.changes():
+        history.add(change)
+    texts = [entry.text for entry in entries]
+    recorded = journal.entries_after(target) or []
+    if recorded != texts:
+        # Another program has changed the file since the last line.
+        edits = rewrite_edits(recorded, texts)
+        at = datetime.fromtimestamp(modified, UTC).isoformat()
+        history.add(MemoryChange(0, target, "outside", "outside", "", edits, {}, at))
+    unknown = _Known(modified, "outside", "", None)
+    found = [(entry, history.known.get((target, entry.text), unknown)) for entry in entries]
+    return [
+        EntryFacts(
+            target, entry, known.written, known.confirmed, known.actor, known.session, known.message, known.until
+        )
+        for entry, known in found
+    ]
+
+
+class _History:
+    """What the lines of a journal say about each entry."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[Target, str], _Known] = {}
+        self._latest: dict[str, _Known] = {}
+
+    def add(self, change: MemoryChange) -> None:
+        at = seconds_of(change)
+        if at is None:
+            return
+        if change.action == "confirm":
+            self._confirm(change.note, at)
+        for name, until in change.until.items():
+            self._expire(name, until)
+        old = [edit.before for edit in change.edits if edit.before is not None]
+        new = [edit.after for edit in change.edits if edit.after is not None]
+        fresh = [text for text in new if text not in old]
+        ancestors = pair_alike([text for text in old if text not in new], fresh, change.action in _BY_HAND)
+        for text in fresh:
+            self._note(change, at, text, self.known.get((change.target, ancestors.get(text, ""))))
+
+    def _note(self, change: MemoryChange, at: float, text: str, ancestor: _Known | None) -> None:
+        known = _Known(at, change.actor, change.session, change.message, ancestor.until if ancestor else "")
+        if change.action in _RESTORES and text in self._latest:
+            known = replace(self._latest[text], confirmed=at)
+        elif change.action in _BY_HAND and ancestor is not None:
+            known = replace(ancestor, confirmed=at)
+        elif change.action in _BY_HAND or change.action == "found":
+            known = self.known.get((change.target, text), known)
+        until = change.until.get(handle(text), known.until)
+        self._set(change.target, text, replace(known, until="" if until == NEVER else until))
+
+    def _set(self, target: Target, text: str, known: _Known) -> None:
+        self.known[target, text] = self._latest[text] = known
+
+    def _confirm(self, name: str, at: float) -> None:
+        for (target, text), known in list(self.known.items()):
+            if handle(text) == name:
+                self._set(target, text, replace(known, confirmed=at))
+
+    def _expire(self, name: str, until: str) -> None:
+        for (target, text), known in list(self.known.items()):
+            if handle(text) == name:
+                self._set(target, text, replace(known, until="" if until == NEVER else until))
+
+
+def pair_alike(old: Sequence[str], new: Sequence[str], only_one: bool = False) -> dict[str, str]:
+    """Which of the new texts is which of the old ones reworded; with `only_one`, a single pair needs no like words."""
+    if only_one and len(old) == len(new) == 1:
+        return {new[0]: old[0]}
+    left = {text: _words(text) for text in old}
+    pairs: dict[str, str] = {}
+    for text in new:
+        words = _words(text)
+        shares = [(len(words & others) / (max(len(words), len(others)) or 1), other) for other, others in left.items()]
+        share, best = max(shares, default=(0.0, ""))
+        if share >= _ALIKE:
+            pairs[text] = best
+            del left[best]
+    return pairs
+
+
+def seconds_of(change: MemoryChange) -> float | None:
+    """The time of a change; None if a person has edited the journal so that it is no time."""
+    try:
+        return datetime.fromisoformat(change.at.replace("Z", "+00:00")).astimezone(UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def texts_expired(facts: Iterable[EntryFacts]) -> frozenset[str]:
+    """The texts of the entries whose last day is over."""
+    return frozenset(each.entry.text for each in facts if each.expired)

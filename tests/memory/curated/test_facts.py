@@ -1,0 +1,140 @@
+"""Facts about entries: from the journal, kept when a person edits the file, and followed by the prompt."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated.facts import EntryFacts, category_of, parse_until
+from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal, Put, Replace
+from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import MemoryTool
+from memoranda.support.origin import PERSON, Origin
+from tests.memory.curated.storages import open_store
+
+_PAST, _FUTURE = "2020-01-31", "2999-01-31"
+
+
+def _facts(store: MemoryStore, part: str) -> EntryFacts:
+    return next(each for each in store.facts("memory") if part in each.entry.text)
+
+
+def test_the_journal_says_who_wrote_an_entry_where_and_when(store: MemoryStore) -> None:
+    """Conversation, message and actor of the change that wrote it."""
+    store.add("memory", "CI runs on Debian 12.", Origin("agent", "s1", message=7))
+    found = _facts(store, "CI")
+    assert (found.actor, found.session, found.message, found.confirmed) == ("agent", "s1", 7, None)
+    assert abs(found.written - datetime.now(UTC).timestamp()) < 60
+
+
+@pytest.mark.about_files
+def test_an_edit_by_hand_keeps_the_facts(store: MemoryStore, write: Callable[..., Path]) -> None:
+    """Before and after the journal knows of the edit; the reworded entry counts as confirmed."""
+    store.apply("memory", [Add("The API is frozen for release 4.", _FUTURE)], Origin("agent", "s1", message=7))
+    store.add("memory", "Uses tabs.", Origin("agent", "s2"))
+    write("Uses tabs.\n§\nThe public API is frozen for release 4.\n")
+    for each in (store, open_store(store.directory)):
+        found = _facts(each, "frozen")
+        assert (found.until, found.session, found.message) == (_FUTURE, "s1", 7)
+        assert found.confirmed is not None and _facts(each, "tabs").session == "s2"
+    assert isinstance(store.add("memory", "Another."), MemoryRefusal)
+    store.add("memory", "Another.")
+    assert _facts(open_store(store.directory), "frozen").until == _FUTURE
+
+
+def test_an_expired_entry_leaves_the_next_prompt_and_stays_in_the_file(store: MemoryStore) -> None:
+    """The tool, which shows the file, names it as expired."""
+    store.apply("memory", [Add("The API is frozen.", _PAST), Add("Uses tabs.")], PERSON)
+    fresh = open_store(store.directory)
+    fresh.load_from_disk()
+    block = fresh.format_for_system_prompt("memory") or ""
+    assert "Uses tabs." in block and "frozen" not in block
+    assert fresh.entries("memory") == ("The API is frozen.", "Uses tabs.")
+    assert fresh.valid_entries("memory") == ("Uses tabs.",)
+    answer = MemoryTool(fresh, Origin()).call({"target": "memory", "action": "add", "content": "New."})
+    assert answer["expired_entries"] == ["The API is frozen."]
+
+
+def test_a_last_day_can_be_changed_and_removed(store: MemoryStore) -> None:
+    """By adding the same text again, and by replacing; a reworded entry keeps it, another one does not."""
+    store.apply("memory", [Add("The API is frozen now.", _PAST)], PERSON)
+    assert isinstance(store.apply("memory", [Add("The API is frozen now.", _FUTURE)], PERSON), MemoryReceipt)
+    assert _facts(store, "API").until == _FUTURE
+    store.apply("memory", [Replace("frozen", "The API is frozen again.")], PERSON)
+    assert _facts(store, "API").until == _FUTURE
+    store.apply("memory", [Add("The API is frozen again.", "never")], PERSON)
+    assert _facts(store, "API").until == ""
+    store.apply("memory", [Replace("frozen", "Anything may change.")], PERSON)
+    assert _facts(store, "Anything").until == ""
+
+
+def test_a_last_day_survives_a_purge_and_an_undo(store: MemoryStore) -> None:
+    """What was expired does not come back into the prompt."""
+    store.apply("memory", [Add("The API is frozen.", _PAST)], PERSON)
+    store.remove("memory", "frozen", PERSON)
+    change_history.undo(store, None, PERSON)
+    assert _facts(store, "API").until == _PAST
+    change_history.purge(store, None)
+    assert _facts(open_store(store.directory), "API").expired
+
+
+def test_a_key_replaces_its_earlier_value_without_its_text(store: MemoryStore) -> None:
+    """The entry is plain text, which a person may have written too."""
+    store.add("user", "Time zone: Europe/London")
+    outcome = store.apply("user", [Put("time zone", "Europe/Berlin")], PERSON)
+    assert isinstance(outcome, MemoryReceipt)
+    assert store.entries("user") == ("time zone: Europe/Berlin",)
+    assert (store.get("Time Zone"), store.get("editor")) == ("Europe/Berlin", None)
+    change_history.undo(store, None, PERSON)
+    assert store.get("time zone") == "Europe/London"
+
+
+def test_a_keyed_value_is_not_given_after_its_last_day(store: MemoryStore) -> None:
+    """The entry is still listed."""
+    store.apply("memory", [Put("on call", "Ana", _PAST)], PERSON)
+    assert store.get("on call") is None and store.entries("memory") == ("on call: Ana",)
+
+
+def test_the_tool_takes_a_key_and_a_last_day(store: MemoryStore) -> None:
+    """A last day that is no date is refused, and nothing is written."""
+    tool = MemoryTool(store, Origin("agent", "s1"))
+    call = {"target": "user", "action": "add", "key": "time zone", "content": "Europe/Berlin", "until": _FUTURE}
+    assert tool.call(call)["success"]
+    assert tool.call(call | {"content": "Asia/Tokyo"})["current_entries"] == ["time zone: Asia/Tokyo"]
+    refused = tool.call({"action": "add", "content": "x", "until": "some day"})
+    assert refused["reason"] == "invalid" and "some day" in refused["error"] and store.entries("memory") == ()
+
+
+def test_a_proposal_keeps_the_key_and_the_last_day(store: MemoryStore) -> None:
+    """Approval writes them."""
+    proposal = store.proposals.add("user", [Put("time zone", "Asia/Tokyo", _FUTURE)], Origin("agent"), [None])
+    found = store.proposals.get(proposal.id)
+    assert found is not None and isinstance(store.approve(found), MemoryReceipt)
+    assert store.get("time zone") == "Asia/Tokyo" and store.facts("user")[0].until == _FUTURE
+
+
+@pytest.mark.parametrize(
+    ("target", "text", "category"),
+    [
+        ("user", "Prefers short answers.", "preference"),
+        ("user", "Name is Ana; works at Acme.", "identity"),
+        ("user", "Plays the cello.", "identity"),
+        ("memory", "The staging server is down until Friday.", "state"),
+        ("memory", "The project uses pytest with xdist.", "convention"),
+        ("memory", "Heron is the staging database.", "other"),
+    ],
+)
+def test_the_category_follows_from_the_words(target: Target, text: str, category: str) -> None:
+    """No model is asked."""
+    assert category_of(target, text) == category
+
+
+def test_a_last_day_is_a_date_or_a_period() -> None:
+    """A time is cut to its day."""
+    assert parse_until("2027-01-31T10:00") == "2027-01-31"
+    assert parse_until("2w") == (datetime.now(UTC).date() + timedelta(14)).isoformat()
+    with pytest.raises(ValueError, match="until must be"):
+        parse_until("soon")
