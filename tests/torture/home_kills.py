@@ -125,7 +125,8 @@ def _kill_and_complete(current: Round, area: str, operate: Callable[[], object],
         else:
             killed += 1
             current.compare(f"after a killed {area}", parts=_ON_SERVER)
-    Forked(partial(_operate, operate), _LONGEST).rest()
+    if Forked(partial(_operate, operate), _LONGEST).wait():
+        current.faults.append(f"{area}: the run after the kills failed")
     check()
 
 

@@ -124,6 +124,16 @@ def test_a_backup_is_consistent_while_the_home_is_written(tmp_path: Path) -> Non
         writer.join()
 
 
+def test_restores_right_after_each_other_keep_every_home(tmp_path: Path) -> None:
+    """A restore that was killed is repeated at once, and each moves the present home to a name of its own."""
+    root, file = tmp_path / "home", tmp_path / "home.zip"
+    _fill(root)
+    write_backup(root, file, BackupOptions())
+    for _ in range(3):
+        _restore(file, root, replace=True)
+    assert len(list(tmp_path.glob("home.before-restore-*"))) == 3
+
+
 def test_restoring_over_a_home_needs_consent_and_keeps_it(tmp_path: Path) -> None:
     """Without it nothing changes; with it the present home is renamed."""
     root, file = tmp_path / "home", tmp_path / "home.zip"

@@ -114,7 +114,8 @@ def _move_away(root: Path) -> Path:
                 pass
         except LockTimeoutError as error:
             raise BackupError(f"{error} End the programs that use the home, and restore again.") from error
-    target = root.with_name(f"{root.name}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    # To the microsecond: a restore that was killed may be repeated within a second.
+    target = root.with_name(f"{root.name}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
     try:
         os.rename(root, target)
     except OSError as error:
