@@ -63,6 +63,20 @@ def test_what_a_child_writes_after_its_parent_has_closed_the_file_is_kept(tmp_pa
     assert _contents(path) == expected
 
 
+def test_a_fork_leaves_the_log_as_it_is(tmp_path: Path) -> None:
+    """Closing the last connection would empty it, with several syncs, at every fork of the host program."""
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", source="cli")
+        db.append_message("s", "user", "before the fork")
+        before = [(tmp_path / name).read_bytes() for name in ("state.db", "state.db-wal")]
+        assert in_child(lambda: None) == 0
+        assert _open_files(tmp_path) == set()
+        assert [(tmp_path / name).read_bytes() for name in ("state.db", "state.db-wal")] == before
+        assert in_child(lambda: db.append_message("s", "user", "of the child")) == 0
+        db.append_message("s", "user", "of the parent")
+    assert _contents(tmp_path / "state.db") == ["before the fork", "of the child", "of the parent"]
+
+
 @pytest.mark.slow
 def test_a_child_inherits_no_open_file_of_the_home(tmp_path: Path) -> None:
     """SQLite would count locks on such a file that the child does not have."""
@@ -143,7 +157,10 @@ def test_nothing_is_lost_while_many_processes_fork_and_close(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_fork_waits_for_all_databases_together_and_not_for_each(tmp_path: Path) -> None:
-    """A thread that keeps several transactions open holds up the host program for about a second."""
+    """A thread that keeps several transactions open holds up the host program for about a second.
+
+    The child of that fork uses every other file, and refuses these with an error instead of losing what it writes.
+    """
     databases = [SessionDB(tmp_path / str(number) / "state.db") for number in range(3)]
     holding, release = threading.Event(), threading.Event()
 
@@ -157,12 +174,20 @@ def test_a_fork_waits_for_all_databases_together_and_not_for_each(tmp_path: Path
     thread = threading.Thread(target=hold)
     thread.start()
     assert holding.wait(GIVE_UP)
+
+    def use() -> None:
+        with SessionDB(tmp_path / "other" / "state.db") as other:
+            other.create_session("s", source="cli")
+        for db in databases:
+            with pytest.raises(StorageError, match="when it forked this one"):
+                db.create_session("s", source="cli")
+
     began = time.monotonic()
-    child = Forked(lambda say: None)
+    child = Forked(lambda say: use())
     waited = time.monotonic() - began
+    assert child.wait() == 0
     release.set()
     thread.join()
-    assert child.wait() == 0
     # Each of them waited ten seconds before.
     assert waited < 5
     for db in databases:

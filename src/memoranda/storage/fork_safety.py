@@ -1,8 +1,8 @@
 """Keeps databases usable on both sides of a fork.
 
 No transaction may be open during a fork: the child would inherit locks that nothing releases. No thread may be inside
-SQLite: a mutex that SQLite holds at that time, even that of its allocator, stays locked in the child. The child must
-not use or close the connections of its parent.
+SQLite: a mutex that SQLite holds at that time, even that of its allocator, stays locked in the child. A fork waits for
+both, at most a second, and for nothing else; what the child must renew is in `files/fork_lock.py`.
 
 And no connection may stay open. SQLite counts the locks that its process has on each file. A child inherits the counts,
 but not the locks, and its own connections would take none: another process would then delete the log while the child
@@ -15,11 +15,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
-from weakref import WeakMethod, WeakSet
+from weakref import WeakSet
 
 from memoranda.storage.orphaned_wal import file_identity
 
@@ -35,16 +35,16 @@ _OPEN_FILES = "/dev/fd"
 _MAX_DESCRIPTOR = 1024
 
 
-class Forkable(Protocol):
-    """A database, or an object that opens one, that prepares for a fork and works on both sides of it."""
+class WatchedDatabase(Protocol):
+    """Returns the lock under which it writes, acquired; None if it could not be."""
 
-    def hold_for_fork(self) -> bool: ...
-    def resume_after_fork(self) -> None: ...
-    def reset_in_child(self) -> None: ...
+    def lock_for_fork(self, timeout: float) -> "threading.RLock | None": ...
 
 
-CloseIdle = Callable[[bool], None]
-"""Closes the idle connections of a file; the argument says that no other thread is inside SQLite."""
+class IdleFile(Protocol):
+    """Closes its idle connections before a fork; `alone` says that no other thread is inside SQLite."""
+
+    def close_for_fork(self, alone: bool) -> None: ...
 
 
 class ForkGate:
@@ -86,7 +86,7 @@ class ForkGate:
         """Admit no other thread, and wait for those inside; False if one is still there after the timeout."""
         self._forking = threading.get_ident()
         while not self._is_free():
-            if not seconds_left():
+            if not _seconds_left():
                 return False
             time.sleep(_PAUSE)
         return True
@@ -107,31 +107,24 @@ class ForkGate:
 
 gate = ForkGate()
 _deadline = 0.0
-# Openers are held before databases: then every database is either open and registered, or not being opened.
-_openers: WeakSet[Forkable] = WeakSet()
-_databases: WeakSet[Forkable] = WeakSet()
-_close_idle: set[WeakMethod[CloseIdle]] = set()
-_held: list[Forkable] = []
+_databases: WeakSet[WatchedDatabase] = WeakSet()
+_idle_files: WeakSet[IdleFile] = WeakSet()
+_locked: dict[WatchedDatabase, threading.RLock] = {}
 # Device and inode of the files that were open when this process was forked.
 _inherited: set[tuple[int, int]] = set()
 
 
-def watch(database: Forkable, *, opens: bool = False) -> None:
-    """Prepare a database, or an object that opens one (`opens`), for forks as long as the object exists."""
-    (_openers if opens else _databases).add(database)
+def watch(database: WatchedDatabase) -> None:
+    """Let forks wait for the transactions of a database, as long as the object exists."""
+    _databases.add(database)
 
 
-def close_before_forks(close_idle: CloseIdle) -> None:
-    """Call a method before each fork, as long as its object exists."""
-    _close_idle.add(WeakMethod(close_idle, _close_idle.discard))
+def close_before_forks(file: IdleFile) -> None:
+    """Close the idle connections of a file before each fork, as long as the object exists."""
+    _idle_files.add(file)
 
 
-def seconds_left() -> float:
-    """How long `hold_for_fork` may still wait; every database waits until the same time."""
-    return max(0.0, _deadline - time.monotonic())
-
-
-def watched_databases() -> list[Forkable]:
+def watched_databases() -> list[WatchedDatabase]:
     """The databases of this process, open or closed."""
     return list(_databases)
 
@@ -147,37 +140,40 @@ def refuse_inherited(path: Path) -> None:
         raise OSError(errno.EBUSY, "the parent process was using it when it forked this one", str(path))
 
 
-def _hold(group: Iterable[Forkable]) -> None:
-    _held.extend(item for item in list(group) if item not in _held and item.hold_for_fork())
+def _seconds_left() -> float:
+    """How long the fork may still wait; for every database until the same time."""
+    return max(0.0, _deadline - time.monotonic())
+
+
+def _lock_databases() -> None:
+    for database in list(_databases):
+        if database not in _locked and (lock := database.lock_for_fork(_seconds_left())):
+            _locked[database] = lock
 
 
 def _before() -> None:
     global _deadline  # noqa: PLW0603
     _deadline = time.monotonic() + _TIMEOUT
-    _hold(_openers)
-    _hold(_databases)
+    _lock_databases()
     alone = gate.hold_for_fork()
     if not alone:
         _log.warning("A thread still uses SQLite; a process that is forked now cannot use the same files.")
     # Another thread may have opened one in the meantime.
-    _hold(_databases)
-    for reference in list(_close_idle):
-        if close_idle := reference():
-            close_idle(alone)
+    _lock_databases()
+    for file in list(_idle_files):
+        file.close_for_fork(alone)
 
 
 def _after_in_parent() -> None:
     gate.resume_after_fork()
-    while _held:
-        _held.pop().resume_after_fork()
+    while _locked:
+        _locked.popitem()[1].release()
 
 
 def _after_in_child() -> None:
-    _held.clear()
+    _locked.clear()
     gate.reset_in_child()
     _inherited.update(_open_files())
-    for item in (*_databases, *_openers):
-        item.reset_in_child()
 
 
 def _open_files() -> set[tuple[int, int]]:

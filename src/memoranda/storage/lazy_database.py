@@ -3,13 +3,12 @@
 Checking whether it exists creates nothing. The code for servers is loaded only if one is configured.
 """
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoranda.errors import ConfigError
-from memoranda.storage import fork_safety
 from memoranda.storage.engine import Engine
+from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.engine import StoreGuard, open_sqlite_engine
@@ -41,9 +40,8 @@ class LazyDatabase:
         self._application_id = application_id
         self._wait = wait
         self._guard = guard
-        self._opening = threading.Lock()
+        self._opening = ForkLock()
         self._engine: Engine | None = None
-        fork_safety.watch(self, opens=True)
 
     def exists(self) -> bool:
         """Whether there is a database; a server always has one."""
@@ -61,16 +59,6 @@ class LazyDatabase:
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
-
-    def hold_for_fork(self) -> bool:
-        """Wait for a thread that is opening the database, and prevent others from starting."""
-        return self._opening.acquire(timeout=fork_safety.seconds_left())
-
-    def resume_after_fork(self) -> None:
-        self._opening.release()
-
-    def reset_in_child(self) -> None:
-        self._opening = threading.Lock()
 
     def _open(self) -> Engine:
         if not self.server_url:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field, fields
 
 from memoranda.errors import StorageError
 from memoranda.models.model import Usage
-from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import fork_condition, renew_in_child
 from memoranda.storage.lazy_database import LazyDatabase
 
 OK, RUNNING, INTERRUPTED = "ok", "running", "interrupted"
@@ -79,11 +79,11 @@ class LedgerWriter:
 
     def __init__(self, file: LazyDatabase) -> None:
         self._file = file
-        self._changed = threading.Condition()
+        self._changed = fork_condition()
         self._queue: list[CallRecord] = []
         self._thread: threading.Thread | None = None
         self._closing = False
-        fork_safety.watch(self)
+        renew_in_child(self)
 
     def put(self, call: CallRecord) -> None:
         """Queues a call; returns at once."""
@@ -109,15 +109,9 @@ class LedgerWriter:
                 self._changed.wait(left)
         return True
 
-    def hold_for_fork(self) -> bool:
-        return self._changed.acquire(timeout=fork_safety.seconds_left())
-
-    def resume_after_fork(self) -> None:
-        self._changed.release()
-
     def reset_in_child(self) -> None:
         """Forgets the queue in the child of a fork: the parent writes it."""
-        self._changed, self._thread, self._queue = threading.Condition(), None, []
+        self._thread, self._queue = None, []
 
     def _run(self) -> None:
         while True:

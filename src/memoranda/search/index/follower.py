@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from memoranda.errors import MemorandaError
-from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import renew_in_child
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Follower:
         self.others: list[Follower] = []
         """The followers of other indexes, which a nudge after an append wakes, too."""
         self._prepare_thread()
-        fork_safety.watch(self)
+        renew_in_child(self)
 
     def _prepare_thread(self) -> None:
         self._nudged = threading.Event()
@@ -86,13 +86,6 @@ class Follower:
         self._nudged.set()
         if self._thread is not None:
             self._thread.join()
-
-    def hold_for_fork(self) -> bool:
-        """Nothing has to wait for a fork."""
-        return False
-
-    def resume_after_fork(self) -> None:
-        """Nothing was held."""
 
     def reset_in_child(self) -> None:
         """The thread exists only in the parent, and may have held any of these locks."""

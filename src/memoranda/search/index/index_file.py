@@ -16,8 +16,10 @@ from memoranda.search.index.generations import create, is_damage
 from memoranda.search.index.segments import check_segment, purge, read_segments
 from memoranda.search.index.view import IndexView
 from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.orphaned_wal import file_identity
 from memoranda.storage.position import Position
+from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +68,8 @@ class IndexFile:
         except BaseException:
             self.close()
             raise
-        fork_safety.close_before_forks(self._close_for_fork)
+        fork_safety.close_before_forks(self)
+        renew_in_child(self)
 
     def is_current(self) -> bool:
         """Whether the path still names this file."""
@@ -187,28 +190,26 @@ class IndexFile:
         self._closed = True
         self._close_idle()
 
-    def _close_for_fork(self, alone: bool) -> None:
+    def close_for_fork(self, alone: bool) -> None:
         """Close every connection that no thread uses; the next call opens a new one."""
         if alone and not (self._opened_writer is not None and self._opened_writer.in_transaction):
-            self._close_idle()
+            close_keeping_log(lambda: generations.connect(self.file, _WAIT, "ro"), self._take_idle())
 
     def _close_idle(self) -> None:
+        for connection in self._take_idle():
+            connection.close()
+
+    def _take_idle(self) -> list[sqlite3.Connection]:
+        taken, self._opened_writer = [self._opened_writer] if self._opened_writer else [], None
         # Another thread may take an idle connection at any time.
         with suppress(IndexError):
             while True:
-                self._readers.pop().connection.close()
-        writer, self._opened_writer = self._opened_writer, None
-        if writer is not None:
-            writer.close()
+                taken.append(self._readers.pop().connection)
+        return taken
 
-    def abandon_in_child(self) -> None:
-        """What is still open after a fork belongs to the parent: the child never uses or closes it."""
-        _abandoned.extend(view.connection for view in self._readers)
-        _abandoned.extend([self._opened_writer] if self._opened_writer is not None else [])
+    def reset_in_child(self) -> None:
+        leave_to_parent(*self._readers, self._opened_writer)
         self._readers, self._opened_writer = [], None
-
-
-_abandoned: list[sqlite3.Connection] = []
 
 
 def open_newest(path: Path, store: str, find_mismatch: MismatchCheck) -> IndexFile:

@@ -5,7 +5,6 @@ now is not changed, and meanwhile searches read the record itself.
 """
 
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -27,6 +26,7 @@ from memoranda.search.index.reader import IndexConnection, IndexReader
 from memoranda.search.index.unindexed_scan import MAX_READ_ALL
 from memoranda.search.index.updater import IndexUpdater
 from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import START, Position
 
 _log = logging.getLogger(__name__)
@@ -65,11 +65,11 @@ class SearchIndex:
         self._path = path
         self._feed = feed
         self._max_refresh = max_refresh
-        self._process = os.getpid()
-        self._thread_lock = threading.RLock()
+        self._lock = threading.RLock()
         self._open: IndexFile | None = None
         self._problem: str | None = None
         self._counts: tuple[Head | None, dict[Pattern, int]] = (None, {})
+        renew_in_child(self)
 
     @property
     def files(self) -> list[Path]:
@@ -221,13 +221,6 @@ class SearchIndex:
         with self._lock, fork_safety.gate:
             self._close()
 
-    @property
-    def _lock(self) -> threading.RLock:
-        """The lock under which one thread writes, opens or closes the file."""
-        if self._process != os.getpid():
-            self._reset_in_child()
-        return self._thread_lock
-
     def _step(self, head: Head, size: int) -> tuple[bool, Position]:
         """Index one batch; returns whether there may be more, and the position reached."""
         for _ in range(_MAX_REBUILDS):
@@ -346,11 +339,9 @@ class SearchIndex:
             self._open.close()
             self._open = None
 
-    def _reset_in_child(self) -> None:
-        """After a fork, the child must not use files and locks of the parent."""
-        if self._open is not None:
-            self._open.abandon_in_child()
-        self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
+    def reset_in_child(self) -> None:
+        """A thread of the parent may have held the lock, under which one thread writes, opens or closes the file."""
+        self._open, self._lock = None, threading.RLock()
 
 
 def find_mismatch(state: IndexState, feed: Feed) -> str | None:

@@ -70,13 +70,12 @@ class UserIndexes:
         self._on_upkeep = on_upkeep
         self._engine = engine
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._opened: OrderedDict[str | None, SearchIndex] = OrderedDict()
         self._touched: dict[str | None, float] = {}
         self._evict_at = 0.0
         self._queue = _QueuedUsers(self.open)
         self.follower = Follower(lambda: self._queue)
-        fork_safety.watch(self, opens=True)
 
     def open(self, user: str | None) -> SearchIndex:
         """The index of a user; the caller asks for it again before each use, so that those in use are known."""
@@ -218,17 +217,6 @@ class UserIndexes:
                     is_left = bool(is_building) and time.time() - file.stat().st_mtime > _MAX_BUILD_SECONDS
                 if is_left:
                     file.unlink()
-
-    def hold_for_fork(self) -> bool:
-        return self._lock.acquire(timeout=fork_safety.seconds_left())
-
-    def resume_after_fork(self) -> None:
-        self._lock.release()
-
-    def reset_in_child(self) -> None:
-        """Other threads, which may have held a lock, do not exist in the child."""
-        self._lock = threading.Lock()
-        self._queue = _QueuedUsers(self.open)
 
     def _evict(self, user: str | None) -> None:
         """Evict others, and remove what killed processes left; at most once in a while."""

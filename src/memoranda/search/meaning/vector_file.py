@@ -22,6 +22,7 @@ from memoranda.storage import fork_safety
 from memoranda.storage.fork_safety import refuse_inherited
 from memoranda.storage.orphaned_wal import file_identity
 from memoranda.storage.position import START, Position
+from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 from memoranda.support.durable_files import PRIVATE_FILE
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class VectorReader:
         self._blocks: dict[int, Block] = {}
         self._columns: tuple[Any, ...] | None = None
         self.state = VectorState("", "", 0)
-        fork_safety.close_before_forks(self._close_for_fork)
+        fork_safety.close_before_forks(self)
 
     def is_current(self) -> bool:
         """Whether the path still names the file that is open."""
@@ -298,10 +299,11 @@ class VectorReader:
         if opened is not None:
             opened.close()
 
-    def _close_for_fork(self, alone: bool) -> None:
+    def close_for_fork(self, alone: bool) -> None:
         """Close the connection if no thread uses it; the next call opens a new one."""
-        if alone:
-            self.close()
+        if alone and self._opened is not None:
+            opened, self._opened = self._opened, None
+            close_keeping_log(lambda: sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True), [opened])
 
     @property
     def _connection(self) -> sqlite3.Connection:

@@ -5,7 +5,6 @@ short transactions, so a process that is killed resumes after the last batch, an
 """
 
 import logging
-import os
 import sqlite3
 import threading
 from binascii import crc32
@@ -26,6 +25,7 @@ from memoranda.search.meaning.embedder import Embedder, EmbedderError
 from memoranda.search.meaning.session_texts import MAX_CHARS
 from memoranda.search.meaning.vector_file import Row, VectorReader, VectorState
 from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.position import START, Position
 from memoranda.support.home import COMPANIONS, remove_file
 
@@ -170,8 +170,6 @@ _log = logging.getLogger(__name__)
 _BATCH, _SLOW_BATCH = 2_000, 64
 # Another process may be embedding a batch; if it takes longer, the caller deletes all vectors.
 _WAIT_TO_FORGET = 20.0
-# After a fork, the child never uses or closes what its parent opened.
-_readers_of_parent: list[VectorReader] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +203,8 @@ class VectorIndex:
         self._load = load
         self._writing = threading.Lock()
         self._reading = threading.RLock()
-        self._process = os.getpid()
         self._reader: VectorReader | None = None
+        renew_in_child(self)
 
     def catch_up(
         self, *, limit: int | None = None, progress: Callable[[int, int], None] | None = None
@@ -244,7 +242,6 @@ class VectorIndex:
     @contextmanager
     def reading(self) -> Iterator[VectorReader | None]:
         """The vectors as they are now; None if there are none that the embedder can be compared with."""
-        self._reset_in_child()
         with self._reading, fork_safety.gate:
             try:
                 yield self._open_reader()
@@ -265,7 +262,6 @@ class VectorIndex:
             return VectorCounts(*((0, 0) if reader is None else reader.counts()), size)
 
     def close(self) -> None:
-        self._reset_in_child()
         with self._reading:
             if self._reader is not None:
                 self._reader.close()
@@ -273,18 +269,14 @@ class VectorIndex:
 
     def remove(self) -> None:
         """Delete the file; it is rebuilt if the settings still ask for it."""
-        self._reset_in_child()
         with self._writing:
             self.close()
             remove_file(self.path)
 
-    def _reset_in_child(self) -> None:
-        """After a fork, the child must not use the connection and the locks of its parent."""
-        if self._process != os.getpid():
-            if self._reader is not None:
-                _readers_of_parent.append(self._reader)
-            self._process, self._reader = os.getpid(), None
-            self._writing, self._reading = threading.Lock(), threading.RLock()
+    def reset_in_child(self) -> None:
+        """The child must not use the connection and the locks of its parent."""
+        leave_to_parent(self._reader)
+        self._reader, self._writing, self._reading = None, threading.Lock(), threading.RLock()
 
     def _open_reader(self) -> VectorReader | None:
         if self._reader is not None and not self._reader.is_current():
@@ -310,7 +302,6 @@ class VectorIndex:
 
         `wait` is how many seconds it waits for another process.
         """
-        self._reset_in_child()
         with self._writing, fork_safety.gate:
             try:
                 connection = vector_file.connect(self.path, wait)

@@ -17,9 +17,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Self
-from weakref import WeakSet
 
 from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.support.durable_files import open_without_following
 
 if sys.platform == "win32":
@@ -52,7 +52,7 @@ class FileLock:
                     with suppress(OSError):
                         _write_holder(descriptor)
                     self._descriptor = descriptor
-                    _held.add(self)
+                    renew_in_child(self)
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
@@ -63,13 +63,12 @@ class FileLock:
         if descriptor is None:
             # In a process that was forked inside the block; unlocking would take the lock from the parent.
             return
-        _held.discard(self)
         try:
             _unlock(descriptor)
         finally:
             os.close(descriptor)
 
-    def leave_to_parent(self) -> None:
+    def reset_in_child(self) -> None:
         """Close the descriptor in the child of a fork, without unlocking."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
@@ -141,16 +140,3 @@ def _unlock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
     else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-_held: WeakSet[FileLock] = WeakSet()
-
-
-def _leave_all_to_parent() -> None:
-    for lock in list(_held):
-        lock.leave_to_parent()
-    _held.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_all_to_parent)

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.support.durable_files import open_without_following
 from memoranda.support.interrupts import interruptible
 
@@ -222,5 +223,4 @@ def _runs_event_loop() -> bool:
 
 
 _registry = _Registry()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_registry.reset_in_child)
+renew_in_child(_registry)

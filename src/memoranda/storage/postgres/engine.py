@@ -16,9 +16,9 @@ from typing import Any, Self, TypeVar
 import psycopg
 
 from memoranda.errors import StorageError
-from memoranda.storage import fork_safety
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable, last_position
+from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import Position
 from memoranda.storage.postgres import row_security
 from memoranda.storage.postgres.connection import (
@@ -132,18 +132,12 @@ class _State:
         self.user_tables: list[str] = []
         self.clock_offset = 0.0
         self.ask_time_at = 0.0
-        fork_safety.watch(self)
+        renew_in_child(self)
 
     @property
     def inside(self) -> PostgresConnection | ReadView | None:
         """The transaction of this thread."""
         return getattr(self.local, "inside", None)
-
-    def hold_for_fork(self) -> bool:
-        """Nothing to wait for: the child uses none of the connections."""
-        return False
-
-    def resume_after_fork(self) -> None: ...
 
     def reset_in_child(self) -> None:
         self.local = threading.local()

@@ -16,7 +16,6 @@ fork the child makes a new one and leaves the parent's connections alone.
 import logging
 import os
 import re
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memoranda.errors import ConfigError, LockTimeoutError, MovedUserError, StorageError, StoreUnavailableError
-from memoranda.storage import fork_safety
+from memoranda.storage.files.fork_lock import ForkLock, leave_to_parent, renew_in_child
 from memoranda.storage.postgres.connection import ADAPTATION, RawConnection
 
 DEFAULT_SCHEMA = "memoranda"
@@ -223,13 +222,11 @@ class ServerPool:
         self.address = address
         self._wait = wait
         self._options = connect_options(address, wait)
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._pool: ConnectionPool[_Connection] | None = None
-        # A connection of the parent must not be closed here, and dropping it may do so.
-        self._of_parent: list[Any] = []
         self.process = os.getpid()
         self.users = 0
-        fork_safety.watch(self)
+        renew_in_child(self)
 
     def connect(self, conninfo: str = "") -> RawConnection:
         """A connection outside the pool, which the caller closes; raises StorageError at once if that fails."""
@@ -289,20 +286,14 @@ class ServerPool:
             "A larger pool= in store.url permits more",
         )
 
-    def hold_for_fork(self) -> bool:
-        return self._lock.acquire(timeout=fork_safety.seconds_left())
-
-    def resume_after_fork(self) -> None:
-        self._lock.release()
-
     def reset_in_child(self) -> None:
         """Leave the parent's connections alone, and make new ones with the first use."""
-        self._of_parent.append(self._pool)
-        self._pool, self._lock, self.process = None, threading.Lock(), os.getpid()
+        leave_to_parent(self._pool)
+        self._pool, self.process = None, os.getpid()
 
 
 _pools: dict[tuple[ServerAddress, float], ServerPool] = {}
-_registry = threading.Lock()
+_registry = ForkLock()
 
 
 def shared_pool(address: ServerAddress, wait: float) -> ServerPool:
@@ -334,12 +325,3 @@ def sum_statistics() -> Counter[str]:
     for pool in pools:
         total.update(pool.statistics())
     return total
-
-
-def _reset_registry() -> None:
-    global _registry  # noqa: PLW0603
-    _registry = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_registry)

@@ -29,12 +29,14 @@ from memoranda.errors import (
 )
 from memoranda.storage import fork_safety
 from memoranda.storage.connection import Connection as AnyConnection
+from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
 from memoranda.storage.sqlite.error_mapping import encoding_error, is_contention, storage_error
 from memoranda.storage.sqlite.write_ahead_log import (
     LOG_KEPT,
     WalCheckpointer,
     choose_journal,
+    close_keeping_log,
     connect,
     empty_log,
     free_log_space,
@@ -68,9 +70,6 @@ _PAGE = 8192
 
 Connection = sqlite3.Connection
 _Answer = TypeVar("_Answer")
-
-# Connections of the process that this one was forked from; they must not be garbage-collected.
-_parent_connections: list[Connection] = []
 
 
 class Database:
@@ -109,7 +108,8 @@ class Database:
         with fork_safety.gate:
             self._open()
             fork_safety.watch(self)
-            fork_safety.close_before_forks(self._close_for_fork)
+            fork_safety.close_before_forks(self)
+            renew_in_child(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: durable when the block ends, rolled back if the block raises.
@@ -360,12 +360,15 @@ class Database:
         self._close_idle()
 
     def _close_idle(self) -> None:
+        for connection in self._take_idle():
+            connection.close()
+
+    def _take_idle(self) -> list[Connection]:
+        taken, self._writer = [self._writer] if self._writer is not None else [], None
         with suppress(IndexError):
             while True:  # Another thread may take an idle one at any time.
-                self._readers.pop().close()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+                taken.append(self._readers.pop())
+        return taken
 
     def _borrow(self) -> Connection:
         if self._closed:
@@ -382,22 +385,19 @@ class Database:
             connection.execute("PRAGMA query_only=1")
             return connection
 
-    def hold_for_fork(self) -> bool:
-        """Prevent new transactions; False if this thread is in one."""
-        return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=fork_safety.seconds_left())
+    def lock_for_fork(self, timeout: float) -> "threading.RLock | None":
+        """Prevent new transactions; None if this thread is in one, or another does not end its own."""
+        lock = self._lock
+        return lock if self._writing_thread != threading.get_ident() and lock.acquire(timeout=timeout) else None
 
-    def _close_for_fork(self, _alone: bool) -> None:
+    def close_for_fork(self, _alone: bool) -> None:
         """Close the idle connections, unless a thread writes; the next call opens new ones."""
         if not self._writing_thread and self._lock.acquire(blocking=False):
-            self._close_idle()
+            close_keeping_log(lambda: self._connect("ro"), self._take_idle())
             self._lock.release()
 
-    def resume_after_fork(self) -> None:
-        self._lock.release()
-
     def reset_in_child(self) -> None:
-        """After a fork the connections belong to the parent process: the child never uses or closes them."""
-        _parent_connections.extend([*self._readers, *([self._writer] if self._writer else [])])
+        leave_to_parent(*self._readers, self._writer)
         self._checkpoints.reset_in_child()
         self._readers, self._writer = [], None
         self._lock, self._nested, self.waiting = threading.RLock(), threading.local(), WaitingWrites()

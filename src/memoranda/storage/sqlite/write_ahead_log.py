@@ -8,8 +8,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -79,6 +79,23 @@ def connect(path: Path, options: str) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA foreign_keys=1")
     return connection
+
+
+def close_keeping_log(open_read_only: Callable[[], sqlite3.Connection], idle: Collection[sqlite3.Connection]) -> None:
+    """Close all connections of this process to a file, without the checkpoint and syncs of the last one.
+
+    SQLite leaves the log as it is if the last connection cannot lock the file for writing.
+    """
+    if not idle:
+        return
+    with ExitStack() as closing_last:
+        # The file may be gone; then there is nothing to checkpoint.
+        with suppress(sqlite3.Error, StorageError, OSError):
+            last = closing_last.enter_context(closing(open_read_only()))
+            # Opens the log, too, without reading the schema.
+            last.execute("PRAGMA user_version").fetchall()
+        for connection in idle:
+            connection.close()
 
 
 def prepare_connection(
