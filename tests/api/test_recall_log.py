@@ -7,10 +7,13 @@ import pytest
 
 import memoranda
 from memoranda.api.memory import Memory
+from memoranda.home import config
 from memoranda.integrations.frameworks import prompt_recall
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import hook_calls_path, read_calls, recalls_path
+from memoranda.support.home import Home
 from tests.external.plugins import add_plugin, plain
+from tests.timing import GIVE_UP
 
 QUESTION = "How did we fix the deadlock in the heron queue?"
 ANSWER = "We took the lock before reading the heron queue; the deadlock is gone."
@@ -49,14 +52,16 @@ def test_a_turn_logs_why_nothing_was_recalled(tmp_path: Path) -> None:
     source = (
         "def prefetch(self, query, **facts):\n"
         "    if 'fail' in query: raise RuntimeError('no')\n"
-        "    if 'slow' in query: time.sleep(0.5)\n"
+        "    if 'slow' in query: time.sleep(200)\n"
         "    return ''"
     )
-    home = _home(tmp_path, source, settings="provider:\n  recall_seconds: 0.2\n")
-    with memoranda.open(home) as memory, memory.session() as session:
-        for text in ("an empty answer", "please fail", "a slow one", "another one"):
-            with session.turn(text) as turn:
-                turn.done("Fine.")
+    home = _home(tmp_path, source, settings="provider:\n  shutdown_seconds: 0.1\n")
+    for seconds, texts in ((GIVE_UP, ("an empty answer", "please fail")), (0.2, ("a slow one", "another one"))):
+        config.set_value(Home.at(home), "provider.recall_seconds", str(seconds))
+        with memoranda.open(home) as memory, memory.session() as session:
+            for text in texts:
+                with session.turn(text) as turn:
+                    turn.done("Fine.")
     assert [call["reason"] for call in reversed(_calls(home))] == [
         "oracle: it recalled nothing",
         "oracle: it failed",

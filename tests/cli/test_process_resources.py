@@ -2,12 +2,12 @@
 
 import logging
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from memoranda.cli.process_resources import ResourceLogger, measure_resources
+from tests.timing import wait_until
 
 
 def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
@@ -41,9 +41,8 @@ def test_the_resources_are_logged_at_intervals_and_at_the_end(caplog: pytest.Log
         caplog.at_level(logging.INFO, logger="memoranda.cli.process_resources"),
         ResourceLogger(interval_seconds=0.02),
     ):
-        time.sleep(0.2)
+        wait_until(lambda: len(caplog.records) > 2)
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) > 3
     assert "MiB of memory" in lines[0] and "open files" in lines[0]
     assert "is stopping" in lines[-1]
     assert "memoranda-resources" not in [thread.name for thread in threading.enumerate()]

@@ -13,7 +13,7 @@ from memoranda.external.manager import MemoryManager
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.remote import RemoteClient
 from memoranda.external.settings import ProviderSettings
-from tests.external.http_service import serving
+from tests.external.http_service import Exchange, serving
 from tests.external.samples import QUICK, InMemory, Scripted, managed
 from tests.timing import GIVE_UP, HANG, wait_until, without_waiting
 
@@ -353,17 +353,26 @@ def test_a_turn_that_a_service_refuses_for_its_content_is_retried_by_itself(tmp_
 @pytest.mark.slow
 def test_turns_wait_for_as_long_as_a_service_asks(tmp_path: Path) -> None:
     """Nothing more is sent meanwhile, not even another session's turn; then everything arrives, with the same key."""
-    with serving(lambda exchange: exchange.answer(429, {}, Retry_After="1")) as service:
+    refused: list[float] = []
+    accepted: list[float] = []
+
+    def ask_to_wait(exchange: Exchange) -> None:
+        refused.append(time.monotonic())
+        exchange.answer(429, {}, Retry_After="1")
+
+    def accept(exchange: Exchange) -> None:
+        accepted.append(time.monotonic())
+        exchange.answer(200, {})
+
+    with serving(ask_to_wait) as service:
         manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
         assert manager.notify.turn_finished("a1", "x", "a")
         wait_until(lambda: manager.backlog().failing == 1)
-        asked = len(service.requests)
+        service.respond = accept
         assert manager.notify.turn_finished("b1", "x", "b")
-        time.sleep(0.3)
-        assert len(service.requests) == asked
-        service.respond = lambda exchange: exchange.answer(200, {})
         assert manager.drain(GIVE_UP)
         manager.shutdown()
-    assert [json.loads(body)["user"] for *_, body in service.requests[asked:]] == ["a1", "b1"]
+    assert accepted[0] - refused[-1] > 0.9
+    assert [json.loads(body)["user"] for *_, body in service.requests[len(refused) :]] == ["a1", "b1"]
     keys = [headers["Idempotency-Key"] for _, _, headers, _ in service.requests]
     assert len(set(keys)) == 2

@@ -139,20 +139,21 @@ def test_with_prices_that_cannot_be_read_background_work_does_not_begin(tmp_path
 def test_a_second_call_waits_for_one_that_may_use_up_the_rest(tmp_path: Path) -> None:
     """And begins when there is something left after all."""
     ledger = Ledger(tmp_path, BudgetSettings(0.30, None))
-    first = threading.Event()
+    first_began = threading.Event()
+    order: list[str] = []
 
     def dawdle() -> None:
-        first.set()
+        first_began.set()
+        # Long enough for a second call that does not wait to begin before this one ends.
         time.sleep(0.4)
+        order.append("first ends")
 
-    slow = Fixed(before=dawdle)
-    thread = threading.Thread(target=lambda: _spend(ledger, slow, 1))
+    thread = threading.Thread(target=lambda: _spend(ledger, Fixed(before=dawdle), 1))
     thread.start()
-    first.wait(5)
-    began = time.monotonic()
-    assert _spend(ledger, Fixed(), 1) == 1
-    assert time.monotonic() - began > 0.1
+    assert first_began.wait(GIVE_UP)
+    assert _spend(ledger, Fixed(before=lambda: order.append("second begins")), 1) == 1
     thread.join()
+    assert order == ["first ends", "second begins"]
     ledger.close()
 
 

@@ -76,6 +76,9 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     assert "Minka" in provider.prefetch("My cat is called", session_id="s1")
 
 
+_UNTIL_THE_END = f"from memoranda.external.vendors.mem0 import library\nlibrary._process_ends.wait({GIVE_UP})\n"
+
+
 @pytest.mark.slow
 def test_a_process_that_ends_stops_the_import_and_waits_for_it(tmp_path: Path) -> None:
     """A thread inside a C++ extension would abort the process; the module that is being imported is the last one."""
@@ -83,9 +86,7 @@ def test_a_process_that_ends_stops_the_import_and_waits_for_it(tmp_path: Path) -
     package.mkdir()
     report = "print({!r}, flush=True)\n"
     try_next = "try:\n    import mem0.second\nexcept Exception:\n    pass\n" + report.format("continued")
-    (package / "__init__.py").write_text(
-        report.format("began") + "import time\ntime.sleep(0.3)\n" + report.format("loaded") + try_next
-    )
+    (package / "__init__.py").write_text(report.format("began") + _UNTIL_THE_END + report.format("loaded") + try_next)
     (package / "second.py").write_text(report.format("second"))
     code = f"""
 import sys, time
