@@ -23,6 +23,8 @@ _TALK = [
     ("Why does the build fail?", "The lock file was stale; I regenerated it."),
     ("Which database does staging use?", ANSWER),
 ]
+# The program under test, wherever the environment has its own.
+_PROGRAM = Path(memoranda.__file__).parents[1]
 _CALL = """
 import sys
 from memoranda.cli.hooks import helper_protocol, process
@@ -66,10 +68,10 @@ def copy_program(directory: Path, version: str | None = None) -> Path:
 class HookProcesses:
     """The hooks of one home, run by one installed program."""
 
-    def __init__(self, home: Path, program: Path | None = None, **variables: str) -> None:
+    def __init__(self, home: Path, program: Path = _PROGRAM, **variables: str) -> None:
         self.home = home
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORANDA_", "PYTHONPATH"))}
-        self.environment = kept | variables | ({} if program is None else {"PYTHONPATH": str(program)})
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORANDA_")}
+        self.environment = kept | variables | {"PYTHONPATH": str(program)}
         self.started: list[subprocess.Popen[bytes]] = []
 
     def prompt(
