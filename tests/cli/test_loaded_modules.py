@@ -35,3 +35,11 @@ def test_a_command_loads_no_more_modules_than_it_may(arguments: str, tmp_path: P
     loaded = [int(number) for number in run.stderr.split()[-2:]]
     assert loaded[0] <= own
     assert loaded[1] <= total
+
+
+def test_the_search_for_the_bytes_of_a_text_loads_few_modules() -> None:
+    """Forgetting starts its process again and again."""
+    program = "import sys, memoranda.upkeep.forgetting.byte_search as _; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = [name for name in run.stdout.split() if name.startswith("memoranda")]
+    assert len(loaded) <= 10, loaded

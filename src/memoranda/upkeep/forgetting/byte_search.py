@@ -2,11 +2,13 @@
 
 Closing a file that this process has open through SQLite would release SQLite's locks on it, so only another process may
 read it as bytes. The texts come on standard input, never as arguments, which other users of the machine could see.
-Archives are decompressed. Files of the search index are also searched for single words that no posting needs.
+Archives are decompressed. Files of the search index are also searched for single words that no posting needs. The
+process starts with every search, so this module imports little.
 """
 
 import gzip
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -22,7 +24,6 @@ from urllib.parse import quote
 
 from memoranda.errors import StorageError
 from memoranda.support.text_matcher import byte_pattern
-from memoranda.upkeep.forgetting.home_files import walk
 
 _CHUNK = 4_000_000
 _INDEX = re.compile(
@@ -58,6 +59,16 @@ def search_home(
     if done.returncode:
         raise StorageError(f"The home could not be read byte by byte: {done.stderr.strip()[-500:]}")
     return ByteSearch(**json.loads(done.stdout))
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """Every regular file below a directory; links are not followed."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(folder, name)))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and not path.is_symlink():
+                yield path
 
 
 def _search(root: Path, texts: Sequence[str], words: Sequence[str], whole_words: bool) -> ByteSearch:

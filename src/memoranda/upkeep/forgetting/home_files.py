@@ -6,7 +6,6 @@ and changed like a home, and packed again.
 """
 
 import json
-import os
 import re
 import shutil
 import zipfile
@@ -32,6 +31,7 @@ from memoranda.support.durable_files import (
 from memoranda.support.home import Home
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
 from memoranda.upkeep.backup import archive as manifest
+from memoranda.upkeep.forgetting.byte_search import walk
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 
@@ -61,16 +61,6 @@ _AREAS = {
 }
 _SKILL_JOURNAL = re.compile(r"skills/(?:\.users/[^/]+/)?\.journal\.jsonl")
 _MAX_TEXT_BYTES = 256_000_000
-
-
-def walk(root: Path) -> Iterator[Path]:
-    """Every regular file below a directory; links are not followed."""
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(folder, name)))
-        for name in sorted(names):
-            path = Path(folder, name)
-            if path.is_file() and not path.is_symlink():
-                yield path
 
 
 class HomeFiles:

@@ -18,7 +18,8 @@ from memoranda.storage.salvage.rebuild import is_database
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.upkeep.forgetting.home_files import COMPANIONS, walk
+from memoranda.upkeep.forgetting.byte_search import walk
+from memoranda.upkeep.forgetting.home_files import COMPANIONS
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 from memoranda.upkeep.home_tables import small_component_schemas
