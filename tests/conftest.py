@@ -30,7 +30,7 @@ from tests.cpu_limit import (
     show_offenders,
 )
 from tests.examples import examples, use_all_examples
-from tests.file_order import is_in_share, pytest_configure_node, shuffle_files
+from tests.file_order import is_in_share, is_slow, pytest_configure_node, shuffle_files
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
@@ -39,9 +39,9 @@ from tests.postgres import (
     postgres_url,
     server_url,
 )
+from tests.read_once import read_certificates_and_packages_once
 from tests.strikes import print_strikes, select_strikes, strikes
 from tests.temporary_files import disk_directory, use_memory_for_temporary_files
-from tests.tls_contexts import share_default_contexts
 
 __all__ = [
     "oldest_postgres_server",
@@ -62,7 +62,6 @@ OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_man
 # Files with tests in which another process opens a store while it is repaired.
 WITH_OTHER_PROCESSES = ("test_exclusive_file.py", "test_replaced.py")
 _numbers = count()
-_ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # new faults in `make torture`; elsewhere they are the same each time, so that a run says what the code says.
     settings.register_profile("memoranda", deadline=None, max_examples=examples(40), derandomize=not full)
     settings.load_profile("memoranda")
-    share_default_contexts()
+    read_certificates_and_packages_once()
     # A background job of a non-interactive shell ignores SIGINT, and so would every process that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -211,7 +210,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Load no file whose tests this process does not run: one of slow tests in the everyday run, or another's share."""
     if collection_path.suffix != ".py":
         return None
-    if config.getoption("markexpr") == "not slow" and _ALL_SLOW.search(collection_path.read_text("utf-8")):
+    if config.getoption("markexpr") == "not slow" and is_slow(collection_path.read_text("utf-8")):
         return True
     return not is_in_share(collection_path, config) or None
 
