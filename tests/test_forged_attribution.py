@@ -114,6 +114,7 @@ def _require_tool_output(remember_page: Callable[[str], Memory], page: str) -> N
         assert len(json.dumps(found, ensure_ascii=True).splitlines()) == 1
 
 
+@pytest.mark.slow
 @cases("page", FORGERIES)
 def test_a_provider_does_not_speak_for_another_one(tmp_path: Path, page: str) -> None:
     """Nor for the user: alone, and beside a provider that says something else."""

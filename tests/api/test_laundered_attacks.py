@@ -67,6 +67,7 @@ def test_the_scanner_passes_the_attacks() -> None:
     assert [text for text in ATTACKS if scan(text)] == []
 
 
+@pytest.mark.slow
 @cases("attack", ATTACKS)
 def test_what_a_page_orders_waits(tmp_path: Path, attack: str) -> None:
     """In any language, as a memory and as a skill; nothing is saved."""
@@ -97,6 +98,7 @@ def test_what_a_past_conversation_orders_waits_although_no_result_is_recorded(tm
         assert attack not in memory.entries()
 
 
+@pytest.mark.slow
 @cases("attack", ATTACKS)
 def test_what_a_host_without_words_of_its_user_orders_waits(tmp_path: Path, attack: str) -> None:
     """Over MCP, through `remember` and `memory`, and in a call without a session."""

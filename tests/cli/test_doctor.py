@@ -84,7 +84,9 @@ def test_the_doctor_lists_the_hosts_and_reports_a_program_that_moved(tmp_path: P
     terminal.ok("doctor")
 
 
-@pytest.mark.parametrize("name", [*HEADER_DAMAGES, *LOST_FILES])
+@pytest.mark.parametrize(
+    "name", [*LOST_FILES, *(pytest.param(name, marks=pytest.mark.slow) for name in HEADER_DAMAGES)]
+)
 def test_commands_report_a_lost_store_and_never_start_a_new_one(tmp_path: Path, name: str) -> None:
     """They say what to do, with exit code 2; commands about curated memory work."""
     path = fill_home(tmp_path / "home", 2, 5)

@@ -166,6 +166,7 @@ def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, doubl
     assert double.memories == []
 
 
+@pytest.mark.slow
 def test_what_failed_is_shown_and_delivered_by_a_retry(terminal: Terminal, double: AcmeDouble) -> None:
     """The status says what the last call said; a retry says it again, or delivers everything."""
     set_up(terminal, double)

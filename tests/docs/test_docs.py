@@ -24,7 +24,7 @@ from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
 
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
 # Each page is a program. The everyday run starts the first ones that a reader meets.
-_EVERYDAY = ("README.md", "first-memory.md", "python.md")
+_EVERYDAY = ("README.md",)
 _named = cases("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 

@@ -270,6 +270,7 @@ def test_what_is_held_back_is_bounded(text: str) -> None:
         assert len(stream._held) < MAX_TAG_CHARS
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @settings(max_examples=examples(300))
 def test_only_fences_are_taken_out(text: str) -> None:

@@ -113,6 +113,7 @@ def test_long_words_leave_room_for_what_was_found(db: SessionDB) -> None:
     assert answer["not_found"] and answer["results"][0]["snippet"]
 
 
+@pytest.mark.slow
 def test_an_unpaired_surrogate_names_no_session(db: SessionDB) -> None:
     """The session is not found, and the store reports no error."""
     for arguments in ({"session_id": "\ud800"}, {"session_id": "\udfff", "around_message_id": 1}):

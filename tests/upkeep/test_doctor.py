@@ -220,6 +220,7 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
         assert memory.sessions.scoped(Scope.everyone()).miscounted_sessions() == []
 
 
+@pytest.mark.slow
 def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path) -> None:
     """The curated memory stays in use meanwhile."""
     with memoranda.open(tmp_path) as memory:
@@ -258,6 +259,7 @@ def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
         assert memory.search("acknowledged")["count"] == 1
 
 
+@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose: Callable[[Path], object]) -> None:

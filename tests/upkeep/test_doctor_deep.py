@@ -154,6 +154,7 @@ def test_rows_that_disappeared_are_noticed(tmp_path: Path) -> None:
     assert any("has lost 2 messages that it had when it was closed" in problem for problem in problems)
 
 
+@pytest.mark.slow
 def test_a_damaged_index_of_a_table_is_found_by_a_deep_check(tmp_path: Path) -> None:
     """A quick check does not compare the indexes of SQLite with the rows."""
     path = fill_home(tmp_path / "home", 2, 4)

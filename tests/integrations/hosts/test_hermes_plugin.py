@@ -90,6 +90,7 @@ def test_a_program_that_is_gone_is_not_available_but_loses_no_turn(tmp_path: Pat
     assert len(machine.waiting()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("facts", "user"),
     [

@@ -86,6 +86,7 @@ def test_unknown_fields_are_returned_under_their_names(shared: SessionStore, unk
     assert {name: found[name] for name in unknown} == unknown
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(texts=st.lists(ANY_TEXT, max_size=6))
 def test_no_text_breaks_the_reading_of_others(shared: SessionStore, texts: list[str]) -> None:

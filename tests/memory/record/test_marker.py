@@ -59,7 +59,9 @@ def test_a_store_that_is_not_the_one_of_the_home_is_refused_before_anything_is_w
         assert memory.remember("Curated memory is still written.")["success"]
 
 
-@pytest.mark.parametrize("name", ALARMS)
+@pytest.mark.parametrize(
+    "name", [*list(ALARMS)[:3], *(pytest.param(name, marks=pytest.mark.slow) for name in list(ALARMS)[3:])]
+)
 def test_the_doctor_reports_it_and_keeps_the_index(tmp_path: Path, name: str) -> None:
     """What has rows is saved completely; what has none waits for a person, however often --fix runs."""
     path = fill_home(tmp_path / "home", 2, 5)
@@ -184,6 +186,7 @@ def _prune(db: SessionDB) -> None:
     assert db.prune_sessions(older_than_days=-1) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delete", [_delete_session, _clear_last, _prune])
 def test_deleting_messages_is_no_alarm(tmp_path: Path, delete: Callable[[SessionDB], None]) -> None:
     """Whether the process that deleted them closed the store or was killed; the marker counts what is left."""
@@ -295,6 +298,7 @@ def test_a_marker_of_a_later_version_is_understood(tmp_path: Path) -> None:
     assert read_marker(path) == marker != StoreMarker()
 
 
+@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("after", [False, True])
 def test_a_repair_that_is_killed_leaves_a_store_that_is_recognised(

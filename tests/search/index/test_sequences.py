@@ -56,6 +56,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         yield library
 
 
+@pytest.mark.slow
 @cases("name", NAMES)
 def test_a_name_that_only_the_oldest_messages_have_is_found(names: Library, name: str) -> None:
     """As typed, in backticks, before punctuation and inside a longer name; its parts alone are not the name."""

@@ -63,6 +63,7 @@ def _wait(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.smoke
 def test_meaning_reorders_what_the_words_find(open_node: OpenNode) -> None:
     """No index of vectors is needed for that."""
     memory = open_node("one")
@@ -75,7 +76,6 @@ def test_meaning_reorders_what_the_words_find(open_node: OpenNode) -> None:
     assert not list(memory.home.root.glob("*.vectors.*"))
 
 
-@pytest.mark.smoke
 def test_each_node_finds_what_shares_no_word_with_the_query(open_node: OpenNode) -> None:
     """A node embeds what another one records as soon as that announces it, and forgets what the other deletes."""
     one, two = open_node("one", **_WITH_INDEX), open_node("two", **_WITH_INDEX)

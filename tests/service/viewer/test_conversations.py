@@ -72,6 +72,7 @@ def test_results_continue_on_the_next_page(tmp_path: Path) -> None:
         assert sorted(found) == sorted(f"s{number}" for number in range(25))
 
 
+@pytest.mark.slow
 def test_the_timeline_counts_and_lists_by_day(client: httpx.Client) -> None:
     """The table says how many conversations a day had, and an earlier day can be asked for."""
     page = client.get("/view/timeline").text

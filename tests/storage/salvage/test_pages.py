@@ -83,6 +83,7 @@ def test_one_lost_page_loses_nothing_in_other_pages(path: Path, noisy: bool) -> 
         _check_all_but_this_page(path, page, noise(page) if noisy else bytes(PAGE))
 
 
+@pytest.mark.slow
 def test_a_lost_root_is_not_tried_for_every_row_that_there_could_be(path: Path) -> None:
     """In a large file that would take hours, and the rows are in the pages anyway."""
     overwrite(path, root_of(path, "messages"), noise(7))
@@ -93,6 +94,7 @@ def test_a_lost_root_is_not_tried_for_every_row_that_there_could_be(path: Path) 
     assert len(tries) < 11_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [512, 1024, 4096, 5000])
 def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
     """The page size is lost with it, and is guessed."""
@@ -179,6 +181,7 @@ def test_data_after_the_end_of_the_file_is_not_restored(path: Path) -> None:
     assert {row["id"] for row in rows_in_pages(path, MESSAGES)} == set(range(1, 501))
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_that_looks_the_same_stay_there(tmp_path: Path) -> None:
     """The pages that can be reached from another table are that table's."""
     pairs = [

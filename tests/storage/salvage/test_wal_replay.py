@@ -79,6 +79,7 @@ def test_the_newest_messages_of_a_large_store_are_saved(tmp_path: Path) -> None:
     assert len(found) < 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("create", "insert"),
     [

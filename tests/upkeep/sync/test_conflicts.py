@@ -56,6 +56,7 @@ def test_a_decision_is_in_the_journal_and_can_be_undone(pair: list[Machine]) -> 
     assert a.entries() == b.entries() == {"Likes green tea."}
 
 
+@pytest.mark.slow
 def test_a_changed_entry_that_was_removed_elsewhere_is_a_conflict(pair: list[Machine]) -> None:
     """Removing does not win over a change that the person there has not seen."""
     a, b = pair

@@ -81,6 +81,7 @@ def test_the_owner_writes_again_what_the_folder_has_lost(
     assert a.sync().notes == [] and a.report.bundles_written == 0
 
 
+@pytest.mark.slow
 def test_a_reader_does_not_need_what_it_has_read(three: list[Machine]) -> None:
     """It reads what comes later, although an earlier bundle is gone."""
     a, b, c = three
@@ -97,6 +98,7 @@ def test_a_reader_does_not_need_what_it_has_read(three: list[Machine]) -> None:
     assert c.sync().waiting == [] and last.exists()
 
 
+@pytest.mark.slow
 def test_an_older_copy_of_the_folder_is_brought_up_to_date(three: list[Machine], tmp_path: Path) -> None:
     """What was written since is written again, and what was forgotten since is removed again."""
     a, b, c = three
@@ -124,6 +126,7 @@ def test_copies_of_bundles_go_with_what_they_contain(three: list[Machine]) -> No
     assert left == _bundles(a)[0]
 
 
+@pytest.mark.slow
 def test_a_wait_that_does_not_end_is_an_error_that_says_what_to_do(
     three: list[Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_wait_that_does_not_end_is_an_error_that_says_what_to_do(
     assert not [issue for issue in examine(Home(c.home)) if "has not arrived" in issue.problem]
 
 
+@pytest.mark.slow
 def test_the_doctor_sees_lost_bundles_of_this_machine(three: list[Machine]) -> None:
     """It names the folder and the command; a folder that is not there has lost nothing."""
     a = three[0]

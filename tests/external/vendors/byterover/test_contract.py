@@ -11,7 +11,7 @@ from tests.external.vendors.byterover.double import BrvDouble
 from tests.external.vendors.vendor_contract import PERMANENT, TEMPORARY, VendorContract
 from tests.external.vendors.vendor_service import Fault, VendorDouble
 
-# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+# The contract runs every day against Acme and Zep.
 pytestmark = pytest.mark.slow
 
 

@@ -57,6 +57,8 @@ def call(provider: HindsightProvider, tool: str, **args: Any) -> Any:
     return json.loads(provider.handle_tool_call(tool, args, session_id="s1"))
 
 
+# The contract runs every day against Acme and Zep.
+@pytest.mark.slow
 class TestHindsight(VendorContract):
     """Hindsight keeps the contract of all vendors."""
 

@@ -10,6 +10,9 @@ from memoranda.external.vendors.provider import VendorProvider
 from tests.external.vendors.honcho.double import KEY, HonchoDouble
 from tests.external.vendors.vendor_contract import VendorContract
 
+# The contract runs every day against Acme and Zep.
+pytestmark = pytest.mark.slow
+
 
 class TestHoncho(VendorContract):
     """The contract, against the double."""

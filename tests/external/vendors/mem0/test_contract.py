@@ -11,7 +11,7 @@ from tests.external.vendors.mem0.double import PlatformDouble, ServerDouble
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.external.vendors.vendor_contract import VendorContract
 
-# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+# The contract runs every day against Acme and Zep.
 pytestmark = pytest.mark.slow
 
 

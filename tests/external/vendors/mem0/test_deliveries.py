@@ -194,6 +194,7 @@ def test_forget_deletes_what_this_home_has_no_record_of(double: Double, start: S
     assert double.texts() == []
 
 
+@pytest.mark.slow
 def test_forget_pages_through_many_memories(platform: PlatformDouble, start: Start) -> None:
     """The platform lists a hundred at a time; other users and sessions keep theirs."""
     for number in range(250):

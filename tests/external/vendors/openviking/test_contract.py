@@ -9,7 +9,7 @@ from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
 from tests.external.vendors.openviking.double import VikingDouble
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 
-# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+# The contract runs every day against Acme and Zep.
 pytestmark = pytest.mark.slow
 
 

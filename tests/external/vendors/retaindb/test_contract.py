@@ -10,7 +10,7 @@ from tests.external.vendors.retaindb.conftest import settings_for
 from tests.external.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.external.vendors.vendor_contract import VendorContract
 
-# The contract runs every day against Honcho, Zep, Hindsight and Supermemory.
+# The contract runs every day against Acme and Zep.
 pytestmark = pytest.mark.slow
 
 

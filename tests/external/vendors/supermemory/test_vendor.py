@@ -55,6 +55,8 @@ def call(provider: SupermemoryProvider, tool: str, **args: Any) -> Any:
     return json.loads(provider.handle_tool_call(tool, args, session_id="s1"))
 
 
+# The contract runs every day against Acme and Zep.
+@pytest.mark.slow
 class TestSupermemoryV4(VendorContract):
     """The interface of client 3.50.0 keeps the contract of all vendors."""
 
@@ -69,6 +71,8 @@ class TestSupermemoryV4(VendorContract):
         return make(double, home, api_version="v4")
 
 
+# The contract runs every day against Acme and Zep.
+@pytest.mark.slow
 class TestSupermemoryV5(VendorContract):
     """The interface of client 5.0.1 keeps the contract of all vendors."""
 
