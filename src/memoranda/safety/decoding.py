@@ -126,11 +126,12 @@ def _from_morse(run: str) -> str:
     return "" if any("\0" in word for word in words) else " ".join(words)
 
 
-# The signs that such a run consists of, a short hint of it, the run and its decoder.
+# The signs that such a run consists of, a short hint of it, the run and its decoder. A hint begins with a single
+# character, because `re` then skips to it; with a count it would try every position.
 _RUNS: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
     ("0123456789", r"\d[ :]\d", _SPACED_HEX, _from_spaced_hex),
-    ("01", r"[01]{8}", _BINARY, _from_binary),
-    ("0123456789", r"\d{2}[ ,]{1,2}\d{2}", _DECIMAL, _from_decimal),
+    ("01", r"[01][01]{7}", _BINARY, _from_binary),
+    ("0123456789", r"\d\d[ ,]{1,2}\d\d", _DECIMAL, _from_decimal),
     (".-·–", r"[.\-·–] [.\-·–]", _MORSE_RUN, _from_morse),
 )
 

@@ -97,7 +97,7 @@ MARKUP_RULES = (
         "The text poses as a notice from the system or its operators.",
         ("system", "admin", "override", "instruction"),
         (
-            r"(?:(?<=\n)|(?<=\A))[\s>#*\[\-=!]{0,12}(?:(?:important|urgent|critical|hidden|secret|new|updated"
+            r"(?m:^)[\s>#*\[\-=!]{0,12}(?:(?:important|urgent|critical|hidden|secret|new|updated"
             r"|emergency)\s){0,2}(?:(?:system|admin|administrator|developer|security|assistant|ai|instruction"
             r"|priority)\s){1,2}(?:override|directive|instructions?|command)\s?(?:\]|:|\*\*|-)"
         ),

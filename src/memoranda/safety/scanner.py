@@ -94,10 +94,15 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
 
 
 class ScanVerdicts(NamedTuple):
-    """The findings of each text, and whether their words together could form a phrase that a rule forbids."""
+    """The findings of each text, and the words of all of them."""
 
     findings: list[tuple[Finding, ...]]
-    may_join: bool
+    words: set[str]
+
+    @property
+    def may_join(self) -> bool:
+        """Whether their words together could form a phrase that a rule forbids."""
+        return can_form_phrase(self.words)
 
 
 def scan_each(texts: Sequence[str]) -> ScanVerdicts:
@@ -118,7 +123,7 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
             verdicts += [_scan_learned(text) if _may_have_cue(text, cues) else () for text in batch]
         else:
             verdicts += [scan(text) for text in batch]
-    return ScanVerdicts(verdicts, can_form_phrase(words))
+    return ScanVerdicts(verdicts, words)
 
 
 def _is_plain(stages: TextStages) -> bool:

@@ -163,7 +163,7 @@ def find_sentences(plain: str, words: list[str]) -> Iterator[SentenceMatch]:
     present = assumed
     for mask in concepts.values():
         present |= mask
-    patterns = [pattern for pattern in _patterns() if all(map(present.__and__, pattern.needs))]
+    patterns = [pattern for pattern in _patterns() if _has_all(present, pattern.needs)]
     if not patterns:
         return
     candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, patterns, assumed)]
@@ -228,6 +228,13 @@ def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[t
 
 def _match(masks: list[tuple[int, int]], patterns: list[_Pattern], assumed: int) -> SentenceRule | None:
     """The first rule that a sentence matches; a long sentence is examined in windows that overlap by half."""
+    # Most sentences lack a concept of every pattern, wherever in them it would be.
+    whole = assumed
+    for _, mask in masks:
+        whole |= mask
+    patterns = [pattern for pattern in patterns if _has_all(whole, pattern.needs)]
+    if not patterns:
+        return None
     windows: dict[int, int] = {}
     for place, mask in masks:
         half = (place - masks[0][0]) // (_WINDOW // 2)
@@ -235,6 +242,14 @@ def _match(masks: list[tuple[int, int]], patterns: list[_Pattern], assumed: int)
         windows[half - 1] = windows.get(half - 1, 0) | mask
     for present in {mask | assumed for mask in windows.values()}:
         for rule, needs, spares in patterns:
-            if not present & spares and all(map(present.__and__, needs)):
+            if not present & spares and _has_all(present, needs):
                 return rule
     return None
+
+
+def _has_all(present: int, needs: tuple[int, ...]) -> bool:
+    """Whether each need is met; a plain loop, because it usually ends at the first of them."""
+    for need in needs:  # noqa: SIM110
+        if not present & need:
+            return False
+    return True
