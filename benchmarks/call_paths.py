@@ -91,6 +91,11 @@ def _search(root: Path) -> Call:
     return lambda: memory.search("heron port")
 
 
+def _model_search(root: Path) -> Call:
+    memory = _home_with_two_sessions(root)
+    return lambda: memory.call("session_search", {"query": "heron port"})
+
+
 def _prompt_hook(root: Path) -> Call:
     return _prompt_hook_for(root, "hello heron cluster what")
 
@@ -137,6 +142,7 @@ CALLS: dict[str, tuple[str, Callable[[Path], Call], bool]] = {
     "curated-add": ("curated add, tool to file", _curated_add, True),
     "new-session": ("new session", _new_session, True),
     "search": ("search, warm, 2 sessions", _search, True),
+    "model-search": ("the same by a model, through the filter", _model_search, True),
     "prompt-hook": ("UserPromptSubmit hook, nothing to say", _prompt_hook, True),
     "prompt-hook-evidence": ("UserPromptSubmit hook with evidence", _prompt_hook_with_evidence, True),
     "capture-hook": ("capture hook, 1 new line", _capture_hook, False),

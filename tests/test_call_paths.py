@@ -11,7 +11,18 @@ def test_a_warm_search_passes_through_few_files() -> None:
     counted = count_in_process("search")
     # Two of them let a search on a server read all of its evidence in a few round trips; one counts the
     # terms of messages as bits, which the ranking and what it is fed by did each for themselves.
-    assert counted["files"] <= 37, "\n".join(counted["paths"])
+    assert counted["files"] <= 35, "\n".join(counted["paths"])
+
+
+@pytest.mark.slow
+def test_a_search_by_a_model_passes_through_few_files() -> None:
+    """The limit may only shrink. Ten of the files filter what a model reads; it loads no curated memory.
+
+    Texts that were never shown before are scanned, by up to a dozen files with a subject of rules each.
+    """
+    counted = count_in_process("model-search")
+    assert counted["files"] <= 44, "\n".join(counted["paths"])
+    assert not [path for path in counted["paths"] if path.startswith("memory/curated")]
 
 
 @pytest.mark.slow

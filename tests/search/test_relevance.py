@@ -140,7 +140,7 @@ def test_meaning_counts_where_a_search_considers_it(db: SessionDB) -> None:
     found = db.find("heron cluster port", Filters(db.scope), limit=3)
     points = []
     for likeness in (0.1, 0.6):
-        hit = replace(found.hits[0], signals={**found.hits[0].signals, "semantic": likeness})
+        hit = found.hits[0]._replace(signals={**found.hits[0].signals, "semantic": likeness})
         measured = HitRater(db.conversations, replace(found, hits=(hit, *found.hits[1:]))).measure(hit)
         assert measured is not None and measured.measures["meaning"] == likeness
         points.append(measured.points)

@@ -9,8 +9,9 @@ import pytest
 import memoranda
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.postings import Filters
+from memoranda.search.query import content_words
 from memoranda.search.relevance import judge_prompt
-from memoranda.search.repeated_questions import content_words, is_asking, own_words
+from memoranda.search.repeated_questions import is_asking, own_words
 from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell

@@ -349,13 +349,20 @@ class Memory:
     def tools(self) -> tuple[Tool, ...]:
         from memoranda.safety.fence import screen_tools
 
-        search = self.services.search_tool(self.user)
-        return screen_tools((*self._memory_tool.definitions(), *search.definitions()))
+        return (*screen_tools(self._memory_tool.definitions()), *self._search_tools())
+
+    def _search_tools(self) -> tuple[Tool, ...]:
+        from memoranda.safety.fence import screen_tools
+
+        return screen_tools(self.services.search_tool(self.user).definitions())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out; a refusal after `close`."""
-        self._memory_tool.begin_turn()
-        return call_tool(self.tools, name, arguments, self.services.require_open)
+        tools = self._search_tools()
+        if all(tool.name != name for tool in tools):
+            self._memory_tool.begin_turn()
+            tools = self.tools
+        return call_tool(tools, name, arguments, self.services.require_open)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from memoranda.search.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.search.index.tokenizer import STOP_WORDS, TokenSpan, is_single_character, token_spans, tokenize
-from memoranda.search.query import FRAMING, Query
+from memoranda.search.index.tokenizer import TokenSpan, is_single_character, token_spans, tokenize
+from memoranda.search.query import Query, content_words
 
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
 _MAX_TEXT = 200_000
@@ -198,13 +198,6 @@ def _merge_overlaps(matches: list[_Match]) -> list[tuple[int, int]]:
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:
     """The entries that share words with a question, those that share most first; equal ones keep their order."""
-    subject = _subject_words(question)
+    subject = content_words(question) or frozenset(tokenize(question))
     shared = [(len(subject.intersection(tokenize(entry))), entry) for entry in entries]
     return [entry for count, entry in sorted(shared, key=lambda pair: -pair[0]) if count]
-
-
-def _subject_words(question: str) -> frozenset[str]:
-    """The words of a question without stop words, framing words and single characters of unspaced scripts."""
-    words = frozenset(tokenize(question))
-    meaningful = frozenset(word for word in words - STOP_WORDS if not is_single_character(word))
-    return meaningful - FRAMING or meaningful or words

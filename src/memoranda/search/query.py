@@ -281,6 +281,14 @@ _ASKS_BACK = re.compile(
 FRAMING = tokens_of_words(_FRAMING_WORDS) - STOP_WORDS
 
 
+def content_words(text: str) -> frozenset[str]:
+    """The tokens of a text without stop words, framing words and single characters of unspaced scripts."""
+    words = frozenset(tokenize(text)) - STOP_WORDS
+    if not text.isascii():
+        words = frozenset(word for word in words if not is_single_character(word))
+    return words - FRAMING or words
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of the query: a word, a phrase, a prefix, or a group."""

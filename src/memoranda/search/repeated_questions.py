@@ -28,8 +28,8 @@ from memoranda.search import ranking
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting, Word
 from memoranda.search.index.reader import IndexReader
-from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, is_unspaced, tokenize
-from memoranda.search.query import FRAMING, Query, Term, is_question
+from memoranda.search.index.tokenizer import is_unspaced, tokenize
+from memoranda.search.query import FRAMING, Query, Term, content_words, is_question
 from memoranda.search.ranking import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
 from memoranda.search.speakers import SPEAKER
 
@@ -166,14 +166,6 @@ def is_asking(text: str) -> bool:
         return True
     # Interrogatives of unspaced scripts occur in statements too, which end with a full stop.
     return is_question(re.split("[。！\n]", text)[-1]) or text.endswith(("か。", "吗。", "嗎。"))
-
-
-def content_words(text: str) -> frozenset[str]:
-    """The tokens of a text without stop words, framing words and single characters of unspaced scripts."""
-    words = frozenset(tokenize(text)) - STOP_WORDS
-    if not text.isascii():
-        words = frozenset(word for word in words if not is_single_character(word))
-    return words - FRAMING or words
 
 
 def own_words(reply: str, question: Collection[str]) -> frozenset[str]:

@@ -31,26 +31,8 @@ _RANK_OFFSET = 60
 _EMPTY = IndexSize(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One conversation, represented by its session that matches best."""
-
-    session_id: str
-    conversation_id: str
-    message_id: int | None
-    """The best message; None if only the title matched."""
-    role: str
-    score: float
-    signals: Mapping[str, float]
-    """What the score is made of, by name."""
-    matches: int
-    """How many messages of the conversation match, as far as the legs looked."""
-    asked: int = 0
-    """If the conversation only repeats the question: how many do. This one represents all of them."""
-    repeated: int = 0
-    """How many later sessions repeat what it says."""
-    messages: tuple[tuple[int, float], ...] = ()
-    """The best messages of the session, with scores that are comparable among them."""
+Hit = Candidate
+"""One conversation, represented by its session that matches best; `matches` counts the messages of all its sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,27 +247,12 @@ def fold(candidates: Candidates, limit: int) -> list[Hit]:
         first.setdefault(candidate.conversation_id, candidate)
         matches[candidate.conversation_id] = matches.get(candidate.conversation_id, 0) + candidate.matches
     chosen = list(first.values())[: max(0, limit)]
-    return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen]
+    return [candidate._replace(matches=matches[candidate.conversation_id]) for candidate in chosen]
 
 
 def _count_sessions(candidates: Candidates) -> int:
     """How many sessions the candidates represent."""
     return sum((candidate.asked or 1) + candidate.repeated for candidate in candidates.found)
-
-
-def _hit(candidate: Candidate, matches: int) -> Hit:
-    return Hit(
-        candidate.session_id,
-        candidate.conversation_id,
-        candidate.message_id,
-        candidate.role,
-        candidate.score,
-        candidate.signals,
-        matches,
-        candidate.asked,
-        candidate.repeated,
-        candidate.messages,
-    )
 
 
 def _missing_everywhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:

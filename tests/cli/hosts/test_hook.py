@@ -190,7 +190,7 @@ def test_a_session_is_recognized_by_the_id_that_imports_give_it() -> None:
     """Its sub-agents too, and for any user."""
     for user in (None, "ana"):
         for host_id in ("abc", "abc-agent-1"):
-            hit = Hit(session_name("claude-code", host_id, user), "", 1, "user", 1.0, {}, 1)
+            hit = Hit(session_name("claude-code", host_id, user), "", "cli", 1, "user", 0.0, 1.0, {}, 1)
             assert is_own_session(hit, "claude-code", "abc")
             assert not is_own_session(hit, "claude-code", "")
 

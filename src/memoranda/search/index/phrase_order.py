@@ -6,11 +6,10 @@ from functools import lru_cache
 
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search.index.message_text import SearchableText, searchable_text, title_text
-from memoranda.search.index.postings import And, IndexedSession, Or, Pattern, Phrase, Posting, Without
+from memoranda.search.index.postings import IndexedSession, Phrase, Posting
 from memoranda.search.index.tokenizer import (
     index_tokens,
     is_single_character,
-    is_unspaced,
     plain_text,
     spellings,
     tokenize,
@@ -21,19 +20,6 @@ _MAX_WORD = 400
 
 MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]
 SessionsByNumber = Callable[[Collection[int]], dict[int, IndexedSession]]
-
-
-def has_phrase(pattern: Pattern) -> bool:
-    """Whether the order of words matters to a pattern."""
-    match pattern:
-        case Phrase():
-            return bool(_sequences(pattern))
-        case And(parts) | Or(parts):
-            return any(map(has_phrase, parts))
-        case Without(keep, drop):
-            return has_phrase(keep) or has_phrase(drop)
-        case _:
-            return False
 
 
 def read_texts(
@@ -55,7 +41,7 @@ def read_texts(
 def is_in_order(words: SearchableText, phrase: Phrase) -> bool:
     """Whether a text that has all words of a phrase has them in its order."""
     texts = [plain_text(text) for text in (words.text, words.tool_text) if text]
-    return all(any(_contains(tokens, text) for text in texts) for tokens in _sequences(phrase))
+    return all(any(_contains(tokens, text) for text in texts) for tokens in phrase.sequences)
 
 
 def _contains(tokens: tuple[str, ...], text: str) -> bool:
@@ -103,19 +89,6 @@ def _is_at(match: re.Match[str], tokens: tuple[str, ...], text: str) -> bool:
 
 def _camel_case(text: str) -> list[str]:
     return index_tokens(text).parts.split()
-
-
-def _sequences(phrase: Phrase) -> list[tuple[str, ...]]:
-    """The tokens of a phrase that must follow each other; those of unspaced scripts only if it says so."""
-    if phrase.in_order:
-        return [phrase.tokens]
-    pieces: list[tuple[str, ...]] = []
-    for token in phrase.tokens:
-        if pieces and not is_unspaced(token) and not is_unspaced(pieces[-1][-1]):
-            pieces[-1] += (token,)
-        else:
-            pieces.append((token,))
-    return [piece for piece in pieces if len(piece) > 1]
 
 
 def _contains_sequence(tokens: tuple[str, ...], text: list[str]) -> bool:

@@ -2,7 +2,10 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+
+from memoranda.search.index.tokenizer import is_unspaced
 
 if TYPE_CHECKING:
     from memoranda.memory.record.scope import Scope
@@ -98,6 +101,14 @@ class Phrase:
     tokens: tuple[str, ...]
     in_order: bool = False
 
+    @property
+    def sequences(self) -> list[tuple[str, ...]]:
+        """The tokens that must follow each other."""
+        if self.in_order:
+            return [self.tokens]
+        runs = (tuple(run) for unspaced, run in groupby(self.tokens, is_unspaced) if not unspaced)
+        return [run for run in runs if len(run) > 1]
+
 
 @dataclass(frozen=True, slots=True)
 class And:
@@ -136,3 +147,16 @@ def tokens_of(pattern: Pattern) -> Iterator[str]:
                 yield from tokens_of(part)
         case Without(keep, _):
             yield from tokens_of(keep)
+
+
+def has_phrase(pattern: Pattern) -> bool:
+    """Whether the order of words matters to a pattern."""
+    match pattern:
+        case Phrase():
+            return bool(pattern.sequences)
+        case And(parts) | Or(parts):
+            return any(map(has_phrase, parts))
+        case Without(keep, drop):
+            return has_phrase(keep) or has_phrase(drop)
+        case _:
+            return False

@@ -25,7 +25,7 @@ from memoranda.search.index.doc_sets import (
 )
 from memoranda.search.index.generations import describe_error
 from memoranda.search.index.index_file import IndexState, read_state
-from memoranda.search.index.phrase_order import has_phrase, is_in_order, read_texts
+from memoranda.search.index.phrase_order import is_in_order, read_texts
 from memoranda.search.index.postings import (
     TITLE,
     And,
@@ -39,6 +39,7 @@ from memoranda.search.index.postings import (
     Prefix,
     Without,
     Word,
+    has_phrase,
     tokens_of,
 )
 from memoranda.search.index.tokenizer import is_single_character

@@ -9,8 +9,19 @@ from typing import Any, assert_never
 from memoranda.search.index import doc_sets
 from memoranda.search.index.doc_sets import DocSet, decode, decode_bits, difference, intersection, union
 from memoranda.search.index.message_text import SPOKEN, filter_token, kinds_for_roles
-from memoranda.search.index.phrase_order import has_phrase
-from memoranda.search.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
+from memoranda.search.index.postings import (
+    TITLE,
+    And,
+    Filters,
+    Or,
+    Pattern,
+    Phrase,
+    Posting,
+    Prefix,
+    Without,
+    Word,
+    has_phrase,
+)
 from memoranda.search.index.segments import Segment, read_segments
 from memoranda.search.index.sequences import keep_with_sequences, phrase_bytes, read_sequences
 from memoranda.search.index.tokenizer import is_single_character

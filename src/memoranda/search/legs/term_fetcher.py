@@ -17,8 +17,7 @@ from typing import NamedTuple
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import ranking
 from memoranda.search.index.message_text import searchable_text
-from memoranda.search.index.phrase_order import has_phrase
-from memoranda.search.index.postings import Filters, IndexSize, Pattern, Posting, Without, Word
+from memoranda.search.index.postings import Filters, IndexSize, Pattern, Posting, Without, Word, has_phrase
 from memoranda.search.index.reader import IndexReader, Wanted
 from memoranda.search.index.related_words import close_words
 from memoranda.search.index.sequences import phrase_bytes
