@@ -144,5 +144,5 @@ def _add_model_calls(rng: random.Random, memory: Memory) -> None:
         )
         for number in range(_MODEL_CALLS)
     ]  # fmt: skip
-    with closing(sqlite3.connect(memory.home.root / "usage.db")) as connection, connection:
+    with closing(sqlite3.connect(memory.home.root / "home.db")) as connection, connection:
         connection.executemany(f"INSERT INTO calls ({columns}, outcome) VALUES ({', '.join('?' * 11)})", rows)

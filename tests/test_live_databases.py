@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memoranda.agent.review import schema as reviews
 from memoranda.cli.main import command as program
 from memoranda.external.vendors import sent_record
 from memoranda.importers.state import schema as imports
@@ -51,13 +50,11 @@ _MORE_COMMANDS = {
 _EVERY_DATABASE = {
     "checkpoints.db",
     "holographic.db",
+    "home.db",
     "imports.db",
     "outbox.db",
     "providers/zep.db",
-    "reviews.db",
-    "service.db",
     "state.db",
-    "usage.db",
 }
 
 
@@ -69,7 +66,6 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         fill(memory)
         fill_pages(memory)
         for name, module in (
-            ("reviews.db", reviews),
             ("imports.db", imports),
             ("checkpoints.db", checkpoints),
             ("providers/zep.db", sent_record),

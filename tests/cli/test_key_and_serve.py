@@ -44,7 +44,7 @@ def test_a_key_is_created_listed_and_revoked(tmp_path: Path) -> None:
 def test_the_audit_log_is_shown(tmp_path: Path) -> None:
     """The newest first; nothing is written by looking."""
     assert _run(tmp_path, "key", "audit") == []
-    assert not (tmp_path / "service.db").exists()
+    assert not (tmp_path / "home.db").exists()
     database = ServiceDatabase(tmp_path)
     for action in ("memory.add", "session.delete"):
         AuditLog(database).add(key_id="k", tenant="default", user="ana", action=action, subject="s", request_id="r")
@@ -60,7 +60,7 @@ def test_a_key_for_nobody_is_refused(tmp_path: Path, options: list[str], problem
     """With what to do instead, and nothing is written."""
     result = CliRunner().invoke(command, ["key", "create", "--scope", "read", *options, "--home", str(tmp_path)])
     assert (result.exit_code, problem in result.output) == (1, True)
-    assert not (tmp_path / "service.db").exists()
+    assert not (tmp_path / "home.db").exists()
 
 
 def _serve(home: Path, *options: str) -> subprocess.Popen[str]:

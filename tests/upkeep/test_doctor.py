@@ -270,10 +270,10 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
         os._exit(9)
 
     assert in_child(count_and_die) == 9
-    lose(tmp_path / "reviews.db")
+    lose(tmp_path / "home.db")
     (finding,) = examine(Home.at(tmp_path))
     assert finding.repair is not None
-    assert re.search(r"saved [1-9]\d* reviews.* kept as reviews\.db\.damaged-\w+\.wal$", str(finding.repair()))
+    assert re.search(r"saved [1-9]\d* rows.* kept as home\.db\.damaged-\w+\.wal$", str(finding.repair()))
     assert list(examine(Home.at(tmp_path))) == []
 
 
@@ -322,10 +322,9 @@ def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:
     assert list(examine(Home.at(tmp_path))) == []
 
 
-@pytest.mark.parametrize("name", ["usage.db", "reviews.db"])
-def test_a_damaged_ledger_is_found_and_saved(tmp_path: Path, name: str) -> None:
+def test_a_damaged_home_database_is_found_and_saved(tmp_path: Path) -> None:
     """The rows that can be read are in the new file, and the damaged one is kept."""
-    home = Home.at(tmp_path)
+    home, name = Home.at(tmp_path), "home.db"
     ledger = Ledger(tmp_path)
     ledger.metered(ScriptedModel([Reply("Hello.")]), "chat").reply("", [{"role": "user", "content": "Hi"}])
     ledger.close()

@@ -89,6 +89,7 @@ class ServerTables:
     tables that followers read in the order of commits, each with the column of its row number. `user_tables` have rows
     of several users, each with an expression for the user of a row ('' is the owner): row-level security protects them.
     `shared_user_tables` are protected, too, and stay in the first store of a fleet when a user moves to another one.
+    `open_user_tables` are not protected, because they are read before a request has a user.
     `triggers` are statements that create functions and triggers.
     """
 
@@ -98,12 +99,28 @@ class ServerTables:
     feeds: tuple[tuple[str, str], ...] = ()
     user_tables: tuple[tuple[str, str], ...] = ()
     shared_user_tables: tuple[tuple[str, str], ...] = ()
+    open_user_tables: tuple[tuple[str, str], ...] = ()
     triggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class Forgetting:
+    """How a component forgets, where that is more than replacing texts and deleting the rows of a user.
+
+    `own_texts`: the component replaces texts itself. `own_users` are tables from which it removes users itself.
+    `delete_rows` deletes the rows of a user that a matching text identifies. `remove_user` is called instead of
+    deleting the rows of a user.
+    """
+
+    own_texts: bool = False
+    own_users: frozenset[str] = frozenset()
+    delete_rows: Callable[[Connection, Callable[[str], bool], str], int] | None = None
+    remove_user: Callable[[Connection, str], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one component. `name` tells the versions of components apart that share a server."""
+    """The tables of one component. `name` tells the versions of components apart that share a database."""
 
     version: int
     tables: tuple[Table, ...]
@@ -112,6 +129,12 @@ class Schema:
     triggers: tuple[ChangeTrigger | RowTrigger, ...] = ()
     name: str = "record"
     server: ServerTables = ServerTables()
+    forgetting: Forgetting = Forgetting()
+
+    @property
+    def user_tables(self) -> dict[str, str]:
+        """The tables with rows of users, each with an expression for the user of a row; '' is the owner."""
+        return dict((*self.server.user_tables, *self.server.shared_user_tables, *self.server.open_user_tables))
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
@@ -126,4 +149,12 @@ STATE_META = Table(
 )
 SCHEMA_VERSION = Table(
     "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)
+)
+COMPONENT_VERSIONS = Table(
+    "schema_version",
+    "In a database that several components share: one row per component.",
+    (
+        Column("component", "text", "PRIMARY KEY", "The name of its schema."),
+        Column("version", "integer", "NOT NULL", "The version of its tables."),
+    ),
 )

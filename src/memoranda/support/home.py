@@ -34,7 +34,7 @@ _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
 _HOME_ENTRY = (
     r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history"
-    r"|logs|usage\.|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|reviews\.|server-|service\."
+    r"|logs|home\.db|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|server-"
     r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|profiles"
 )
 _NO_ENTRIES = r"\.|lost\+found"

@@ -9,7 +9,6 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 from zlib import error as zlib_error
 
-from memoranda.agent.review import schema as reviews
 from memoranda.agent.review.schema import check_server_reviews
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.external.checks import (
@@ -22,7 +21,6 @@ from memoranda.external.checks import (
 from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.external.vendors import sent_record
 from memoranda.home import config
-from memoranda.home.access import schema as access
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.state import schema as imports
@@ -34,7 +32,6 @@ from memoranda.memory.record import health as session_health
 from memoranda.memory.record.record import accept_store as accept_record
 from memoranda.memory.skills import health_checks as skill_health
 from memoranda.memory.skills.store import SkillStore
-from memoranda.models.spending import schema as usage
 from memoranda.search.index import health as index_health
 from memoranda.search.index.generations import generations
 from memoranda.storage.health import check_store, plain_store
@@ -57,6 +54,7 @@ from memoranda.support.home import (
     server_index_path,
     vector_files,
 )
+from memoranda.upkeep.home_tables import checked_home
 from memoranda.upkeep.sync.delivery import check_sync
 
 # How many users the doctor looks at without --deep: each takes some round trips.
@@ -299,10 +297,8 @@ def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
 
 
 def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
-    """Check the databases of model usage, due reviews, the HTTP service, checkpoints and imports."""
-    yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
-    yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
-    yield from check_store(plain_store(home / access.FILE_NAME, access.APPLICATION_ID, access.SCHEMA, "API keys"))
+    """Check `home.db`, checkpoints and imports."""
+    yield from check_store(checked_home(home))
     yield from check_store(checked_checkpoints(home))
     yield from check_store(
         plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")

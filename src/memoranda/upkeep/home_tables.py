@@ -1,6 +1,22 @@
-"""The tables that the parts of a home have on a server, for work on all of them: moving, forgetting, checking."""
+"""The one list of the tables of a home's parts: forgetting, moving, checking and removing a user are loops over it.
 
-from memoranda.storage.schema import Schema
+A part that is not in the list is covered by none of them; a test compares the list with what a home has.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+from memoranda.storage.engine import Engine
+from memoranda.storage.health import CheckedDatabase, take_rows
+from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase, HomeEngine
+from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.salvage.rebuild import DamagedDatabase
+from memoranda.storage.schema import STATE_META, Forgetting, Schema
+from memoranda.storage.sqlite.database import Database
+from memoranda.support.health_issues import HealthIssue
 
 
 def component_schemas() -> list[Schema]:
@@ -14,12 +30,70 @@ def component_schemas() -> list[Schema]:
 
 def small_component_schemas() -> list[Schema]:
     """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
-    from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
     from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
     from memoranda.external.outbox.schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SERVER_SCHEMA as SENT  # noqa: PLC0415
-    from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SERVER_SCHEMA as IMPORTS  # noqa: PLC0415
+
+    outbox = replace(OUTBOX, forgetting=Forgetting(own_texts=True, own_users=frozenset({"jobs"})))
+    return [outbox, SENT, FACTS, IMPORTS, *home_schemas()]
+
+
+def home_schemas() -> list[Schema]:
+    """The parts that have their tables in `home.db`, or on a server."""
+    from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
+    from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
-    return [OUTBOX, SENT, FACTS, REVIEWS, USAGE, SERVICE, IMPORTS]
+    return [REVIEWS, USAGE, SERVICE]
+
+
+def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:
+    """Each part in `home.db`, if there is one, and on servers, for everyone; closed at the end."""
+    with ExitStack() as stack:
+        for schema in home_schemas() if database_exists(root / FILE_NAME) else ():
+            yield stack.enter_context(closing(HomeDatabase(root, schema))).open(), schema
+        for url in dict.fromkeys(filter(None, urls)):
+            for schema in small_component_schemas():
+                engine = stack.enter_context(closing(open_server_engine(url, schema)))
+                yield engine.acting_for(None, everyone=True), schema
+
+
+def users_with_rows(root: Path, url: str) -> set[str]:
+    """The users that any part has rows of."""
+    found = set()
+    for engine, schema in opened_parts(root, (url,)):
+        for table, user in schema.user_tables.items():
+            with engine.reading() as connection:
+                found |= {name for (name,) in connection.execute(f"SELECT DISTINCT {user} FROM {table}").fetchall()}
+    return {name for name in found if name}
+
+
+class CheckedHome(CheckedDatabase):
+    """`home.db` with the tables of all parts."""
+
+    def open(self, path: Path | None = None) -> Database:
+        engine = HomeEngine(path or self.path, 2.0)
+        try:
+            for schema in home_schemas():
+                engine.create_tables(schema)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
+
+
+def checked_home(root: Path) -> CheckedHome:
+    """For the doctor: what is wrong with `home.db`, and how to save what can still be read."""
+
+    def check_content(database: Database) -> Iterator[HealthIssue]:
+        return iter(())
+
+    def save(damaged: DamagedDatabase, fresh: Path) -> str:
+        tables = [table for schema in home_schemas() for table in schema.tables]
+        with closing(store.open(fresh)) as database, database.writing() as connection:
+            count = sum(take_rows(connection, damaged, table) for table in (*tables, STATE_META))
+        return f"{count:,} rows"
+
+    store = CheckedHome(root / FILE_NAME, APPLICATION_ID, home_schemas()[0], check_content, save)
+    return store

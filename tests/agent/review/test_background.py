@@ -131,7 +131,7 @@ def test_a_broken_model_never_reaches_the_conversation(tmp_path: Path, caplog: p
 
 def test_a_broken_home_never_reaches_the_conversation(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The log has it."""
-    (tmp_path / "reviews.db").write_bytes(b"not a database at all " * 100)
+    (tmp_path / "home.db").write_bytes(b"not a database at all " * 100)
     with caplog.at_level(logging.ERROR):
         Watched(tmp_path, []).turn(Talk(tmp_path, "Hello."))
     assert "could not be scheduled" in caplog.text

@@ -186,8 +186,8 @@ def test_the_file_is_private_and_has_no_text_of_conversations(tmp_path: Path) ->
     (due,) = _turns(schedule, 3)
     schedule.end(due, ReviewReport("s1", writes=(ReviewWrite("added", "USER.md", "Ida was born in Bergen"),)))
     schedule.close()
-    assert mode(tmp_path / "reviews.db") == 0o600
-    assert b"Bergen" not in (tmp_path / "reviews.db").read_bytes()
+    assert mode(tmp_path / "home.db") == 0o600
+    assert b"Bergen" not in (tmp_path / "home.db").read_bytes()
 
 
 def test_the_list_of_past_reviews_stays_short(tmp_path: Path, server_url: str) -> None:
@@ -204,8 +204,8 @@ def test_the_list_of_past_reviews_stays_short(tmp_path: Path, server_url: str) -
 
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     """The file does not change."""
-    (tmp_path / "reviews.db").write_bytes(b"not a database at all " * 100)
-    with pytest.raises(StorageError, match=r"reviews\.db"):
+    (tmp_path / "home.db").write_bytes(b"not a database at all " * 100)
+    with pytest.raises(StorageError, match=r"home\.db"):
         _turns(_schedule(tmp_path), 1)
 
 

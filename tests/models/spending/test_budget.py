@@ -122,7 +122,7 @@ def test_a_call_of_a_dead_process_counts_with_its_estimate(tmp_path: Path) -> No
 
 def test_without_a_ledger_background_work_does_not_begin(tmp_path: Path) -> None:
     """The total of the day would be unknown."""
-    (tmp_path / "usage.db").write_bytes(b"this is not a database at all" * 100)
+    (tmp_path / "home.db").write_bytes(b"this is not a database at all" * 100)
     model = Fixed()
     with pytest.raises(BudgetSpentError, match="unknown"):
         Ledger(tmp_path).metered(model, "review", background=True).reply("", QUESTION)

@@ -108,7 +108,7 @@ def test_looking_leaves_no_trace(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     ledger.metered(Fixed(), "chat").reply("", QUESTION)
     ledger.close()
-    assert mode(tmp_path / "usage.db") == 0o600
+    assert mode(tmp_path / "home.db") == 0o600
 
 
 def test_an_answer_does_not_wait_for_a_ledger_that_is_locked(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_an_answer_does_not_fail_with_a_ledger_that_cannot_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log says that calls are missing."""
-    (tmp_path / "usage.db").write_bytes(b"this is not a database at all" * 100)
+    (tmp_path / "home.db").write_bytes(b"this is not a database at all" * 100)
     ledger = Ledger(tmp_path)
     with caplog.at_level(logging.WARNING):
         assert ledger.metered(Fixed(), "chat").reply("", QUESTION).text == "yes, of course"

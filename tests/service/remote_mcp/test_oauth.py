@@ -401,7 +401,7 @@ def test_no_token_is_stored(program: ClientProgram) -> None:
     """Only hashes: a copy of the database gives no access."""
     tokens = program.get_tokens(program.running.key(user="o12"))
     home = program.running.service.database.path.parent
-    stored = b"".join(path.read_bytes() for path in home.glob("service.db*"))
+    stored = b"".join(path.read_bytes() for path in home.glob("home.db*"))
     for token in (tokens["access_token"], tokens["refresh_token"]):
         assert token.encode() not in stored
         assert hashlib.sha256(token.encode()).hexdigest().encode() in stored

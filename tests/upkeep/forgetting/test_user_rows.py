@@ -7,8 +7,9 @@ import memoranda
 from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.report import ReviewReport
 from memoranda.agent.review.settings import ReviewSettings
-from memoranda.home.access.keys import ApiKeys, forgotten_name
+from memoranda.home.access.keys import ApiKeys
 from memoranda.home.access.request_log import AuditLog
+from memoranda.home.access.schema import forgotten_name
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.models.spending.ledger import Ledger
 from tests.models.spending.models import QUESTION, Fixed

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memoranda.agent.review.report import MEMORY_TOOL, SKILL_TOOL, ReviewReport, ReviewSnapshot, take_snapshot
 from memoranda.agent.review.reviewer import Reviewer, ReviewFocus
-from memoranda.agent.review.schema import APPLICATION_ID, FILE_NAME, SCHEMA
+from memoranda.agent.review.schema import SCHEMA
 from memoranda.agent.review.settings import ReviewSettings
 from memoranda.agent.session_views import ReviewableSession
 from memoranda.errors import LockTimeoutError
@@ -25,7 +25,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.fork_lock import fork_condition
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.support.tool import Tool
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class PastReview:
 
 
 class ReviewSchedule:
-    """The schedule of one home, shared by any number of processes. The first turn creates the file."""
+    """The schedule of one home, shared by any number of processes."""
 
     def __init__(
         self,
@@ -69,12 +69,11 @@ class ReviewSchedule:
         server_url: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`server_url` names the server that has the tables for all nodes, instead of the file in the home."""
-        self.path = home / FILE_NAME
+        """`server_url` names the server that has the tables for all nodes, instead of `home.db`."""
         self._lock_path = home / LOCK_NAME
         self._settings = settings or ReviewSettings()
         self._clock = clock
-        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, server_url=server_url, wait=_BUSY_TIMEOUT)
+        self._file = HomeDatabase(home, SCHEMA, server_url=server_url, wait=_BUSY_TIMEOUT)
 
     def record_turn(
         self, user: str | None, session_id: str, *, used: Collection[str], offered: Collection[str]

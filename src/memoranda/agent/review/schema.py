@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
 from memoranda.support.health_issues import HealthIssue
-
-APPLICATION_ID = int.from_bytes(b"MemR", "big")
-FILE_NAME = "reviews.db"
 
 COUNTERS = Table(
     "counters",
@@ -59,7 +56,7 @@ _STATES = ("due", "running", "done", "given up")
 def check_server_reviews(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
     """Report reviews that will never run; `setting` is the file that names the server."""
     with (
-        closing(LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=url)) as database,
+        closing(HomeDatabase(home, SCHEMA, server_url=url)) as database,
         database.open().acting_for(None, everyone=True).reading() as connection,
     ):
         (unknown,) = connection.execute(

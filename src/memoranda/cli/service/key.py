@@ -13,9 +13,10 @@ from memoranda.cli.context import Invocation, common_options, printable
 from memoranda.cli.terminal_text import local_time
 from memoranda.errors import AccessError
 from memoranda.home import config
-from memoranda.home.access.keys import DEFAULT_TENANT, SCOPES, ApiKey, ApiKeys
+from memoranda.home.access.keys import SCOPES, ApiKey, ApiKeys
 from memoranda.home.access.oauth_grants import GrantStore
 from memoranda.home.access.request_log import AuditEntry, AuditLog
+from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.home.access.service_database import ServiceDatabase
 
 _EPILOG = """\b

@@ -3,7 +3,7 @@
 Words, vectors and links of facts on a server are in the cache of each node.
 """
 
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
 
@@ -131,4 +131,5 @@ SERVER_SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_shared_facts_revision ON shared_facts(user_id, revision)",
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in (_SHARED_FACTS, _FACT_REVISIONS))),
+    forgetting=Forgetting(own_texts=True),
 )

@@ -19,7 +19,7 @@ from memoranda.external.vendors.scope import VendorScope, read_peer_name
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.lazy_database import LazyDatabase
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 from memoranda.support.durable_files import make_private_directory
 
 _log = logging.getLogger(__name__)
@@ -62,6 +62,8 @@ SERVER_SCHEMA = Schema(
         ),
         user_tables=((_SENT.name, "user_id"),),
     ),
+    # A row goes when the vendor has deleted what it names.
+    forgetting=Forgetting(own_users=frozenset({_SENT.name})),
 )
 """A home has one file per provider, with the rows of all users; a server has one table."""
 _MAX_IDS = 10_000

@@ -1,10 +1,6 @@
-"""API keys: created, listed, revoked, recognised by their hash, and removed with their user.
+"""API keys: created, listed, revoked, and recognised by their hash.
 
 A key is `mk_<id>_<secret>`. Its secret has 256 random bits, so a plain SHA-256 protects it: there is nothing to guess.
-
-When a user is removed, the keys that act as the user are deleted. The audit log keeps that something was done, when,
-and by which key. In place of the user it has a pseudonym, which a person who knows the id of the user can compute, and
-no one can read.
 """
 
 import hashlib
@@ -17,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from memoranda.errors import AccessError
+from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.home.access.service_database import ServiceDatabase
-from memoranda.storage.connection import Connection
 
 Scope = Literal["read", "append", "curate", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _KEY = re.compile(r"mk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _MAX_NAME_CHARS = 100
@@ -172,47 +167,3 @@ def _read_row(row: Sequence[Any]) -> ApiKey:
     key_id, name, tenant, user, scopes, *times = row
     known = frozenset(scope for scope in SCOPES if scope in str(scopes).split())
     return ApiKey(key_id, name, tenant, user, known, *times)
-
-
-_FORGOTTEN = "forgotten-"
-_DIGITS = 16
-# A user of another tenant than the default one is stored as `<tenant>/<user>`.
-_STORED_USER = f"CASE WHEN tenant = '{DEFAULT_TENANT}' THEN '' ELSE tenant || '/' END || user_id"
-_OWN_KEYS = f"user_id IS NOT NULL AND {_STORED_USER} = ?"
-
-
-def forgotten_name(user: str) -> str:
-    """The pseudonym of a user who was forgotten."""
-    return _FORGOTTEN + hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-
-
-def count_rows_of(database: ServiceDatabase, user: str) -> int:
-    """How many keys act as a user, and how many entries of the audit log name the user; `user` is the id as stored."""
-    if not database.exists():
-        return 0
-    with database.open().reading() as connection:
-        (keys,) = connection.execute(f"SELECT count(*) FROM api_keys WHERE {_OWN_KEYS}", (user,)).fetchone()
-        (entries,) = connection.execute("SELECT count(*) FROM audit_log WHERE user_id = ?", (user,)).fetchone()
-    return int(keys) + int(entries)
-
-
-def remove_user(database: ServiceDatabase, user: str) -> None:
-    """Delete the keys of a user with what was granted by them, and replace the user in the audit log."""
-    if not database.exists():
-        return
-    with database.open().writing() as connection:
-        rows = connection.execute(f"SELECT id FROM api_keys WHERE {_OWN_KEYS}", (user,)).fetchall()
-        for (key_id,) in rows:
-            _delete_key(connection, key_id)
-        # What was changed may be named after its content, such as a session.
-        connection.execute(
-            "UPDATE audit_log SET user_id = ?, subject = '' WHERE user_id = ?", (forgotten_name(user), user)
-        )
-    database.open().shrink_log()
-
-
-def _delete_key(connection: Connection, key_id: str) -> None:
-    grants = "SELECT id FROM oauth_grants WHERE key_id = ?"
-    connection.execute(f"DELETE FROM oauth_tokens WHERE grant_id IN ({grants})", (key_id,))
-    connection.execute("DELETE FROM oauth_grants WHERE key_id = ?", (key_id,))
-    connection.execute("DELETE FROM api_keys WHERE id = ?", (key_id,))

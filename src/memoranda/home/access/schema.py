@@ -1,9 +1,18 @@
 """The tables of the service: API keys, the audit log, stored answers, and OAuth clients, grants and tokens.
 
 No token is stored, only its SHA-256.
+
+When a user is removed, the keys that act as the user are deleted. The audit log keeps that something was done, when,
+and by which key. In place of the user it has a pseudonym, which a person who knows the id of the user can compute, and
+no one can read.
 """
 
-from memoranda.storage.schema import Column, Schema, Table
+import hashlib
+
+from memoranda.storage.connection import Connection
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+
+DEFAULT_TENANT = "default"
 
 CLIENTS = Table(
     "oauth_clients",
@@ -49,10 +58,6 @@ OAUTH_INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_oauth_grants_key ON oauth_grants(key_id)",
 )
 
-
-APPLICATION_ID = int.from_bytes(b"MemS", "big")
-FILE_NAME = "service.db"
-
 API_KEYS = Table(
     "api_keys",
     "One row per API key; the secret itself is stored nowhere.",
@@ -94,6 +99,32 @@ ANSWERS = Table(
         Column("at", "real", "NOT NULL", "In seconds since 1970."),
     ),
 )
+_FORGOTTEN = "forgotten-"
+_DIGITS = 16
+# A user of another tenant than the default one is stored as `<tenant>/<user>`.
+_STORED_USER = f"CASE WHEN tenant = '{DEFAULT_TENANT}' THEN '' ELSE tenant || '/' END || user_id"
+
+
+def forgotten_name(user: str) -> str:
+    """The pseudonym of a user who was forgotten."""
+    return _FORGOTTEN + hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+def _remove_user(connection: Connection, user: str) -> None:
+    """Delete the keys of a user with what was granted by them, and replace the user in the audit log."""
+    for (key_id,) in connection.execute(f"SELECT id FROM api_keys WHERE {_STORED_USER} = ?", (user,)).fetchall():
+        _delete_key(connection, key_id)
+    # What was changed may be named after its content, such as a session.
+    connection.execute("UPDATE audit_log SET user_id = ?, subject = '' WHERE user_id = ?", (forgotten_name(user), user))
+
+
+def _delete_key(connection: Connection, key_id: str) -> None:
+    grants = "SELECT id FROM oauth_grants WHERE key_id = ?"
+    connection.execute(f"DELETE FROM oauth_tokens WHERE grant_id IN ({grants})", (key_id,))
+    connection.execute("DELETE FROM oauth_grants WHERE key_id = ?", (key_id,))
+    connection.execute("DELETE FROM api_keys WHERE id = ?", (key_id,))
+
+
 SCHEMA = Schema(
     version=1,
     name="service",
@@ -103,4 +134,6 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_answers_at ON answers(at)",
         *OAUTH_INDEXES,
     ),
+    server=ServerTables(open_user_tables=((API_KEYS.name, _STORED_USER), (AUDIT_LOG.name, "user_id"))),
+    forgetting=Forgetting(remove_user=_remove_user),
 )

@@ -1,4 +1,4 @@
-"""The database of the service: `service.db` in the home, or the server that has the record.
+"""The database of the service: tables in `home.db`, or on the server that has the record.
 
 Besides its tables, all processes of a service share two things in it: a secret for signatures, and which logins to the
 viewer were ended before their time.
@@ -9,18 +9,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from memoranda.home.access.schema import APPLICATION_ID, FILE_NAME, SCHEMA
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.home.access.schema import SCHEMA
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.state_meta import add_meta, drop_meta, read_meta
 
 
-class ServiceDatabase(LazyDatabase):
+class ServiceDatabase(HomeDatabase):
     """Opens the engine with the service's tables at its first use."""
 
     def __init__(self, home: Path, record: Path | str = "") -> None:
         """`record` is where the record is: if it is on a server, so are these tables, for all nodes of a fleet."""
         server_url = record if isinstance(record, str) else ""
-        super().__init__(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url)
+        super().__init__(home, SCHEMA, server_url=server_url)
 
     def connection_statistics(self) -> Counter[str]:
         """What this process counts about its connections to servers; empty if the record is in a file."""
@@ -37,7 +37,7 @@ _KEY = "service.signing_secret"
 def load_or_create_secret(database: ServiceDatabase) -> bytes:
     """Returns the secret; the first process that asks creates it. Without a database it lasts as long as the process.
 
-    There is no database until the first key is created, and reading must not create one.
+    Reading must not create a database.
     """
     if not database.exists():
         return secrets.token_bytes(32)

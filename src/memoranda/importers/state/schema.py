@@ -5,11 +5,13 @@ user there, for row-level security, and so that the rows move with the user to a
 """
 
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memoranda.storage.connection import Connection
 from memoranda.storage.lazy_database import LazyDatabase
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 
 FILE_NAME = "imports.db"
 APPLICATION_ID = int.from_bytes(b"MemI", "big")
@@ -115,6 +117,16 @@ _SERVER_TABLES = (
     Table(PARTS.name, PARTS.meaning, (_NUMBER, *PARTS.columns, _ACTING_USER)),
     Table(PROPOSALS.name, PROPOSALS.meaning, (_NUMBER, *PROPOSALS.columns, _ACTING_USER)),
 )  # fmt: skip
+
+
+def delete_items_with(connection: Connection, matches: Callable[[str], bool], user: str, table: str) -> int:
+    """Delete the rows of a user's files whose path or part matches; such a file is read from its start again."""
+    rows = connection.execute(f"SELECT DISTINCT file, what FROM {table} WHERE user_id = ?", (user,)).fetchall()
+    found = [(file, part, user) for file, part in rows if matches(file) or matches(part)]
+    connection.executemany(f"DELETE FROM {table} WHERE file = ? AND what = ? AND user_id = ?", found)
+    return len(found)
+
+
 SERVER_SCHEMA = Schema(
     version=1,
     name="imports",
@@ -124,6 +136,9 @@ SERVER_SCHEMA = Schema(
         f"CREATE UNIQUE INDEX IF NOT EXISTS idx_import_items ON {SERVER_ITEMS}(source, user_id, node, file, what)",
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in _SERVER_TABLES)),
+    forgetting=Forgetting(
+        delete_rows=lambda connection, matches, user: delete_items_with(connection, matches, user, SERVER_ITEMS)
+    ),
 )
 """The record on a server has a table `items` already, and `offset` is a reserved word of PostgreSQL."""
 

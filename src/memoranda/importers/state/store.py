@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -295,21 +295,6 @@ class ImportState:
             with suppress(FileNotFoundError):
                 os.replace(f"{self._database.path}{ending}", f"{renamed}{ending}")
         self._is_damaged = False
-
-
-def delete_items_with(
-    connection: Connection, matches: Callable[[str], bool], *, on_server: bool = False, user: str | None = None
-) -> int:
-    """Delete the rows of files whose path or part matches; such a file is read from its start again.
-
-    With `user`, only rows of this user.
-    """
-    names = item_names(on_server=on_server)
-    condition, values = ("", ()) if user is None else (" WHERE user_id = ?", (user,))
-    rows = connection.execute(f"SELECT {names.row}, file, what FROM {names.table}{condition}", values).fetchall()
-    numbers = [(number,) for number, file, part in rows if matches(file) or matches(part)]
-    connection.executemany(f"DELETE FROM {names.table} WHERE {names.row} = ?", numbers)
-    return len(numbers)
 
 
 def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""The spend ledger of a home: `usage.db` or a table on a server, one row per model call, shared by all processes.
+"""The spend ledger of a home: a table in `home.db` or on a server, one row per model call, shared by all processes.
 
 Writing it never delays an answer or makes it fail: a thread writes the rows of a conversation. Only background calls,
 for which no user waits, are recorded before they start, because all processes share their budget.
@@ -25,9 +25,9 @@ from memoranda.models.spending.budget import (
 from memoranda.models.spending.call_record import CallRecord, LedgerWriter, store_calls
 from memoranda.models.spending.metering import EmbeddingMeter, LedgerAccess, MeteredModel
 from memoranda.models.spending.prices import Price, Prices
-from memoranda.models.spending.schema import APPLICATION_ID, FILE_NAME, SCHEMA
+from memoranda.models.spending.schema import SCHEMA
 from memoranda.models.spending.settings import BudgetSettings
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.home_database import HomeDatabase
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _END_OF_TIME = 1e12
 
 
 class Ledger:
-    """The model calls of one home and their cost. The first call creates the file."""
+    """The model calls of one home and their cost. The first call creates the table."""
 
     def __init__(
         self,
@@ -46,12 +46,11 @@ class Ledger:
         server_url: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`server_url` names the server that has the table for all nodes, instead of the file in the home."""
-        self.path = home / FILE_NAME
+        """`server_url` names the server that has the table for all nodes, instead of `home.db`."""
         self.settings = budget or BudgetSettings()
         self._clock = clock
         self._prices = Prices(home)
-        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, server_url=server_url)
+        self._file = HomeDatabase(home, SCHEMA, server_url=server_url)
         self._budget = Budget(self._file.open, self.settings, clock)
         self._writer = LedgerWriter(self._file)
         # Also flushes when the program ends without closing the ledger.

@@ -1,9 +1,7 @@
 """The tables of the spend ledger."""
 
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
-
-APPLICATION_ID = int.from_bytes(b"MemU", "big")
-FILE_NAME = "usage.db"
+from memoranda.storage.connection import Connection
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 
 CALLS = Table(
     "calls",
@@ -32,10 +30,18 @@ CALLS = Table(
         Column("until", "real", "", "While it runs: after this time it counts as lost, with its estimate."),
     ),
 )
+
+
+def _remove_user(connection: Connection, user: str) -> None:
+    """The ledger keeps what calls cost, without saying for whom."""
+    connection.execute("UPDATE calls SET user_id = '', session_id = '' WHERE user_id = ?", (user,))
+
+
 SCHEMA = Schema(
     version=1,
     name="usage",
     tables=(CALLS,),
     indexes=("CREATE INDEX IF NOT EXISTS idx_calls_at ON calls(background, at)",),
     server=ServerTables(shared_user_tables=(("calls", "user_id"),)),
+    forgetting=Forgetting(remove_user=_remove_user),
 )

@@ -8,7 +8,8 @@ from math import inf
 from threading import Lock
 from typing import NamedTuple
 
-from memoranda.home.access.keys import DEFAULT_TENANT, SCOPES, ApiKey, ApiKeys, Scope
+from memoranda.home.access.keys import SCOPES, ApiKey, ApiKeys, Scope
+from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.service.http.problems import Problem
 
 # For how long a key is recognised without asking the database: a revoked key is refused after this time.

@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from memoranda.api.memory import Memory
-from memoranda.home.access.keys import Scope, forgotten_name
+from memoranda.home.access.keys import Scope
+from memoranda.home.access.schema import forgotten_name
 from memoranda.service.http.callers import Caller
 from memoranda.service.http.service import Service
 from memoranda.service.http.shapes import Field, Shape, Text

@@ -5,11 +5,13 @@ transaction with the record of its name. Opening a file at the current version d
 the same at any size.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.storage.connection import Connection as AnyConnection
-from memoranda.storage.schema import Migration, Schema
+from memoranda.storage.schema import COMPONENT_VERSIONS, STATE_META, Migration, Schema, Table
 from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.state_meta import read_meta, write_meta
 
@@ -41,16 +43,7 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
         _refuse_outdated(database, schema)
         return
     with database.writing() as connection:
-        for table in schema.all_tables:
-            connection.execute(table.create())
-            existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
-            for column in table.columns:
-                if column.name not in existing:
-                    connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
-        for index in schema.indexes:
-            connection.execute(index)
-        for trigger in schema.triggers:
-            connection.execute(trigger.create())
+        _create(connection, schema, schema.all_tables)
         if found == 0:
             for migration in schema.migrations:
                 _apply(connection, migration)
@@ -62,20 +55,66 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
             _store_version(connection, schema.version)
 
 
+def upgrade_component(database: Database, schema: Schema) -> None:
+    """Create the tables of one component in a file that several components share, or their missing parts."""
+    with database.reading() as connection:
+        found = _component_version(connection, schema)
+    if found > schema.version:
+        raise _newer_error(database.path, found, schema)
+    if found == schema.version:
+        return
+    if database.read_only:
+        _refuse_outdated(database, schema)
+        return
+    with database.writing() as connection:
+        _create(connection, schema, (*schema.tables, STATE_META, COMPONENT_VERSIONS))
+        for migration in schema.migrations:
+            _apply(connection, migration, f"{schema.name}:")
+        connection.execute(
+            "INSERT INTO schema_version (component, version) VALUES (?, ?)"
+            " ON CONFLICT (component) DO UPDATE SET version = excluded.version",
+            (schema.name, schema.version),
+        )
+
+
+def _component_version(connection: Connection, schema: Schema) -> int:
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+        return 0
+    row = connection.execute("SELECT version FROM schema_version WHERE component = ?", (schema.name,)).fetchone()
+    return 0 if row is None else _checked_version(connection, row[0])
+
+
+def _create(connection: Connection, schema: Schema, tables: Iterable[Table]) -> None:
+    for table in tables:
+        connection.execute(table.create())
+        existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+        for column in table.columns:
+            if column.name not in existing:
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
+    for index in schema.indexes:
+        connection.execute(index)
+    for trigger in schema.triggers:
+        connection.execute(trigger.create())
+
+
 def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
     """Raise NewerStoreError if a newer version of Memoranda wrote the store."""
     found = _stored_version(connection)
     if found > schema.version:
-        raise NewerStoreError(
-            f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
-            "A newer Memoranda wrote it, and it was not changed; upgrade this one to use it."
-        )
+        raise _newer_error(path, found, schema)
+
+
+def _newer_error(path: Path, found: int, schema: Schema) -> NewerStoreError:
+    return NewerStoreError(
+        f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
+        "A newer Memoranda wrote it, and it was not changed; upgrade this one to use it."
+    )
 
 
 def _refuse_outdated(database: Database, schema: Schema) -> None:
     """Raise StorageError if a read-only store lacks a column, because statements that name the column would fail."""
     with database.reading() as connection:
-        for table in schema.all_tables:
+        for table in schema.tables:
             existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
             if existing and any(column.name not in existing for column in table.columns):
                 raise StorageError(
@@ -115,8 +154,10 @@ def _stored_version(connection: Connection) -> int:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
         return 0
     (found,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    if found is None:
-        return 0
+    return 0 if found is None else _checked_version(connection, found)
+
+
+def _checked_version(connection: Connection, found: Any) -> int:
     if not isinstance(found, int) or found < 0:
         (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
         raise CorruptStoreError(
@@ -126,8 +167,8 @@ def _stored_version(connection: Connection) -> int:
     return found
 
 
-def _apply(connection: Connection, migration: Migration) -> None:
-    key = f"migration:{migration.name}"
+def _apply(connection: Connection, migration: Migration, component: str = "") -> None:
+    key = f"migration:{component}{migration.name}"
     if read_meta(connection, key) is None:
         migration.apply(connection)
         write_meta(connection, key, "done")

@@ -19,7 +19,7 @@ from memoranda.upkeep.forgetting.scope_contents import ScopeContents
 
 _VACUUM_SECONDS = 20.0
 _MIN_EVIDENCE = 4
-_SHARED = ("state.", "outbox.db", "checkpoints.db", "imports.db", "reviews.db", "usage.db")
+_SHARED = ("state.", "outbox.db", "checkpoints.db", "imports.db", "home.db")
 _IN_FREE_SPACE = (
     "in free pages or the log of the file, which another program is reading; run the command again when it has ended"
 )
@@ -139,7 +139,7 @@ def _others_have(opened: Sequence[OpenScope], matcher: TextMatcher) -> bool:
         if any(passage.user_id not in users for passage in everyone.item_passages.find(matcher)):
             return True
     all_users = {contents.scope.user for contents, _ in opened}
-    return any(contents.others_have_checkpoints(matcher, all_users) for contents, _ in opened)
+    return any(contents.others_have(matcher, all_users) for contents, _ in opened)
 
 
 def _roots(opened: Sequence[OpenScope]) -> list[Path]:

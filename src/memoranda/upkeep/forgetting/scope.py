@@ -20,7 +20,7 @@ from memoranda.memory.record.store import open_store
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home, decode_user_id, encode_user_id
-from memoranda.upkeep.home_tables import component_schemas
+from memoranda.upkeep.home_tables import component_schemas, users_with_rows
 
 SERVER_NOTE = (
     "The server keeps deleted rows in free space until it vacuums its tables, and in its log (WAL), replicas and "
@@ -143,7 +143,7 @@ def _users_with_files(home: Home) -> set[str]:
 
 
 def _users_in_store(home: Home, server_url: str) -> set[str]:
-    found: set[str | None] = set()
+    found: set[str | None] = {*users_with_rows(home.root, server_url)}
     location = existing_record(home, server_url)
     if location is not None:
         with closing(open_store(location)) as store, closing(memories_of(home, server_url)) as memories:

@@ -23,7 +23,7 @@ from memoranda.upkeep.forgetting.home_files import Archives, HomeFiles
 from memoranda.upkeep.forgetting.provider_copies import ProviderCopies
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
-from memoranda.upkeep.forgetting.small_databases import HomeDatabases, ServerTables
+from memoranda.upkeep.forgetting.small_databases import HomeDatabases, PartTables
 
 OPEN = "the session has not ended"
 _IDENTIFIER = "an identifier, which other rows refer to; delete the session to remove it"
@@ -49,7 +49,7 @@ class ScopeContents:
         self.checkpoints = CheckpointPassages(CheckpointStore(self._checkpoints, scope.user))
         self._files = HomeFiles(scope)
         self._databases = HomeDatabases(scope, self._is_our_session)
-        self._tables = ServerTables(scope)
+        self._tables = PartTables(scope)
 
     def archives(self, matcher: TextMatcher) -> Archives:
         return Archives(
@@ -101,8 +101,10 @@ class ScopeContents:
             found |= {each.session_id for each in self.record.passages.find(matcher)}
         return found
 
-    def others_have_checkpoints(self, matcher: TextMatcher, users: Collection[str | None]) -> bool:
-        """Whether the text is in checkpoints of anyone but these users."""
+    def others_have(self, matcher: TextMatcher, users: Collection[str | None]) -> bool:
+        """Whether the text is in tables or checkpoints of anyone but these users."""
+        if self._tables.others_have(matcher, users):
+            return True
         if not self._checkpoints.exists():
             return False
         known = users_with_checkpoints(self._checkpoints.open().acting_for(None, everyone=True))

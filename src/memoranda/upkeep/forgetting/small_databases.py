@@ -1,19 +1,18 @@
-"""The smaller databases of a home, and the smaller tables of a server: imports, reviews, spending, vendors, keys.
+"""The tables of the parts of a home, in `home.db` or on a server, and databases that other programs keep in a home.
 
 Texts in their rows get a mark where the passage was. A text that identifies a row, such as the path of a file, stays,
 because the row could not be found any more; a checkpoint of an import is deleted, which costs only time.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from memoranda.importers.state.schema import FILE_NAME, ITEMS
-from memoranda.importers.state.store import delete_items_with
+from memoranda.importers.state.schema import FILE_NAME, ITEMS, delete_items_with
 from memoranda.storage.engine import Engine
-from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.home_database import FILE_NAME as HOME_FILE
 from memoranda.storage.salvage.rebuild import is_database
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
@@ -22,12 +21,13 @@ from memoranda.upkeep.forgetting.byte_search import walk
 from memoranda.upkeep.forgetting.home_files import COMPANIONS
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
-from memoranda.upkeep.home_tables import small_component_schemas
+from memoranda.upkeep.home_tables import opened_parts
 
 _BUSY_TIMEOUT = 10.0
-_AREAS = {"imports.db": "imports", "reviews.db": "reviews", "usage.db": "usage"}
+_AREAS = {"imports.db": "imports"}
+_USER = "user_id"
 _IDENTIFIER = "an identifier, which other rows refer to"
-_STORES = ("state.", "outbox.db", "checkpoints.db", "holographic")
+_STORES = ("state.", HOME_FILE, "outbox.db", "checkpoints.db", "holographic")
 
 IsOurSession = Callable[[str], bool]
 """Whether a session belongs to the scope, as far as that is known."""
@@ -75,7 +75,7 @@ class HomeDatabases:
 
         changed = replace_texts(connection, replace, self._owns)
         if path.name == FILE_NAME:
-            changed += delete_items_with(connection, matcher.found_in)
+            changed += delete_items_with(connection, matcher.found_in, self._scope.user or "", ITEMS)
         connection.execute("COMMIT")
         if changed:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -108,20 +108,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)
 
 
-_USER = "user_id"
-# The outbox drops deliveries itself, a provider removes what its vendor has deleted, and keys are removed with grants.
-_REMOVED_ELSEWHERE = ("jobs", "sent", "api_keys", "audit_log")
-# The ledger keeps what calls cost, without saying for whom.
-_LEDGER = "calls"
-
-
 class _Row(NamedTuple):
     key: object
     texts: dict[str, str]
 
 
-class ServerTables:
-    """The smaller tables of one scope; without a server there are none."""
+class PartTables:
+    """The tables of one scope in `home.db` and on its servers."""
 
     def __init__(self, scope: ForgetScope) -> None:
         self._scope = scope
@@ -129,107 +122,114 @@ class ServerTables:
     def find(self, matcher: TextMatcher) -> list[ForgetPlace]:
         """The tables with rows that have a text."""
         found = []
-        for engine, schema in self._components():
+        for engine, schema in self._parts():
             for table in _text_tables(schema):
                 keys = {column.name for column in table.columns if _identifies(column)}
-                matches = [name for row in self._rows(engine, table) for name, text in row.texts.items()
+                matches = [name for row in self._rows(engine, schema, table) for name, text in row.texts.items()
                            if matcher.found_in(text)]  # fmt: skip
                 changed, kept = len([name for name in matches if name not in keys]), len(keys & set(matches))
                 found += [ForgetPlace(schema.name, table.name, changed, "redact")] if changed else []
                 found += [ForgetPlace(schema.name, table.name, kept, "keep", _IDENTIFIER)] if kept else []
         return found
 
+    def others_have(self, matcher: TextMatcher, users: Collection[str | None]) -> bool:
+        """Whether rows of anyone but these users have the text; None is the owner."""
+        for engine, schema in self._parts():
+            for table in schema.tables:
+                names = [column.name for column in table.columns if column.kind == "text"]
+                if table.name in schema.user_tables:
+                    with engine.reading() as connection:
+                        rows = connection.execute(
+                            f"SELECT {schema.user_tables[table.name]}, {', '.join(names)} FROM {table.name}"
+                        ).fetchall()
+                    if any((row[0] or None) not in users and _has_text(row[1:], matcher) for row in rows):
+                        return True
+        return False
+
     def forget(self, matcher: TextMatcher) -> None:
-        """Replace a text by a mark."""
-
-        def replace(text: str) -> str:
-            return str(matcher.replace_value(text).value)
-
-        for engine, schema in self._components():
-            if schema.name == "imports":
-                # The path of a file identifies a row; without the row the file is read from its start again.
+        """Replace a text by a mark; delete the rows that it identifies, where that costs only time."""
+        for engine, schema in self._parts():
+            changed = 0
+            delete_rows = schema.forgetting.delete_rows
+            if delete_rows is not None:
                 with engine.writing() as connection:
-                    delete_items_with(connection, matcher.found_in, on_server=True, user=self._scope.user or "")
-            for table in _text_tables(schema):
-                self._replace(engine, table, matcher.found_in, replace)
+                    changed += delete_rows(connection, matcher.found_in, self._scope.user or "")
+            changed += sum(self._replace(engine, schema, table, matcher) for table in _text_tables(schema))
+            if changed:
+                _erase(engine)
 
     def count_rows_of_user(self) -> dict[str, int]:
         """How many rows each table has of the user of the scope, who is not the owner."""
-        counts = {}
-        for engine, schema in self._components():
-            for table in _user_tables(schema):
+        counts: dict[str, int] = {}
+        for engine, schema in self._parts():
+            for table, user in _user_tables(schema).items():
                 with engine.reading() as connection:
                     (count,) = connection.execute(
-                        f"SELECT count(*) FROM {table.name} WHERE {_USER} = ?", (self._scope.user,)
+                        f"SELECT count(*) FROM {table} WHERE {user} = ?", (self._scope.user,)
                     ).fetchone()
                 if count:
-                    counts[table.name] = int(count)
+                    counts[table] = counts.get(table, 0) + int(count)
         return counts
 
-    def delete_rows_of_user(self) -> None:
-        """Delete the rows of the user of the scope; the ledger only loses the name."""
-        for engine, schema in self._components():
-            for table in _user_tables(schema):
-                change = f"UPDATE {_LEDGER} SET {_USER} = '', session_id = ''"
-                statement = change if table.name == _LEDGER else f"DELETE FROM {table.name}"
-                with engine.writing() as connection:
-                    connection.execute(f"{statement} WHERE {_USER} = ?", (self._scope.user,))
+    def remove_user(self) -> None:
+        """Delete the rows of the user of the scope, or what they say about the user."""
+        assert self._scope.user is not None
+        for engine, schema in self._parts():
+            with engine.writing() as connection:
+                if schema.forgetting.remove_user is not None:
+                    schema.forgetting.remove_user(connection, self._scope.user)
+                else:
+                    for table, user in _user_tables(schema).items():
+                        connection.execute(f"DELETE FROM {table} WHERE {user} = ?", (self._scope.user,))
+            _erase(engine)
 
-    def _components(self) -> Iterator[tuple[Engine, Schema]]:
-        for url in dict.fromkeys(filter(None, (self._scope.server_url, self._scope.shared_url))):
-            for schema in small_component_schemas():
-                with _opened(url, schema) as engine:
-                    yield engine, schema
+    def _parts(self) -> Iterator[tuple[Engine, Schema]]:
+        return opened_parts(self._scope.home.root, (self._scope.server_url, self._scope.shared_url))
 
-    def _rows(self, engine: Engine, table: Table) -> list[_Row]:
+    def _rows(self, engine: Engine, schema: Schema, table: Table) -> list[_Row]:
         """The rows of the scope; those that belong to no user are the owner's."""
         names = [column.name for column in table.columns if column.kind == "text" and column.name != _USER]
-        if not names:
-            return []
-        condition, values = "", list[str]()
-        if any(column.name == _USER for column in table.columns):
-            condition, values = f" WHERE COALESCE({_USER}, '') = ?", [self._scope.user or ""]
-        elif self._scope.user is not None:
+        user = schema.user_tables.get(table.name, "''")
+        if not names or (self._scope.user is not None and table.name not in schema.user_tables):
             return []
         with engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {_key_of(table)}, {', '.join(names)} FROM {table.name}{condition}", values
+                f"SELECT {_key_of(table)}, {', '.join(names)} FROM {table.name} WHERE COALESCE({user}, '') = ?",
+                (self._scope.user or "",),
             ).fetchall()
         return [_Row(key, {name: text for name, text in zip(names, row, strict=True) if text}) for key, *row in rows]
 
-    def _replace(
-        self, engine: Engine, table: Table, matches: Callable[[str], bool], replace: Callable[[str], str]
-    ) -> None:
+    def _replace(self, engine: Engine, schema: Schema, table: Table, matcher: TextMatcher) -> int:
         keys = {column.name for column in table.columns if _identifies(column)}
         changes = [
-            (name, replace(text), row.key)
-            for row in self._rows(engine, table)
+            (name, str(matcher.replace_value(text).value), row.key)
+            for row in self._rows(engine, schema, table)
             for name, text in row.texts.items()
-            if name not in keys and matches(text)
+            if name not in keys and matcher.found_in(text)
         ]
         if changes:
             with engine.writing() as connection:
                 for name, text, key in changes:
                     connection.execute(f"UPDATE {table.name} SET {name} = ? WHERE {_key_of(table)} = ?", (text, key))
+        return len(changes)
 
 
-@contextmanager
-def _opened(url: str, schema: Schema) -> Iterator[Engine]:
-    with closing(open_server_engine(url, schema)) as engine:
-        yield engine.acting_for(None, everyone=True)
+def _has_text(values: Sequence[str | None], matcher: TextMatcher) -> bool:
+    return any(matcher.found_in(value) for value in values if value)
 
 
-def _text_tables(schema: Schema) -> list[Table]:
-    """The tables whose texts are replaced here; the outbox and the provider of facts change their own."""
-    return [] if schema.name in ("outbox", "facts") else list(schema.tables)
+def _erase(engine: Engine) -> None:
+    """Remove from the file what was deleted in it."""
+    engine.release_space()
+    engine.shrink_log()
 
 
-def _user_tables(schema: Schema) -> list[Table]:
-    return [
-        table
-        for table in schema.tables
-        if table.name not in _REMOVED_ELSEWHERE and any(column.name == _USER for column in table.columns)
-    ]
+def _text_tables(schema: Schema) -> Sequence[Table]:
+    return () if schema.forgetting.own_texts else schema.tables
+
+
+def _user_tables(schema: Schema) -> dict[str, str]:
+    return {name: user for name, user in schema.user_tables.items() if name not in schema.forgetting.own_users}
 
 
 def _identifies(column: Column) -> bool:

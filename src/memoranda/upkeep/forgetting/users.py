@@ -9,21 +9,17 @@ from typing import Any
 
 from memoranda.external.holographic.user_facts import facts_path
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.home.access.keys import count_rows_of, remove_user
-from memoranda.home.access.schema import FILE_NAME as SERVICE
-from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.memory.checkpoints.passages import CheckpointPassages
 from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.salvage.rebuild import is_database
 from memoranda.support.home import encode_user_id
 from memoranda.upkeep.forgetting.home_files import COMPANIONS
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
-from memoranda.upkeep.forgetting.small_databases import ServerTables
+from memoranda.upkeep.forgetting.small_databases import PartTables
 
-# The ledger keeps what calls cost, without saying for whom.
-_LEDGER = "usage.db"
 _BUSY_TIMEOUT = 10.0
 
 
@@ -35,8 +31,7 @@ class UserFiles:
         self._user = scope.user
         self._home = scope.home
         self._server_url = scope.server_url
-        self._shared_url = scope.shared_url or scope.server_url
-        self._tables = ServerTables(scope)
+        self._tables = PartTables(scope)
 
     def find(self) -> list[ForgetPlace]:
         root = self._home.root
@@ -58,9 +53,6 @@ class UserFiles:
         found += [ForgetPlace("checkpoints", "threads", threads, "remove")] if threads else []
         waiting = backlog.waiting + backlog.parked
         found += [ForgetPlace("outbox", "deliveries", waiting, "remove")] if waiting else []
-        with closing(self._service()) as service:
-            rows = count_rows_of(service, self._user)
-        found += [ForgetPlace("databases", service.path.name, rows, "remove")] if rows else []
         found += [
             ForgetPlace("databases", table, count, "remove")
             for table, count in self._tables.count_rows_of_user().items()
@@ -82,19 +74,12 @@ class UserFiles:
             outbox.drop(None, self._user)
         with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
             CheckpointPassages(CheckpointStore(checkpoints, self._user)).delete_all()
-        with closing(self._service()) as service:
-            remove_user(service, self._user)
-        self._tables.delete_rows_of_user()
-        for path, connection in self._databases():
+        self._tables.remove_user()
+        for _, connection in self._databases():
             connection.execute("PRAGMA secure_delete=1")
             connection.execute("BEGIN IMMEDIATE")
             for table in _tables_of_users(connection):
-                if path.name == _LEDGER:
-                    connection.execute(
-                        f"UPDATE \"{table}\" SET user_id = '', session_id = '' WHERE user_id = ?", (self._user,)
-                    )
-                else:
-                    connection.execute(f'DELETE FROM "{table}" WHERE user_id = ?', (self._user,))
+                connection.execute(f'DELETE FROM "{table}" WHERE user_id = ?', (self._user,))
             connection.execute("COMMIT")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         for directory in self._directories():
@@ -105,9 +90,6 @@ class UserFiles:
             database.with_suffix(".lock").unlink(missing_ok=True)
         recalls_path(root, self._user).unlink(missing_ok=True)
         erase_calls(hook_calls_path(root), self._is_own_call)
-
-    def _service(self) -> ServiceDatabase:
-        return ServiceDatabase(self._home.root, self._shared_url)
 
     def _directories(self) -> list[Path]:
         folder, root = encode_user_id(self._user), self._home.root
@@ -130,8 +112,8 @@ class UserFiles:
         return bool(call.get("user") == self._user)
 
     def _databases(self) -> Iterator[tuple[Path, sqlite3.Connection]]:
-        """The databases with rows of users, except the record, the outbox, the service and checkpoints."""
-        stores = ("state.", "outbox.", "checkpoints.", "holographic", SERVICE)
+        """The databases with rows of users, except the record, the outbox, `home.db` and checkpoints."""
+        stores = ("state.", "outbox.", "checkpoints.", "holographic", FILE_NAME)
         for path in sorted(self._home.root.glob("*.db")):
             if not path.name.startswith(stores) and path.stat().st_size and is_database(path):
                 with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)) as connection:

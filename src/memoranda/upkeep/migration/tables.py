@@ -10,25 +10,24 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoranda.agent.review import schema as reviews
 from memoranda.errors import StorageError
 from memoranda.external.holographic.shared_facts import users_with_facts
 from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
 from memoranda.external.outbox import schema as outbox
 from memoranda.external.outbox.schema import OutboxState, read_positions
 from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
-from memoranda.home.access import schema as service
-from memoranda.home.access.schema import OAUTH_TABLES
 from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server
 from memoranda.memory.record.record import open_record
-from memoranda.models.spending import schema as spending
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.storage.home_database import FILE_NAME as HOME_FILE
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema, Table
 from memoranda.support.home import Home, decode_user_id
+from memoranda.upkeep.home_tables import home_schemas
 
 _BATCH = 500
 Progress = Callable[[str, int, int], None]
@@ -130,37 +129,21 @@ def continue_numbers(target: Engine, tables: Sequence[CopiedTable]) -> None:
                 ).fetchone()
 
 
-class _Part(NamedTuple):
-    """A file of a home with the tables of one part, which a server has under the same names."""
-
-    file: str
-    schema: Schema
-    application_id: int
-    tables: tuple[Table, ...]
-    server_schema: Schema
-
-
-_PARTS = (
-    _Part(spending.FILE_NAME, spending.SCHEMA, spending.APPLICATION_ID, spending.SCHEMA.tables, spending.SCHEMA),
-    _Part(reviews.FILE_NAME, reviews.SCHEMA, reviews.APPLICATION_ID, reviews.SCHEMA.tables, reviews.SCHEMA),
-    _Part(
-        service.FILE_NAME, service.SCHEMA, service.APPLICATION_ID,
-        (service.API_KEYS, service.AUDIT_LOG, *OAUTH_TABLES), service.SCHEMA,
-    ),
-    _Part(outbox.FILE_NAME, outbox.SCHEMA, outbox.APPLICATION_ID, (outbox.JOBS,), outbox.SERVER_SCHEMA),
-)  # fmt: skip
-
-
 def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, int]:
     """Copy the parts that a home has to a server, and verify them; returns how many rows each table has."""
     counts: dict[str, int] = {}
-    for part in _PARTS:
-        if database_exists(home.root / part.file):
-            with _opened(home, part) as file, _opened(home, part, url) as server:
-                counts |= _copy(part, file, server, progress)
-                continue_numbers(server, _copied(part))
-                if part.file == outbox.FILE_NAME:
-                    _positions_to_server(url, file, server)
+    for schema in home_schemas() if database_exists(home.root / HOME_FILE) else ():
+        with _opened(HomeDatabase(home.root, schema)) as file, _opened(_on_server(home, schema, url)) as server:
+            counts |= _copy(schema.tables, file, server, progress)
+            continue_numbers(server, _copied(schema.tables))
+    if database_exists(home.root / outbox.FILE_NAME):
+        with (
+            _opened(outbox.outbox_database(home.root)) as file,
+            _opened(outbox.outbox_database(home.root, url)) as server,
+        ):
+            counts |= _copy((outbox.JOBS,), file, server, progress)
+            continue_numbers(server, _copied((outbox.JOBS,)))
+            _positions_to_server(url, file, server)
     if sent := copy_sent_to_server(home.root, url):
         counts["sent"] = sent
     counts |= copy_imports_to_server(home.root, url)
@@ -173,11 +156,12 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
 def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, int]:
     """Copy the parts that a server has into a home, and verify them; returns how many rows each table has."""
     counts: dict[str, int] = {}
-    for part in _PARTS:
-        with _opened(home, part, url) as server, _opened(home, part) as file:
-            counts |= _copy(part, server, file, progress)
-            if part.file == outbox.FILE_NAME:
-                _positions_to_files(url, server, file)
+    for schema in home_schemas():
+        with _opened(_on_server(home, schema, url)) as server, _opened(HomeDatabase(home.root, schema)) as file:
+            counts |= _copy(schema.tables, server, file, progress)
+    with _opened(outbox.outbox_database(home.root, url)) as server, _opened(outbox.outbox_database(home.root)) as file:
+        counts |= _copy((outbox.JOBS,), server, file, progress)
+        _positions_to_files(url, server, file)
     if sent := copy_sent_to_files(url, home.root):
         counts["sent"] = sent
     counts |= copy_imports_to_files(url, home.root)
@@ -187,23 +171,25 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
     return counts
 
 
-def _copy(part: _Part, source: Engine, target: Engine, progress: Progress) -> dict[str, int]:
+def _copy(tables: Sequence[Table], source: Engine, target: Engine, progress: Progress) -> dict[str, int]:
     counts = {}
-    for copied in _copied(part):
+    for copied in _copied(tables):
         counts[copied.table.name] = copy_table(source, target, copied, progress)
         compare_table(source, target, copied, progress)
     return counts
 
 
-def _copied(part: _Part) -> list[CopiedTable]:
-    return [CopiedTable(table, table.columns[0].name) for table in part.tables]
+def _copied(tables: Sequence[Table]) -> list[CopiedTable]:
+    return [CopiedTable(table, table.columns[0].name) for table in tables]
+
+
+def _on_server(home: Home, schema: Schema, url: str) -> HomeDatabase:
+    return HomeDatabase(home.root, schema, server_url=url)
 
 
 @contextmanager
-def _opened(home: Home, part: _Part, url: str = "") -> Iterator[Engine]:
-    """The engine of a part, in the file of a home or on a server."""
-    schema = part.server_schema if url else part.schema
-    with closing(LazyDatabase(home.root / part.file, schema, part.application_id, server_url=url)) as database:
+def _opened(database: LazyDatabase) -> Iterator[Engine]:
+    with closing(database):
         yield database.open().acting_for(None, everyone=True)
 
 

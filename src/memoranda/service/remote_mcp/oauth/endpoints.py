@@ -18,8 +18,9 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from memoranda.home.access.keys import DEFAULT_TENANT, ApiKeys
+from memoranda.home.access.keys import ApiKeys
 from memoranda.home.access.oauth_grants import ACCESS_SECONDS, GrantStore, InvalidGrant, TokenPair
+from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.integrations.mcp.streamable_http import PATH as MCP_PATH
 from memoranda.integrations.mcp.streamable_http import is_json
 from memoranda.service.http.request_checks import check_headers, read_body

@@ -22,11 +22,10 @@ _PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("MEMORY.md, USER.md and their history", ("memories",)),
     ("Skills", ("skills",)),
     ("External memory", ("holographic", "outbox", "providers", "plugins")),
-    ("Spending", ("usage.db", "prices.yaml")),
     ("Backups", ("backups",)),
     ("Logs", ("logs",)),
     ("Checkpoints of agents", ("checkpoints",)),
-    ("API keys and imports", ("service.db", "imports.db", "reviews.db")),
+    ("Spending, keys, reviews and imports", ("home.db", "imports.db", "prices.yaml")),
     ("Settings", ("config.yaml", ".env", "SOUL.md")),
 )
 _OTHER = "Other files"
