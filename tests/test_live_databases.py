@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from memoranda.cli.main import command as program
 from memoranda.external.vendors import sent_record
-from memoranda.importers.state import schema as imports
 from memoranda.memory.checkpoints import schema as checkpoints
 from memoranda.service.http.routes import ROUTES
 from memoranda.storage.sqlite.engine import open_sqlite_engine
@@ -51,7 +50,6 @@ _EVERY_DATABASE = {
     "checkpoints.db",
     "holographic.db",
     "home.db",
-    "imports.db",
     "outbox.db",
     "providers/zep.db",
     "state.db",
@@ -66,7 +64,6 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         fill(memory)
         fill_pages(memory)
         for name, module in (
-            ("imports.db", imports),
             ("checkpoints.db", checkpoints),
             ("providers/zep.db", sent_record),
         ):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
-from memoranda.importers.state.schema import FILE_NAME
 from memoranda.importers.state.store import ImportState, ItemState
+from memoranda.storage.home_database import FILE_NAME
 from tests.examples import examples
 from tests.importers.import_home import Home, write_lines
 
@@ -70,7 +70,7 @@ def test_a_damaged_checkpoint_is_ignored(home: Home, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
     home.take(ClaudeCode(), file)
     with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
-        connection.execute("""UPDATE items SET state = '{"facts": {"title": "[redacted:x]" fail"}}'""")
+        connection.execute("""UPDATE import_items SET state = '{"facts": {"title": "[redacted:x]" fail"}}'""")
         connection.commit()
     write_lines(file, [_line(1), _line(2)])
     grown = home.take(ClaudeCode(), file)
@@ -83,7 +83,7 @@ def test_a_damaged_list_of_sessions_costs_only_their_count(home: Home, tmp_path:
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
     home.take(ClaudeCode(), file)
     with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
-        connection.execute("UPDATE items SET sessions = ?", (damaged,))
+        connection.execute("UPDATE import_items SET sessions = ?", (damaged,))
         connection.commit()
     rescan = home.take(ClaudeCode(), file)
     assert (rescan.items_unchanged, rescan.count("unchanged")) == (1, 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.errors import CorruptStoreError
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,
@@ -15,9 +16,9 @@ from memoranda.importers.reader_protocol import (
     Problem,
     Skipped,
 )
-from memoranda.importers.state.schema import FILE_NAME
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.scope import Scope
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.support import home as support_home
 from memoranda.upkeep.doctor import accept_store
 from tests.importers.import_home import Home, ListReader
@@ -100,8 +101,8 @@ def test_without_import_state_everything_is_read_again_and_nothing_added(home: H
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_import_state_costs_only_time(home: Home, content: bytes) -> None:
-    """It is renamed, everything is read again, and nothing is added; a preview does not rename it."""
+def test_nothing_is_imported_while_the_import_state_is_damaged(home: Home, content: bytes) -> None:
+    """A preview reads everything; an import says that the file is damaged, because others keep rows in it, too."""
     reader = ListReader(ImportedConversation("a"), said("1"))
     home.take(reader)
     for file in home.root.glob(f"{FILE_NAME}*"):
@@ -109,9 +110,9 @@ def test_a_damaged_import_state_costs_only_time(home: Home, content: bytes) -> N
     (home.root / FILE_NAME).write_bytes(content)
     assert home.plan(reader).messages_known == 1
     assert (home.root / FILE_NAME).read_bytes() == content
-    assert home.take(reader).messages_known == 1
-    assert [file.read_bytes() for file in home.root.glob(f"{FILE_NAME}.damaged-*")] == [content]
-    assert home.take(reader).items_unchanged == 1
+    with pytest.raises(CorruptStoreError, match=r"home\.db.*doctor"):
+        home.take(reader)
+    assert (home.root / FILE_NAME).read_bytes() == content
 
 
 def test_the_import_state_of_a_deleted_record_is_ignored(home: Home, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_second_import_adds_nothing(sample: Sample, files: Path, home: Home) -
     assert _import(home, sample, files) == sample.messages
     before = _exported(home)
     assert _import(home, sample, files) == 0
-    for file in home.root.glob("imports.db*"):
+    for file in home.root.glob("home.db*"):
         file.unlink()
     assert _import(home, sample, files) == 0
     assert _exported(home) == before

@@ -92,7 +92,7 @@ def test_a_text_is_proposed_once_with_its_origin(memory: memoranda.Memory) -> No
     assert (proposal.target, proposal.actor, proposal.sources) == ("user", "import", (_FACT.origin,))
     assert memory.entries("user") == ()
     assert _offer(memory, _FACT, import_id="two").proposals == {"known": 1}
-    for file in memory.home.root.glob("imports.db*"):
+    for file in memory.home.root.glob("home.db*"):
         file.unlink()
     assert _offer(memory, _FACT, import_id="three").proposals == {"known": 1}
     assert _pending(memory) == [_FACT.text]

@@ -22,11 +22,12 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
 )
 from memoranda.importers.session_writer import session_name
-from memoranda.importers.state.schema import FILE_NAME, imports_database
+from memoranda.importers.state.schema import imports_database
 from memoranda.importers.undo import ImportHistory
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.home import Home
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
@@ -167,7 +168,7 @@ def _rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
     with closing(imports_database(root)) as database, database.open().reading() as connection:
         return {
             table: [tuple(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()]
-            for table in ("items", "imported_sessions", "imports", "import_parts", "import_proposals")
+            for table in ("import_items", "imported_sessions", "imports", "import_parts", "import_proposals")
         }
 
 

@@ -1,7 +1,7 @@
 """Proposes texts of other programs for curated memory: each text once, and a person decides.
 
 The approval queue, the entries and the journal say which texts were offered before, so nothing is proposed twice even
-when `imports.db` was lost. That file only knows which import made which proposal, so that undo can withdraw it.
+when `home.db` was lost. That file only knows which import made which proposal, so that undo can withdraw it.
 """
 
 import re

@@ -9,7 +9,6 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 from zlib import error as zlib_error
 
-from memoranda.agent.review.schema import check_server_reviews
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.external.checks import (
     check_outbox,
@@ -23,8 +22,6 @@ from memoranda.external.vendors import sent_record
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.importers.state import schema as imports
-from memoranda.importers.state.server import check_server_imports
 from memoranda.memory.checkpoints.store import check_server_checkpoints, checked_checkpoints, open_checkpoints
 from memoranda.memory.curated import health_checks
 from memoranda.memory.curated.store import MemoryStore
@@ -54,7 +51,7 @@ from memoranda.support.home import (
     server_index_path,
     vector_files,
 )
-from memoranda.upkeep.home_tables import checked_home
+from memoranda.upkeep.home_tables import check_parts, checked_home
 from memoranda.upkeep.sync.delivery import check_sync
 
 # How many users the doctor looks at without --deep: each takes some round trips.
@@ -191,8 +188,7 @@ def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None
             lambda url: check_server_outbox(home.root, home.config_file, url, loaded.providers),
             lambda url: check_provider_tables(home.config_file, url),
             lambda url: _check_checkpoints(home.root, home.config_file, url),
-            lambda url: check_server_reviews(home.root, home.config_file, url),
-            lambda url: check_server_imports(home.root, home.config_file, url),
+            lambda url: check_parts(home.root, home.config_file, url),
         ]
         for check in checks:
             try:
@@ -297,12 +293,9 @@ def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
 
 
 def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
-    """Check `home.db`, checkpoints and imports."""
+    """Check `home.db` and checkpoints."""
     yield from check_store(checked_home(home))
     yield from check_store(checked_checkpoints(home))
-    yield from check_store(
-        plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")
-    )
 
 
 def _check_links(home: Home) -> Iterator[HealthIssue]:

@@ -33,19 +33,19 @@ def small_component_schemas() -> list[Schema]:
     from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
     from memoranda.external.outbox.schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SERVER_SCHEMA as SENT  # noqa: PLC0415
-    from memoranda.importers.state.schema import SERVER_SCHEMA as IMPORTS  # noqa: PLC0415
 
     outbox = replace(OUTBOX, forgetting=Forgetting(own_texts=True, own_users=frozenset({"jobs"})))
-    return [outbox, SENT, FACTS, IMPORTS, *home_schemas()]
+    return [outbox, SENT, FACTS, *home_schemas()]
 
 
 def home_schemas() -> list[Schema]:
     """The parts that have their tables in `home.db`, or on a server."""
     from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
+    from memoranda.importers.state.schema import SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
-    return [REVIEWS, USAGE, SERVICE]
+    return [REVIEWS, USAGE, SERVICE, IMPORTS]
 
 
 def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:
@@ -69,6 +69,15 @@ def users_with_rows(root: Path, url: str) -> set[str]:
     return {name for name in found if name}
 
 
+def check_parts(root: Path, setting: Path = Path(), url: str = "") -> Iterator[HealthIssue]:
+    """What is wrong with rows in `home.db`, or on a server that the file `setting` names."""
+    from memoranda.agent.review.schema import check_reviews  # noqa: PLC0415
+    from memoranda.importers.state.schema import check_imports  # noqa: PLC0415
+
+    yield from check_reviews(root, setting, url)
+    yield from check_imports(root, setting, url)
+
+
 class CheckedHome(CheckedDatabase):
     """`home.db` with the tables of all parts."""
 
@@ -87,7 +96,7 @@ def checked_home(root: Path) -> CheckedHome:
     """For the doctor: what is wrong with `home.db`, and how to save what can still be read."""
 
     def check_content(database: Database) -> Iterator[HealthIssue]:
-        return iter(())
+        return check_parts(root)
 
     def save(damaged: DamagedDatabase, fresh: Path) -> str:
         tables = [table for schema in home_schemas() for table in schema.tables]

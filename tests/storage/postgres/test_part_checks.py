@@ -112,7 +112,8 @@ def test_damaged_rows_are_reported(home: Home, postgres_url: str) -> None:
         _INCOMPLETE_CHECKPOINT,
         "INSERT INTO reviews (created, user_id, session_id, state) VALUES (0, 'ana', 's', 'lost')",
         "INSERT INTO reviews (created, user_id, session_id) VALUES (0, 'ana', 's')",
-        "INSERT INTO import_parts (import_id, session_id, first_message, last_message) VALUES ('x', 's', 1, 2)",
+        "INSERT INTO import_parts (import_id, session_id, first_message, last_message, user_id)"
+        " VALUES ('x', 's', 1, 2, 'ana')",
         "INSERT INTO imports (id, user_id, began, after_message, sources) VALUES ('y', 'ana', 0, 0, '[]')",
         _UNREADABLE_ITEM,
     )

@@ -42,7 +42,7 @@ def test_it_is_listed_wherever_it_is(forgotten: Path) -> None:
     kinds = {place["where"].rpartition(": ")[2] for place in places if place["area"] == "record"}
     assert kinds >= {"message", "summary", "title", "prompt", "tasks", "notes", "extra"}
     assert json.loads((forgotten.parent / "before.json").read_text()).keys() >= {
-        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "outbox.db", "holographic.db", "imports.db",
+        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "outbox.db", "holographic.db", "home.db",
     }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_another_import_does_not_restore_it(forgotten: Path, marker: str) -> Non
     """Not even one that reads the files from their start again, or one after the file has grown."""
     source = (forgotten.parent / "source").resolve()
     assert import_transcripts(forgotten, source) == 0
-    (forgotten / "imports.db").unlink()
+    (forgotten / "home.db").unlink()
     assert import_transcripts(forgotten, source) == 0
     assert occurrences(forgotten, marker) == {}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.home_database import FILE_NAME, HomeDatabase
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
 from memoranda.support.health_issues import HealthIssue
 
@@ -53,8 +53,9 @@ SCHEMA = Schema(
 _STATES = ("due", "running", "done", "given up")
 
 
-def check_server_reviews(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
-    """Report reviews that will never run; `setting` is the file that names the server."""
+def check_reviews(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
+    """Report reviews that will never run; `setting` is the file that names the server, if one has them."""
+    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
     with (
         closing(HomeDatabase(home, SCHEMA, server_url=url)) as database,
         database.open().acting_for(None, everyone=True).reading() as connection,
@@ -62,21 +63,26 @@ def check_server_reviews(home: Path, setting: Path, url: str) -> Iterator[Health
         (unknown,) = connection.execute(
             f"SELECT count(*) FROM reviews WHERE state NOT IN (?{', ?' * (len(_STATES) - 1)})", _STATES
         ).fetchone()
-        (missing,) = connection.execute(
-            "SELECT count(*) FROM reviews WHERE state IN ('due', 'running')"
-            " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = reviews.session_id)"
-        ).fetchone()
+        # A server has the record in the same database.
+        (missing,) = (
+            (0,)
+            if not url
+            else connection.execute(
+                "SELECT count(*) FROM reviews WHERE state IN ('due', 'running')"
+                " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = reviews.session_id)"
+            ).fetchone()
+        )
     if unknown:
         yield HealthIssue(
             "warning",
-            setting,
-            f"names a server that has {unknown:,} reviews in an unknown state, which never run",
+            path,
+            f"{has} {unknown:,} reviews in an unknown state, which never run",
             "set their state to 'due' in the table reviews, or delete these rows",
         )
     if missing:
         yield HealthIssue(
             "note",
-            setting,
-            f"names a server that has {missing:,} due reviews of sessions that are not in the record",
+            path,
+            f"{has} {missing:,} due reviews of sessions that are not in the record",
             "nothing to do; each is given up when it is tried",
         )

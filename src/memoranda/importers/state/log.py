@@ -23,6 +23,9 @@ _ADDED = (
     " OR EXISTS (SELECT 1 FROM import_proposals WHERE import_id = imports.id))"
 )
 
+# The owner of a home settles the killed imports of its users.
+_USER_OF_IMPORT = "(SELECT user_id FROM imports WHERE id = ?)"
+
 
 @dataclass(frozen=True, slots=True)
 class ImportPart:
@@ -110,21 +113,21 @@ class ImportLog:
     def save_parts(self, connection: Connection, import_id: str, parts: Iterable[ImportPart]) -> None:
         """Save the parts of sessions in the transaction that saves how far their file was read."""
         connection.executemany(
-            "INSERT INTO import_parts (import_id, session_id, first_message, last_message, title, model)"
-            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (import_id, session_id) DO UPDATE SET"
+            "INSERT INTO import_parts (import_id, session_id, first_message, last_message, title, model, user_id)"
+            f" VALUES (?, ?, ?, ?, ?, ?, {_USER_OF_IMPORT}) ON CONFLICT (import_id, session_id) DO UPDATE SET"
             " first_message = CASE WHEN excluded.first_message < import_parts.first_message"
             "  THEN excluded.first_message ELSE import_parts.first_message END,"
             " last_message = CASE WHEN excluded.last_message > import_parts.last_message"
             "  THEN excluded.last_message ELSE import_parts.last_message END",
-            [(import_id, p.session_id, p.first_message, p.last_message, p.title, p.model) for p in parts],
+            [(import_id, p.session_id, p.first_message, p.last_message, p.title, p.model, import_id) for p in parts],
         )
 
     def save_proposal(self, import_id: str, proposal_id: str, target: Target) -> None:
         """Save that an import makes a proposal, before the approval queue has it."""
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO import_proposals (import_id, proposal_id, target) VALUES (?, ?, ?)",
-                (import_id, proposal_id, target),
+                "INSERT INTO import_proposals (import_id, proposal_id, target, user_id) VALUES (?, ?, ?, ?)",
+                (import_id, proposal_id, target, self._user),
             )
 
     def proposals(self, import_id: str) -> list[str]:

@@ -1,52 +1,57 @@
-"""The tables of imports: a file of the home, or tables of the server that has the record, for all nodes.
+"""The tables of imports, in `home.db` or on the server that has the record, for all nodes.
 
 On a server a path means something only on its node, so a row of a file also has the name of the node. Every row has its
-user there, for row-level security, and so that the rows move with the user to another store.
+user, for row-level security, and so that the rows move with the user to another store.
 """
 
+import json
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.home_database import FILE_NAME, HomeDatabase
 from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.support.health_issues import HealthIssue
 
-FILE_NAME = "imports.db"
-APPLICATION_ID = int.from_bytes(b"MemI", "big")
-ITEMS = "items"
-SERVER_ITEMS = "import_items"
+_LONGEST_IMPORT = 86_400.0
+_STORE_ID = "imports.store_id"
 
-_SOURCE = Column("source", "text", "NOT NULL", "The reader's name.")
+_NUMBER = Column("id", "numbered", "", "Order.")
 _USER = Column("user_id", "text", "NOT NULL", "The user of a gateway; empty for the home's owner.")
-_FILE = Column("file", "text", "NOT NULL", "The path of the file.")
-_PART = Column("what", "text", "NOT NULL", "The part of the file, if it has several.")
-_READ_TO = (
-    Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
-    Column("changed", "real", "NOT NULL", "Its modification time when it was read."),
-    Column("sessions", "text", "NOT NULL", "The ids of the sessions in it, as a JSON list."),
-)
-_OFFSET_MEANING = "The checkpoint: how many bytes were read."
-_CHECKPOINT = (
-    Column("line", "integer", "", "The checkpoint: how many lines were read."),
-    Column("state", "text", "", "The checkpoint: what the reader must know to continue."),
-    Column("seal", "text", "", "A digest of the bytes before the checkpoint; it differs if the file was replaced."),
-)
-_ITEMS = Table(
-    ITEMS,
+ITEMS = Table(
+    "import_items",
     "One row per file that was read, for each user.",
-    (_SOURCE, _USER, _FILE, _PART, *_READ_TO, Column("offset", "integer", "", _OFFSET_MEANING), *_CHECKPOINT),
-)
-_SEEN = (
-    Column("family", "text", "NOT NULL", "Source, user and first message: branches of a session share it."),
-    Column("made", "integer", "NOT NULL DEFAULT 0", "1 when it is, or was, in the record."),
-    Column("title", "text", "", "The title that the import set; the user may have changed it since."),
+    (
+        _NUMBER,
+        Column("source", "text", "NOT NULL", "The reader's name."),
+        _USER,
+        Column("node", "text", "NOT NULL", "The machine that has the file; empty if the record is not on a server."),
+        Column("file", "text", "NOT NULL", "The path of the file."),
+        Column("what", "text", "NOT NULL", "The part of the file, if it has several."),
+        Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
+        Column("changed", "real", "NOT NULL", "Its modification time when it was read."),
+        Column("sessions", "text", "NOT NULL", "The ids of the sessions in it, as a JSON list."),
+        Column("read_offset", "integer", "", "The checkpoint: how many bytes were read."),
+        Column("line", "integer", "", "The checkpoint: how many lines were read."),
+        Column("state", "text", "", "The checkpoint: what the reader must know to continue."),
+        Column("seal", "text", "", "A digest of the bytes before the checkpoint; it differs if the file was replaced."),
+    ),
 )
 SEEN_SESSIONS = Table(
     "imported_sessions",
     "One row per session that an import has seen, created or not.",
-    (Column("session_id", "text", "PRIMARY KEY", "Its id in the record."), *_SEEN),
+    (
+        _NUMBER,
+        Column("session_id", "text", "NOT NULL UNIQUE", "Its id in the record."),
+        Column("family", "text", "NOT NULL", "Source, user and first message: branches of a session share it."),
+        Column("made", "integer", "NOT NULL DEFAULT 0", "1 when it is, or was, in the record."),
+        Column("title", "text", "", "The title that the import set; the user may have changed it since."),
+        _USER,
+    ),
 )
 IMPORTS = Table(
     "imports",
@@ -65,100 +70,51 @@ PARTS = Table(
     "import_parts",
     "One row per session to which an import added messages.",
     (
+        _NUMBER,
         Column("import_id", "text", "NOT NULL", "The import."),
         Column("session_id", "text", "NOT NULL", "The session."),
         Column("first_message", "integer", "NOT NULL", "The lowest id of a message that it added."),
         Column("last_message", "integer", "NOT NULL", "The highest id of a message that it added."),
         Column("title", "text", "", "The title before the import; null for a new session."),
         Column("model", "text", "", "The model before the import; null for a new session."),
+        _USER,
     ),
 )
 PROPOSALS = Table(
     "import_proposals",
     "One row per proposal for curated memory that an import made.",
     (
+        _NUMBER,
         Column("import_id", "text", "NOT NULL", "The import."),
         Column("proposal_id", "text", "NOT NULL UNIQUE", "The proposal in the approval queue."),
         Column("target", "text", "NOT NULL", "The file that it is for: memory or user."),
+        _USER,
     ),
 )
-_INDEXES = (
-    "CREATE UNIQUE INDEX IF NOT EXISTS idx_import_parts ON import_parts(import_id, session_id)",
-    "CREATE INDEX IF NOT EXISTS idx_parts_of_sessions ON import_parts(session_id)",
-    "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
-)
+
+
+def _delete_items_with(connection: Connection, matches: Callable[[str], bool], user: str) -> int:
+    """Delete the rows of a user's files whose path or part matches; such a file is read from its start again."""
+    rows = connection.execute("SELECT id, file, what FROM import_items WHERE user_id = ?", (user,)).fetchall()
+    numbers = [(number,) for number, file, part in rows if matches(file) or matches(part)]
+    connection.executemany("DELETE FROM import_items WHERE id = ?", numbers)
+    return len(numbers)
+
+
+_TABLES = (ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS)
 SCHEMA = Schema(
     version=1,
-    tables=(_ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS),
-    indexes=(*_INDEXES, "CREATE UNIQUE INDEX IF NOT EXISTS idx_items ON items(source, user_id, file, what)"),
-)
-
-_NUMBER = Column("id", "numbered", "", "Order.")
-# A transaction that inserts a row acts for its user, see row_security.py.
-_ACTING_USER = Column(
-    "user_id", "text", "NOT NULL DEFAULT substr(current_setting('memoranda.acting_for', true), 3)",
-    "The user whose import it was; empty for the home's owner.",
-)  # fmt: skip
-_SERVER_TABLES = (
-    Table(
-        SERVER_ITEMS,
-        "On a server: one row per file of a node that was read, for each user.",
-        (
-            _NUMBER, _SOURCE, _USER, Column("node", "text", "NOT NULL", "The machine that has the file."), _FILE, _PART,
-            *_READ_TO, Column("read_offset", "integer", "", _OFFSET_MEANING), *_CHECKPOINT,
-        ),
-    ),
-    Table(
-        SEEN_SESSIONS.name,
-        SEEN_SESSIONS.meaning,
-        (_NUMBER, Column("session_id", "text", "NOT NULL UNIQUE", "Its id in the record."), *_SEEN, _ACTING_USER),
-    ),
-    IMPORTS,
-    Table(PARTS.name, PARTS.meaning, (_NUMBER, *PARTS.columns, _ACTING_USER)),
-    Table(PROPOSALS.name, PROPOSALS.meaning, (_NUMBER, *PROPOSALS.columns, _ACTING_USER)),
-)  # fmt: skip
-
-
-def delete_items_with(connection: Connection, matches: Callable[[str], bool], user: str, table: str) -> int:
-    """Delete the rows of a user's files whose path or part matches; such a file is read from its start again."""
-    rows = connection.execute(f"SELECT DISTINCT file, what FROM {table} WHERE user_id = ?", (user,)).fetchall()
-    found = [(file, part, user) for file, part in rows if matches(file) or matches(part)]
-    connection.executemany(f"DELETE FROM {table} WHERE file = ? AND what = ? AND user_id = ?", found)
-    return len(found)
-
-
-SERVER_SCHEMA = Schema(
-    version=1,
     name="imports",
-    tables=_SERVER_TABLES,
+    tables=_TABLES,
     indexes=(
-        *_INDEXES,
-        f"CREATE UNIQUE INDEX IF NOT EXISTS idx_import_items ON {SERVER_ITEMS}(source, user_id, node, file, what)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_import_parts ON import_parts(import_id, session_id)",
+        "CREATE INDEX IF NOT EXISTS idx_parts_of_sessions ON import_parts(session_id)",
+        "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_import_items ON import_items(source, user_id, node, file, what)",
     ),
-    server=ServerTables(user_tables=tuple((table.name, "user_id") for table in _SERVER_TABLES)),
-    forgetting=Forgetting(
-        delete_rows=lambda connection, matches, user: delete_items_with(connection, matches, user, SERVER_ITEMS)
-    ),
+    server=ServerTables(user_tables=tuple((table.name, "user_id") for table in _TABLES)),
+    forgetting=Forgetting(delete_rows=_delete_items_with),
 )
-"""The record on a server has a table `items` already, and `offset` is a reserved word of PostgreSQL."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemNames:
-    """The names that the table of items has in a file or on a server."""
-
-    table: str
-    row: str
-    offset: str
-    key: tuple[str, ...]
-
-
-_FILE_NAMES = ItemNames(ITEMS, "rowid", "offset", ("source", "user_id", "file", "what"))
-_SERVER_NAMES = ItemNames(SERVER_ITEMS, "id", "read_offset", ("source", "user_id", "node", "file", "what"))
-
-
-def item_names(*, on_server: bool) -> ItemNames:
-    return _SERVER_NAMES if on_server else _FILE_NAMES
 
 
 def node_name() -> str:
@@ -166,8 +122,75 @@ def node_name() -> str:
     return platform.node() or "unknown"
 
 
-def imports_database(root: Path, server_url: str = "") -> LazyDatabase:
-    """The database of imports: a file of the home, or the server that has the record."""
-    return LazyDatabase(
-        root / FILE_NAME, SERVER_SCHEMA if server_url else SCHEMA, APPLICATION_ID, server_url=server_url
-    )
+def imports_database(root: Path, server_url: str = "") -> HomeDatabase:
+    """The database of imports: `home.db`, or the server that has the record."""
+    return HomeDatabase(root, SCHEMA, server_url=server_url)
+
+
+def store_of_imports(connection: Connection) -> str | None:
+    """The id of the store that the rows in `home.db` are about; a server has the store itself."""
+    return read_meta(connection, _STORE_ID)
+
+
+def assign_to_store(connection: Connection, store_id: str) -> None:
+    """Make the rows belong to a store; those of another store are deleted."""
+    if store_of_imports(connection) != store_id:
+        for table in _TABLES:
+            connection.execute(f"DELETE FROM {table.name}")
+        write_meta(connection, _STORE_ID, store_id)
+
+
+def check_imports(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
+    """Report damaged rows and imports without an end; `setting` is the file that names the server, if one has them."""
+    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
+    with (
+        closing(imports_database(home, url)) as database,
+        database.open().acting_for(None, everyone=True).reading() as connection,
+    ):
+        (lost,) = connection.execute(
+            "SELECT count(*) FROM import_parts p WHERE NOT EXISTS (SELECT 1 FROM imports i WHERE i.id = p.import_id)"
+        ).fetchone()
+        (killed,) = connection.execute(
+            "SELECT count(*) FROM imports WHERE ended IS NULL AND began < ?", (time.time() - _LONGEST_IMPORT,)
+        ).fetchone()
+        lists = connection.execute("SELECT id, sessions FROM import_items").fetchall()
+    damaged = [number for number, sessions in lists if not _is_list(sessions)]
+    if lost:
+        yield HealthIssue(
+            "warning",
+            path,
+            f"{has} {lost:,} parts of imports without their import, which cannot be undone",
+            "restore the table imports from a backup, or delete those sessions one by one",
+        )
+    if killed:
+        yield HealthIssue(
+            "note",
+            path,
+            f"{has} {killed:,} imports without an end: they were killed",
+            "nothing to do; the next import of the same user completes their log",
+        )
+    if damaged:
+        yield HealthIssue(
+            "warning",
+            path,
+            f"{has} {len(damaged):,} imported files with an unreadable list of sessions",
+            "delete these rows; the files are read again, and nothing is added twice",
+            lambda: _delete(home, url, damaged),
+            harmless=True,
+        )
+
+
+def _is_list(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), list)
+    except ValueError:
+        return False
+
+
+def _delete(home: Path, url: str, numbers: list[int]) -> str:
+    with (
+        closing(imports_database(home, url)) as database,
+        database.open().acting_for(None, everyone=True).writing() as connection,
+    ):
+        connection.executemany("DELETE FROM import_items WHERE id = ?", [(number,) for number in numbers])
+    return f"{len(numbers):,} files are read again by the next import"

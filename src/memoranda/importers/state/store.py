@@ -1,16 +1,14 @@
 """The import state: how far each file was read, and which sessions it contains.
 
-It is in `imports.db`, or on the server that has the record, for all nodes. It only saves time. The session store knows
+It is in `home.db`, or on the server that has the record, for all nodes. It only saves time. The session store knows
 messages by their external ids and deleted sessions by their names, so without this state everything is read again, but
 nothing is added twice and no deleted session returns.
 """
 
 import json
 import logging
-import os
-import time
 from collections.abc import Collection, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,17 @@ from typing import Any
 from memoranda.errors import CorruptStoreError
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from memoranda.importers.state.log import ImportLog, ImportPart
-from memoranda.importers.state.schema import imports_database, item_names, node_name
+from memoranda.importers.state.schema import assign_to_store, imports_database, node_name, store_of_imports
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
-from memoranda.storage.salvage.rebuild import SIDE_FILES
-from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.json_object import parse_object
 
 _log = logging.getLogger(__name__)
 
 _ItemKey = tuple[str, ...]
-_CHECKPOINT_COLUMNS = ("line", "state", "seal")
+_KEY = "source, user_id, node, file, what"
+_READ_TO = ("size", "changed", "sessions", "read_offset", "line", "state", "seal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,6 @@ class ImportState:
         """
         self._redactor = Redactor()
         self._database = imports_database(root, server_url)
-        self._names = item_names(on_server=bool(server_url))
         # A path means something only on its own machine.
         self._node = node_name() if server_url else ""
         self._store_id = store_id
@@ -77,7 +73,6 @@ class ImportState:
         self._read_in_rescan: set[_ItemKey] = set()
         self._items: dict[str, dict[_ItemKey, ItemState]] = {}
         self._is_ours: bool | None = None
-        self._is_damaged = False
         self.log = ImportLog(self._user, self._reading, self._writing)
 
     def close(self) -> None:
@@ -115,17 +110,17 @@ class ImportState:
             self._items[source][self._key(source, item)] = state
         with self._writing() as connection:
             connection.executemany(
-                "INSERT INTO imported_sessions (session_id, family, made, title) VALUES (?, ?, ?, ?)"
+                "INSERT INTO imported_sessions (session_id, family, made, title, user_id) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (session_id) DO UPDATE SET family = excluded.family, made = excluded.made,"
                 " title = excluded.title",
-                [(session.session_id, session.family, int(session.created), session.title) for session in seen],
+                [(each.session_id, each.family, int(each.created), each.title, self._user) for each in seen],
             )
-            columns = ("size", "changed", "sessions", self._names.offset, *_CHECKPOINT_COLUMNS)
-            key = ", ".join(self._names.key)
-            values = (*self._key(source, item), state.size, state.modified_at, sessions, *position, state.prefix_digest)
+            source, *file = self._key(source, item)
+            values = (source, self._user, self._node, *file, state.size, state.modified_at, sessions, *position,
+                      state.prefix_digest)  # fmt: skip
             connection.execute(
-                f"INSERT INTO {self._names.table} ({key}, {', '.join(columns)}) VALUES (?{', ?' * (len(values) - 1)})"
-                f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in columns)}",
+                f"INSERT INTO import_items ({_KEY}, {', '.join(_READ_TO)}) VALUES (?{', ?' * (len(values) - 1)})"
+                f" ON CONFLICT ({_KEY}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _READ_TO)}",
                 values,
             )
             if logged is not None:
@@ -158,7 +153,7 @@ class ImportState:
             self._prepare_writing()
             with everyone.writing() as connection:
                 connection.execute(f"UPDATE imported_sessions SET title = NULL WHERE {named}", values)
-                connection.executemany(f"UPDATE {self._names.table} SET state = '' WHERE {self._names.row} = ?", states)
+                connection.executemany("UPDATE import_items SET state = '' WHERE id = ?", states)
             everyone.shrink_log()
 
     def reread(self, session_ids: Collection[str], removed: Collection[str]) -> None:
@@ -169,22 +164,22 @@ class ImportState:
         self._items.clear()
         with self._everyone().writing() as connection:
             numbers = [(number,) for number, listed in self._listed_sessions(connection) if listed & names]
-            connection.executemany(f"DELETE FROM {self._names.table} WHERE {self._names.row} = ?", numbers)
+            connection.executemany("DELETE FROM import_items WHERE id = ?", numbers)
             connection.executemany("DELETE FROM imported_sessions WHERE session_id = ?", gone)
 
     def files_with(self, session_ids: Collection[str]) -> list[str]:
         """The files of other programs that these sessions were imported from; on a server with the machine."""
         if not session_ids or not self._is_usable():
             return []
-        wanted, table = frozenset(session_ids), self._names.table
+        wanted = frozenset(session_ids)
         file = "node || ':' || file" if self._node else "file"
         with self._everyone().reading() as connection:
             numbers = [number for number, listed in self._listed_sessions(connection) if listed & wanted]
             if not numbers:
                 return []
-            listed = self._everyone().dialect.one_of(self._names.row, numbers)
+            listed = self._everyone().dialect.one_of("id", numbers)
             rows = connection.execute(
-                f"SELECT DISTINCT {file} FROM {table} WHERE {listed.text} ORDER BY 1", listed.values
+                f"SELECT DISTINCT {file} FROM import_items WHERE {listed.text} ORDER BY 1", listed.values
             ).fetchall()
         return [name for (name,) in rows]
 
@@ -193,16 +188,15 @@ class ImportState:
         return f"{source}\n{self._user}\n{self._redactor.name(first)}"
 
     def _load(self, source: str) -> dict[_ItemKey, ItemState]:
-        names, key = self._names, (source, self._user, *((self._node,) if self._node else ()))
-        condition = " AND ".join(f"{name} = ?" for name in names.key[: len(key)])
+        """Rows without a node, or with this one, also belong to this machine after a move to a server or back."""
         with self._engine().reading() as connection:
             rows = connection.execute(
-                f"SELECT file, what, size, changed, sessions, {names.offset}, line, state, seal FROM {names.table}"
-                f" WHERE {condition}",
-                key,
+                f"SELECT file, what, {', '.join(_READ_TO)} FROM import_items"
+                " WHERE source = ? AND user_id = ? AND node IN ('', ?) ORDER BY CASE WHEN node = ? THEN 1 ELSE 0 END",
+                (source, self._user, node_name(), self._node),
             )
             return {
-                (*key, file, label): ItemState(
+                (source, file, label): ItemState(
                     size,
                     modified_at,
                     _session_names(sessions),
@@ -216,7 +210,7 @@ class ImportState:
         """The numbers of items and the sessions in them; the owner of a home may have imported those of a user."""
         whose = Condition("", ()) if not self._user else Condition(" AND user_id IN (?, '')", (self._user,))
         rows = connection.execute(
-            f"SELECT {self._names.row}, sessions FROM {self._names.table} WHERE {condition}{whose.text}", whose.values
+            f"SELECT id, sessions FROM import_items WHERE {condition}{whose.text}", whose.values
         ).fetchall()
         return [(number, names) for number, listed in rows if (names := _session_names(listed))]
 
@@ -232,16 +226,14 @@ class ImportState:
     def _key(self, source: str, item: ImportItem) -> _ItemKey:
         # A path that is not valid text is stored with escapes.
         file = str(item.file).encode("utf-8", "backslashreplace").decode()
-        node = (self._node,) if self._node else ()
-        return source, self._user, *node, self._redactor.name(file), self._redactor.name(item.label)
+        return source, self._redactor.name(file), self._redactor.name(item.label)
 
     def _sessions(self, condition: str, values: tuple[str, ...]) -> list[SeenSession]:
         if not self._is_usable():
             return []
         with self._engine().reading() as connection:
             rows = connection.execute(
-                "SELECT session_id, family, made, title FROM imported_sessions"
-                f" WHERE {condition} ORDER BY {self._names.row}",
+                f"SELECT session_id, family, made, title FROM imported_sessions WHERE {condition} ORDER BY id",
                 values,
             )
             return [SeenSession(row[0], row[1], bool(row[2]) and not self.rescan, row[3]) for row in rows]
@@ -264,10 +256,10 @@ class ImportState:
                 return True
             try:
                 with self._database.open().reading() as connection:
-                    self._is_ours = _owner(connection) == self._store_id
+                    self._is_ours = store_of_imports(connection) == self._store_id
             except CorruptStoreError as error:
-                _log.warning("The state of earlier imports cannot be read, so everything is read again: %s", error)
-                self._is_ours, self._is_damaged = False, True
+                _log.warning("The state of earlier imports cannot be read: %s", error)
+                return False
         return self._is_ours
 
     def _reading(self) -> AbstractContextManager[Connection] | None:
@@ -278,23 +270,12 @@ class ImportState:
         return self._engine().writing()
 
     def _prepare_writing(self) -> None:
-        """Create the file, or make the file of another store belong to this one."""
+        """Create the tables, or make those of another store belong to this one."""
         if self._is_usable():
             return
-        if self._is_damaged:
-            self._move_damaged_file()
         with self._database.open().writing() as connection:
-            _assign_to_store(connection, self._store_id)
+            assign_to_store(connection, self._store_id)
         self._is_ours = True
-
-    def _move_damaged_file(self) -> None:
-        """Rename the damaged file, so that a new one can be created."""
-        self._database.close()
-        renamed = f"{self._database.path}.damaged-{time.time():.0f}"
-        for ending in SIDE_FILES:
-            with suppress(FileNotFoundError):
-                os.replace(f"{self._database.path}{ending}", f"{renamed}{ending}")
-        self._is_damaged = False
 
 
 def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:
@@ -315,18 +296,3 @@ def _parse_json(text: str) -> Any:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):
         return None
-
-
-def _owner(connection: Connection) -> str | None:
-    return read_meta(connection, "store_id")
-
-
-def _assign_to_store(connection: Connection, store_id: str) -> None:
-    """Make the file belong to a store; the state of another store is deleted."""
-    if _owner(connection) != store_id:
-        connection.execute("DELETE FROM items")
-        connection.execute("DELETE FROM imported_sessions")
-        connection.execute("DELETE FROM import_parts")
-        connection.execute("DELETE FROM import_proposals")
-        connection.execute("DELETE FROM imports")
-        write_meta(connection, "store_id", store_id)

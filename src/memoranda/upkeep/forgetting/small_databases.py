@@ -10,9 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from memoranda.importers.state.schema import FILE_NAME, ITEMS, delete_items_with
 from memoranda.storage.engine import Engine
-from memoranda.storage.home_database import FILE_NAME as HOME_FILE
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.salvage.rebuild import is_database
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
@@ -24,10 +23,9 @@ from memoranda.upkeep.forgetting.scope import ForgetScope
 from memoranda.upkeep.home_tables import opened_parts
 
 _BUSY_TIMEOUT = 10.0
-_AREAS = {"imports.db": "imports"}
 _USER = "user_id"
 _IDENTIFIER = "an identifier, which other rows refer to"
-_STORES = ("state.", HOME_FILE, "outbox.db", "checkpoints.db", "holographic")
+_STORES = ("state.", FILE_NAME, "outbox.db", "checkpoints.db", "holographic")
 
 IsOurSession = Callable[[str], bool]
 """Whether a session belongs to the scope, as far as that is known."""
@@ -47,11 +45,10 @@ class HomeDatabases:
             with closing(_connect(path)) as connection:
                 for text in read_texts(connection):
                     if matcher.found_in(text.text) and self._owns(text):
-                        counts[_stays(path, text)] += 1
+                        counts[text.is_key] += 1
             name = path.relative_to(self._scope.home.root).as_posix()
-            area = _AREAS.get(path.name, "databases")
-            found += [ForgetPlace(area, name, counts[False], "redact")] if counts[False] else []
-            found += [ForgetPlace(area, name, counts[True], "keep", _IDENTIFIER)] if counts[True] else []
+            found += [ForgetPlace("databases", name, counts[False], "redact")] if counts[False] else []
+            found += [ForgetPlace("databases", name, counts[True], "keep", _IDENTIFIER)] if counts[True] else []
         return found
 
     def forget(self, matcher: TextMatcher) -> list[str]:
@@ -60,12 +57,12 @@ class HomeDatabases:
         for path in self._files():
             try:
                 with closing(_connect(path)) as connection:
-                    self._forget(path, connection, matcher)
+                    self._forget(connection, matcher)
             except sqlite3.Error as error:
                 problems.append(f"{path}: {error}")
         return problems
 
-    def _forget(self, path: Path, connection: sqlite3.Connection, matcher: TextMatcher) -> None:
+    def _forget(self, connection: sqlite3.Connection, matcher: TextMatcher) -> None:
         connection.execute("PRAGMA secure_delete=1")
         connection.execute("BEGIN IMMEDIATE")
 
@@ -74,8 +71,6 @@ class HomeDatabases:
             return str(replaced.value), replaced.count
 
         changed = replace_texts(connection, replace, self._owns)
-        if path.name == FILE_NAME:
-            changed += delete_items_with(connection, matcher.found_in, self._scope.user or "", ITEMS)
         connection.execute("COMMIT")
         if changed:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
@@ -98,10 +93,6 @@ class HomeDatabases:
             shared = self._scope.user is not None or self._scope.owns(path)
             if shared and path.stat().st_size and is_database(path):
                 yield path
-
-
-def _stays(path: Path, text: StoredText) -> bool:
-    return text.is_key and not (path.name == FILE_NAME and text.table == ITEMS)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

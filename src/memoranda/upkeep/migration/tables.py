@@ -16,7 +16,7 @@ from memoranda.external.holographic.user_facts import DATABASE, export_facts, fa
 from memoranda.external.outbox import schema as outbox
 from memoranda.external.outbox.schema import OutboxState, read_positions
 from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
-from memoranda.importers.state.server import copy_imports_to_files, copy_imports_to_server
+from memoranda.importers.state import schema as imports
 from memoranda.memory.record.record import open_record
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -26,6 +26,7 @@ from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema, Table
+from memoranda.storage.state_meta import read_meta
 from memoranda.support.home import Home, decode_user_id
 from memoranda.upkeep.home_tables import home_schemas
 
@@ -134,6 +135,8 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
     counts: dict[str, int] = {}
     for schema in home_schemas() if database_exists(home.root / HOME_FILE) else ():
         with _opened(HomeDatabase(home.root, schema)) as file, _opened(_on_server(home, schema, url)) as server:
+            if schema.name == imports.SCHEMA.name and _are_of_another_store(file, server):
+                continue
             counts |= _copy(schema.tables, file, server, progress)
             continue_numbers(server, _copied(schema.tables))
     if database_exists(home.root / outbox.FILE_NAME):
@@ -146,7 +149,6 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
             _positions_to_server(url, file, server)
     if sent := copy_sent_to_server(home.root, url):
         counts["sent"] = sent
-    counts |= copy_imports_to_server(home.root, url)
     for user, path in _fact_files(home):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + export_facts(path, url, user)
@@ -158,13 +160,14 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
     counts: dict[str, int] = {}
     for schema in home_schemas():
         with _opened(_on_server(home, schema, url)) as server, _opened(HomeDatabase(home.root, schema)) as file:
+            if schema.name == imports.SCHEMA.name:
+                _assign_imports(server, file)
             counts |= _copy(schema.tables, server, file, progress)
     with _opened(outbox.outbox_database(home.root, url)) as server, _opened(outbox.outbox_database(home.root)) as file:
         counts |= _copy((outbox.JOBS,), server, file, progress)
         _positions_to_files(url, server, file)
     if sent := copy_sent_to_files(url, home.root):
         counts["sent"] = sent
-    counts |= copy_imports_to_files(url, home.root)
     for user in users_with_facts(url):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + import_facts(url, user, facts_path(home.root, user))
@@ -191,6 +194,17 @@ def _on_server(home: Home, schema: Schema, url: str) -> HomeDatabase:
 def _opened(database: LazyDatabase) -> Iterator[Engine]:
     with closing(database):
         yield database.open().acting_for(None, everyone=True)
+
+
+def _are_of_another_store(file: Engine, server: Engine) -> bool:
+    """Whether the imports of a home went into a store that was deleted since."""
+    with file.reading() as here, server.reading() as there:
+        return imports.store_of_imports(here) not in (None, read_meta(there, "store_id"))
+
+
+def _assign_imports(server: Engine, file: Engine) -> None:
+    with server.reading() as there, file.writing() as here:
+        imports.assign_to_store(here, read_meta(there, "store_id") or "")
 
 
 def _positions_to_server(url: str, file: Engine, server: Engine) -> None:

@@ -25,7 +25,7 @@ _PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Backups", ("backups",)),
     ("Logs", ("logs",)),
     ("Checkpoints of agents", ("checkpoints",)),
-    ("Spending, keys, reviews and imports", ("home.db", "imports.db", "prices.yaml")),
+    ("Spending, keys, reviews and imports", ("home.db", "prices.yaml")),
     ("Settings", ("config.yaml", ".env", "SOUL.md")),
 )
 _OTHER = "Other files"
