@@ -13,6 +13,11 @@ def use_all_examples() -> None:
     _Run.full = True
 
 
+def is_full_run() -> bool:
+    """Whether all examples are wanted."""
+    return _Run.full
+
+
 def examples(count: int) -> int:
     """Return `count` in a full run and about a sixth of it otherwise."""
     return count if _Run.full else max(_MIN_EXAMPLES, count // _EVERYDAY_SHARE)

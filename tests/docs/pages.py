@@ -2,9 +2,11 @@
 
 import os
 import re
-import subprocess
-import sys
+import runpy
+import warnings
 from pathlib import Path
+
+from tests.forked import in_child
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
@@ -21,12 +23,24 @@ def packages_of(page: Path) -> list[str]:
     return _PACKAGE.findall(page.read_text())
 
 
-def run_python_of(page: Path, directory: Path) -> None:
-    """Run all Python blocks of a page, one after the other, on a home in a directory."""
+def program_of(page: Path, directory: Path) -> Path:
+    """A file in a directory with all Python blocks of a page."""
     script = directory / "page.py"
     script.write_text("\n".join(fences(page, "python")))
-    environment = os.environ | {"MEMORANDA_HOME": str(directory / "home"), "HOME": str(directory)}
-    result = subprocess.run(
-        [sys.executable, str(script)], cwd=directory, env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    return script
+
+
+def run_python_of(page: Path, directory: Path) -> None:
+    """Run all Python blocks of a page, one after the other, on a home in a directory.
+
+    In a forked process: a new one would import the same modules again for each page.
+    """
+    script = program_of(page, directory)
+
+    def run() -> None:
+        os.chdir(directory)
+        os.environ.update(MEMORANDA_HOME=str(directory / "home"), HOME=str(directory))
+        warnings.resetwarnings()
+        runpy.run_path(str(script), run_name="__main__")
+
+    assert in_child(run) == 0

@@ -21,6 +21,7 @@ from memoranda.safety.phrase_rules import RULES
 from tests.cases import cases
 from tests.docs import reference
 from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
+from tests.forked import forking
 
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
 # Each page is a program. The everyday run starts the first ones that a reader meets.
@@ -92,6 +93,7 @@ def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     assert broken == []
 
 
+@forking
 @pytest.mark.parametrize(
     "page",
     [

@@ -14,6 +14,7 @@ import memoranda
 from memoranda import errors, types
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.docs import python_reference
+from tests.docs.pages import ROOT
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
 EXAMPLE = Path(__file__).with_name("typed_example.py")
@@ -104,7 +105,7 @@ def test_the_answers_have_the_keys_of_their_shapes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_types_hold_for_a_caller_with_strict_checks(tmp_path: Path) -> None:
     """The example has no error; a misspelt option, key and wrong type are errors where it says so."""
-    arguments = ["-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(EXAMPLE)]
+    arguments = ["-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".cache" / "mypy"), str(EXAMPLE)]
     checked = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
