@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.vendors.quality_sample import SampleQuestion
 from memoranda.models.tokens import estimate_text
-from memoranda.search.repeated_questions import content_words
+from memoranda.search.query import content_words
 
 SHARE_OF_WORDS = 0.6
 """Evidence counts as found if the recalled text has this share of its content words."""
