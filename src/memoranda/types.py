@@ -10,6 +10,27 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 
+class RecentWork(TypedDict):
+    """One of the last conversations: what was asked last, how it ended, and how to resume it."""
+
+    session_id: str
+    last_active: float
+    agent: str
+    project: str
+    title: str
+    asked: str
+    ended: str
+    open_tasks: list[str]
+    resume: str
+
+
+class RecentAnswer(TypedDict):
+    """What was going on: conversations, newest first, and the block that a prompt gets, of 800 characters at most."""
+
+    conversations: list[RecentWork]
+    text: str
+
+
 class FunctionCall(TypedDict):
     """The function that a model calls; `arguments` is JSON text as the model wrote it, and may be invalid."""
 
@@ -75,6 +96,9 @@ class SearchHit(TypedDict):
     last_active: NotRequired[str]
     message_count: NotRequired[int]
     preview: NotRequired[str]
+    last_question: NotRequired[str]
+    last_answer: NotRequired[str]
+    open_tasks: NotRequired[list[str]]
     when: NotRequired[str | None]
     model: NotRequired[str | None]
     matched_role: NotRequired[str]

@@ -37,6 +37,7 @@ WORKING = {
     "memory reset": ["memory", "--yes"],
     "memory purge": ["--yes"],
     "search": ["depot"],
+    "recent": [],
     "sessions list": [],
     "sessions show": ["s-one"],
     "sessions rename": ["s-one", "The depot"],

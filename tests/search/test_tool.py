@@ -44,6 +44,8 @@ def test_without_arguments_the_latest_conversations_are_listed(db: SessionDB, ca
         "last_active": "2025-06-15T15:07:40Z",
         "message_count": 2,
         "preview": "first words of the old one",
+        "last_question": "first words of the old one",
+        "last_answer": "yes",
     }
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         ItemVersion,
         MemoryAnswer,
         PutItem,
+        RecentAnswer,
         SearchAnswer,
         SearchFilters,
     )
@@ -344,6 +345,18 @@ class Memory:
 
         self.services.require_open()
         return recall(self, question, limit=limit, project=project, source=source, session_id=session_id)
+
+    def recent(self, project: str | None = None, *, limit: int = 3) -> "RecentAnswer":
+        """What was going on: the last conversations of a project over all agents, or of all projects, without a model.
+
+        `project` is a name, a directory, or "this" for that of the working directory. Prompts that ask to continue
+        get the `text` of the answer. Raises SessionError for "this" outside of any project.
+        """
+        from memoranda.api.recent import recent
+
+        require_range("limit", limit, 20)
+        self.services.require_open()
+        return recent(self.services, self.user, project, limit)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

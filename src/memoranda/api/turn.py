@@ -49,20 +49,21 @@ class Turn:
         self._query = ""
         # Read back from the record: what redaction removed there must not reach an external memory either.
         self._question = session.recorded_message(self.message_id).get("content")
+        recent = session.recent_work(plain_text(self._question))
         if self._external.active:
             self._query = plain_text(self._question)
             recalled = self._external.begin_turn(self._query, session.id, session.next_turn_number)
         session.note_recall(recalled)
-        self._recalled = "\n\n".join(filter(None, (note, recalled)))
-        if note or self._external.active:
-            session.log_recall(self.message_id, plain_text(self._question), note, recalled, began)
+        self._recalled = "\n\n".join(filter(None, (note, recent, recalled)))
+        if note or recent or self._external.active:
+            session.log_recall(self.message_id, plain_text(self._question), note, recalled, began, recent)
 
     @property
     def messages(self) -> "list[ChatMessage]":
         """The conversation so far in the form that chat APIs accept, without the system prompt.
 
-        What an external memory recalled, and what changed in curated memory since the prompt was built, is fenced into
-        this copy of the user's message; the record never contains it.
+        What an external memory recalled, what changed in curated memory since the prompt was built, and the last work
+        for a prompt that asks to continue, is fenced into this copy of the user's message; the record never has it.
         """
         messages = with_recall(self._session.conversation(), self._recalled, self._question)
         return cast("list[ChatMessage]", messages)

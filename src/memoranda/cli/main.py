@@ -25,6 +25,7 @@ _COMMANDS = {
     "forget": ("memoranda.cli.upkeep.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
     "search": ("memoranda.cli.retrieval.search", "Search every past conversation."),
     "browse": ("memoranda.cli.retrieval.browse", "Find, read and resume a past conversation in the terminal."),
+    "recent": ("memoranda.cli.retrieval.recent", "See what was going on: the last conversations of a project."),
     "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
     "view": ("memoranda.cli.service.serve:view", "See your memory in the browser."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),

@@ -13,11 +13,12 @@ from memoranda.search import guidance
 from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
 from memoranda.search.filters import FILTERS, show_time
 from memoranda.search.index.postings import Filters
+from memoranda.search.recent_work import describe_work
 from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
 from memoranda.search.search import SearchResult
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
-from memoranda.support.shorten import json_size
+from memoranda.support.shorten import json_size, shorten_end
 from memoranda.support.tool import JsonObject, tool_refusal
 
 _MAX_NAME_CHARS = 60
@@ -109,6 +110,7 @@ _CURSOR_CHARS = 300
 # Room for what a list contains besides its entries: the counts, a cursor, and why it is empty.
 _REST_CHARS = 200
 _MAX_ERROR_CHARS = 1_000
+_ENDED_CHARS = 160
 
 
 def browse(
@@ -136,7 +138,7 @@ def browse(
     room = settings.answer_chars - _REST_CHARS
     used = 0
     for row in others[: request.limit]:
-        entry = _list_entry(row)
+        entry = _list_entry(row) | _how_it_ended(db, row)
         size = json_size(entry) + 2
         if size > room and answer["results"]:
             break
@@ -243,6 +245,17 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
         "message_count": row["message_count"],
         "preview": row["preview"],
     } | _project_field(row)
+
+
+def _how_it_ended(db: SearchableStore, row: Mapping[str, Any]) -> JsonObject:
+    """What was asked last, how it was answered, and the open tasks; without what there is none of."""
+    work = describe_work(db, row)
+    if work is None:
+        return {}
+    texts = {"last_question": work.asked, "last_answer": work.ended}
+    found = {name: shorten_end(text, _ENDED_CHARS) for name, text in texts.items() if text}
+    tasks = [shorten_end(task, _ENDED_CHARS) for task in work.open_tasks]
+    return found | ({"open_tasks": tasks} if tasks else {})
 
 
 def _max_chars(message: FeedMessage) -> int:

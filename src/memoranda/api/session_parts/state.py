@@ -21,6 +21,7 @@ from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.settings import Target
 from memoranda.models.tokens import estimate_text, estimate_tools
 from memoranda.safety.fence import fenced_text
+from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.recall_log import GIVEN, NOTHING, TURN, PromptPlace
 from memoranda.support.origin import Origin
 from memoranda.support.projects import project_of
@@ -115,20 +116,23 @@ class SessionState:
         names = self.services.config.providers if recalled else ()
         self.untrusted.recalled = tuple(f"provider {name}" for name in names)
 
-    def log_recall(self, message_id: int, prompt: str, note: str, recalled: str, began: float) -> None:
+    def log_recall(
+        self, message_id: int, prompt: str, note: str, recalled: str, began: float, recent: str = ""
+    ) -> None:
         """Log what the prompt of a turn received: that there was a note of changes, and what the providers recalled.
 
         The note itself is not logged: it may quote an entry that was forgotten meanwhile.
         """
         reasons = [
             "what changed in memory since the conversation began" if note else "",
+            "the last conversations" if recent else "",
             "what the external memory recalled" if recalled else "",
             self.external.recall_reason(),
         ]
         self.services.recall_log(self.options.user).add(
             PromptPlace(TURN, self.options.source, self.id, message_id),
             prompt,
-            GIVEN if note or recalled else NOTHING,
+            GIVEN if note or recalled or recent else NOTHING,
             "; ".join(filter(None, reasons)) or "nothing was recalled",
             began=began,
             text=fenced_text(recalled),
@@ -137,6 +141,25 @@ class SessionState:
     def note_of_changes(self) -> str:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
         return self.frozen.changes.note()
+
+    def recent_work(self, prompt: str) -> str:
+        """A fenced block for a prompt that asks to continue: the last conversations of this project; "" for others."""
+        if not asks_to_continue(prompt):
+            return ""
+        from memoranda.api.recent import recent_for_prompt
+
+        row = self.record.db.get_session(self.id) or {}
+        own = self.record.db.conversations.conversation_of(self.id)
+        sessions = own.sessions if own is not None else (self.id,)
+        begins = (row.get("message_count") or 0) <= 1 and len(sessions) == 1
+        return recent_for_prompt(
+            self.services,
+            self.options.user,
+            prompt,
+            row.get("project"),
+            is_own=lambda session_id: session_id in sessions,
+            begins=begins,
+        )
 
     def open_record(self) -> "SessionDB":
         """The session store; creates or reopens the session's row before the first write."""

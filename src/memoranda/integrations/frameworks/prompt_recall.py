@@ -6,11 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memoranda.api.recent import recent_for_prompt
 from memoranda.external.external_memory import guarded
 from memoranda.integrations.hooks.prompt_evidence import PromptEvidence, find_evidence_in
 from memoranda.integrations.memory_text import read_memory_text
 from memoranda.memory.record.feed import Feed, FeedSession
 from memoranda.memory.record.scope import Scope
+from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.index.postings import Filters
 from memoranda.search.recall_log import ERROR, LATE, PROMPT, PromptPlace
 
@@ -59,6 +61,8 @@ def recall(memory: "Memory", prompt: str, session_id: str = "", *, seconds: floa
 
 
 def _find_within(memory: "Memory", prompt: str, session_id: str, seconds: float) -> PromptEvidence:
+    if recent := _recent(memory, prompt, session_id):
+        return PromptEvidence(recent, "the prompt asks to continue: the last conversations", {})
     if len(prompt.strip()) < _MIN_PROMPT_CHARS:
         return PromptEvidence("", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters", {})
     found: list[PromptEvidence] = []
@@ -77,6 +81,22 @@ def _find_within(memory: "Memory", prompt: str, session_id: str, seconds: float)
         _log.warning("Recall took longer than %g s and was left out of this turn.", seconds)
         return PromptEvidence("", f"no answer within {seconds:g} seconds", {}, LATE)
     return PromptEvidence("", "the search failed; the program's log says why", {}, ERROR)
+
+
+# The reply does without what cannot be read.
+@guarded("", "The last conversations for a prompt")
+def _recent(memory: "Memory", prompt: str, session_id: str) -> str:
+    if not asks_to_continue(prompt):
+        return ""
+    row = (memory.sessions.get_session(session_id) if session_id else None) or {}
+    return recent_for_prompt(
+        memory.services,
+        memory.user,
+        prompt,
+        row.get("project"),
+        is_own=lambda other: bool(session_id) and (other == session_id or other.startswith(f"{session_id}/")),
+        begins=(row.get("message_count") or 0) <= 1,
+    )
 
 
 def _find(memory: "Memory", prompt: str, session_id: str) -> PromptEvidence:

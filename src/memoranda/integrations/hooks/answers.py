@@ -35,7 +35,17 @@ _TRUNCATED = "\n[cut here: more is remembered]"
 class HookPayload:
     """One event of a session, as the host describes it on standard input. A plain class, because it loads faster."""
 
-    __slots__ = ("arguments", "event", "event_name", "prompt", "session_id", "source", "tool", "transcript")
+    __slots__ = (
+        "arguments",
+        "directory",
+        "event",
+        "event_name",
+        "prompt",
+        "session_id",
+        "source",
+        "tool",
+        "transcript",
+    )
 
     def __init__(self, event_name: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
         self.event = EVENT_NAMES.get(event_name, event_name)
@@ -46,6 +56,8 @@ class HookPayload:
         self.prompt = prompt
         self.source = ""
         """What began the session, or "compact" when its context was compacted."""
+        self.directory = ""
+        """Where the user works."""
         self.tool = ""
         self.arguments: Any = None
 
@@ -84,6 +96,7 @@ def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
         _without_hook_context(_text_field(value, "prompt")),
     )
     payload.source = _text_field(value, "source")
+    payload.directory = _text_field(value, "cwd")
     payload.tool, payload.arguments = _text_field(value, "tool"), value.get("arguments")
     return payload
 
@@ -141,6 +154,8 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     from memoranda.storage.orphaned_wal import record_exists  # noqa: PLC0415
 
     prompt = payload.prompt.strip()
+    if recent := _recent_for_prompt(config, user, payload, host):
+        return HookAnswer(recent, "given", "the prompt asks to continue: the last conversations of this project")
     # Many prompts end here, before the search is loaded.
     if len(prompt) < _MIN_PROMPT_CHARS:
         return HookAnswer("", "nothing", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters")
@@ -168,6 +183,32 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     else:
         found = find()
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
+
+
+def _recent_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> str:
+    """The last conversations of the project, for a prompt that asks to continue; "" for every other."""
+    from memoranda.search.continue_prompts import asks_to_continue  # noqa: PLC0415
+
+    if not asks_to_continue(payload.prompt):
+        return ""
+    from memoranda.api.recent import recent_for_prompt  # noqa: PLC0415
+    from memoranda.importers.session_writer import session_name  # noqa: PLC0415
+    from memoranda.integrations.tool_host import open_for_hosts  # noqa: PLC0415
+    from memoranda.support.projects import project_of  # noqa: PLC0415
+
+    with open_for_hosts(str(config.home.base), profile=config.home.profile, user=user) as memory:
+        if not memory.services.has_record:
+            return ""
+        name = session_name(host, payload.session_id, user) if payload.session_id else ""
+        row = (memory.sessions.get_session(name) if name else None) or {}
+        return recent_for_prompt(
+            memory.services,
+            user,
+            payload.prompt,
+            project_of(payload.directory) if payload.directory else None,
+            is_own=lambda session_id: bool(name) and session_id.startswith(name),
+            begins=(row.get("message_count") or 0) <= 1,
+        )
 
 
 def _needs_memory(home: "Home", payload: HookPayload, host: str) -> bool:

@@ -1,0 +1,46 @@
+"""`memoranda recent`: what was going on, as a prompt that asks to continue gets it."""
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.filter_options import project_option
+from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import bold, local_time
+from memoranda.support.projects import project_name
+from memoranda.types import RecentWork
+
+_EPILOG = """\b
+Examples:
+  memoranda recent
+  memoranda recent --project this
+  memoranda recent --fenced                what a prompt that asks to continue gets
+"""
+_NOTHING = "There are no conversations yet."
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--limit", type=click.IntRange(1, 20), default=3, show_default=True, help="How many to show.")
+@click.option("--fenced", is_flag=True, help="Print the block that a prompt gets, or nothing.")
+@project_option
+@memory_options
+def command(limit: int, fenced: bool, project: str | None) -> None:
+    """See what was going on: when, in which agent, what was asked, how it ended, open tasks, and how to resume."""
+    invocation = Invocation.current()
+    with open_home(invocation) as memory:
+        answer = memory.recent(project, limit=limit)
+    if invocation.as_json:
+        invocation.respond("", {**answer})
+    elif fenced:
+        click.echo(answer["text"], nl=bool(answer["text"]))
+    else:
+        click.echo("\n\n".join(map(_describe, answer["conversations"])) or _NOTHING)
+
+
+def _describe(work: RecentWork) -> str:
+    place = f" in {project_name(work['project'])}" if work["project"] else ""
+    lines = [bold(printable(f"{local_time(work['last_active'])}  {work['agent']}{place}  {work['session_id']}"))]
+    lines += [f"  title: {work['title']}"] if work["title"] else []
+    lines += [f"  asked: {work['asked']}", f"  ended: {work['ended'] or 'without an answer'}"]
+    lines += [f"  open:  {task}" for task in work["open_tasks"]]
+    lines += [f"  resume: {work['resume']}"] if work["resume"] else []
+    return "\n".join([lines[0], *map(printable, lines[1:])])

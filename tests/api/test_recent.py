@@ -1,0 +1,111 @@
+"""What was going on: for a person, for the first prompt of a session, and for no other prompt."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.errors import SessionError
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A directory that is a project of its own."""
+    directory = tmp_path / "atlas"
+    directory.mkdir()
+    subprocess.run(["git", "init", "-q", str(directory)], check=True)
+    return directory
+
+
+@pytest.fixture
+def memory(tmp_path: Path, project: Path) -> Iterator[memoranda.Memory]:
+    """A home with a conversation in the project, one elsewhere, and one that nothing answered."""
+    with memoranda.open(tmp_path / "home") as opened:
+        for source, directory, asked, answered in (
+            ("codex", None, "Plan the trip to Oslo.", "The ferry leaves at nine."),
+            ("claude-code", project, "Fix the deadlock in the queue.", "Fixed: the lock is released first."),
+            ("codex", project, "Now write the test for it.", ""),
+        ):
+            with opened.session(source=source, directory=directory) as session, session.turn(asked) as turn:
+                if answered:
+                    turn.done(answered)
+        yield opened
+
+
+def test_recent_tells_what_was_asked_and_how_it_ended(memory: memoranda.Memory) -> None:
+    """Newest first, over all agents."""
+    found = memory.recent()["conversations"]
+    assert [(each["agent"], each["asked"], each["ended"]) for each in found] == [
+        ("codex", "Now write the test for it.", ""),
+        ("claude-code", "Fix the deadlock in the queue.", "Fixed: the lock is released first."),
+        ("codex", "Plan the trip to Oslo.", "The ferry leaves at nine."),
+    ]
+
+
+def test_recent_is_limited_to_a_project(memory: memoranda.Memory, project: Path) -> None:
+    """By its directory, or as that of the working directory."""
+    asked = [each["asked"] for each in memory.recent(str(project))["conversations"]]
+    assert asked == ["Now write the test for it.", "Fix the deadlock in the queue."]
+
+
+def test_this_outside_of_a_project_is_refused(memory: memoranda.Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of answering with the work of all projects."""
+    monkeypatch.chdir("/")
+    with pytest.raises(SessionError):
+        memory.recent("this")
+
+
+def test_the_block_for_a_prompt_has_at_most_800_characters(memory: memoranda.Memory) -> None:
+    """However long the messages were."""
+    for number in range(3):
+        with memory.session() as session, session.turn(f"Explain part {number}: " + "words " * 500) as turn:
+            turn.done("Because " * 500)
+    text = memory.recent()["text"]
+    assert 0 < len(text) <= 800
+    assert "Explain part 2" in text
+
+
+def test_the_first_prompt_that_asks_to_continue_gets_the_work_of_its_project(
+    memory: memoranda.Memory, project: Path
+) -> None:
+    """In the copy for the model, not in the record; the work elsewhere stays out."""
+    with memory.session(directory=project) as session, session.turn("go on") as turn:
+        shown = str(turn.messages[-1]["content"])
+        assert "Fix the deadlock" in shown
+        assert "Oslo" not in shown
+        turn.done("I will write the test.")
+        assert "deadlock" not in str(memory.sessions.get_messages(session.id))
+
+
+def test_other_prompts_get_nothing_of_it(memory: memoranda.Memory, project: Path) -> None:
+    """Neither a task, nor a "go on" in the middle of a conversation."""
+    with memory.session(directory=project) as session:
+        for prompt in ("Write a haiku about locks.", "go on"):
+            with session.turn(prompt) as turn:
+                assert turn.messages[-1]["content"] == prompt
+                turn.done("Done.")
+        with session.turn("What did we do last time?") as turn:
+            assert "Fix the deadlock" in str(turn.messages[-1]["content"])
+
+
+def test_open_tasks_are_told(memory: memoranda.Memory) -> None:
+    """Those that are not completed."""
+    with memory.session() as session, session.turn("Release 2.0.") as turn:
+        tasks = [
+            {"id": "a", "content": "Write the notes", "status": "completed"},
+            {"id": "b", "content": "Tag it", "status": "pending"},
+        ]
+        memory.sessions.save_conversation_todos(session.id, json.dumps(tasks))
+        turn.done("Notes are written.")
+    assert memory.recent()["conversations"][0]["open_tasks"] == ["Tag it"]
+
+
+def test_an_empty_home_has_nothing_recent(tmp_path: Path) -> None:
+    """And asking creates no record."""
+    with memoranda.open(tmp_path / "home") as memory:
+        assert memory.recent()["conversations"] == []
+        assert memory.recent()["text"] == ""
+        assert not memory.services.has_record

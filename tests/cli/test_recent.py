@@ -1,0 +1,61 @@
+"""`memoranda recent` and the hook tell what was going on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import memoranda
+from memoranda.cli.main import command
+from memoranda.home.config import locate_home
+from memoranda.integrations.hooks.answers import HookPayload, answer_event
+from memoranda.integrations.hooks.events import USER_PROMPT
+from memoranda.integrations.hooks.home_config import HomeConfig
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with one conversation."""
+    with (
+        memoranda.open(tmp_path / "home") as memory,
+        memory.session(source="codex") as session,
+        session.turn("Why does the build fail?") as turn,
+    ):
+        turn.done("The lock file is stale.")
+    return tmp_path / "home"
+
+
+def test_recent_shows_the_last_conversations(home: Path) -> None:
+    """With what was asked and how it ended, also as JSON and as a block for a prompt."""
+    run = CliRunner()
+    shown = run.invoke(command, ["recent", "--home", str(home)]).output
+    assert "asked: Why does the build fail?" in shown
+    assert "ended: The lock file is stale." in shown
+    answer = json.loads(run.invoke(command, ["recent", "--json", "--home", str(home)]).output)
+    assert [each["agent"] for each in answer["conversations"]] == ["codex"]
+    assert answer["text"] == run.invoke(command, ["recent", "--fenced", "--home", str(home)]).output.rstrip("\n")
+
+
+def test_recent_of_an_empty_home_says_so(tmp_path: Path) -> None:
+    """Instead of printing nothing."""
+    assert (
+        CliRunner().invoke(command, ["recent", "--home", str(tmp_path)]).output == "There are no conversations yet.\n"
+    )
+
+
+def _hook(home: Path, prompt: str) -> str:
+    payload = HookPayload(USER_PROMPT, "new-session", "", prompt)
+    return answer_event(HomeConfig(locate_home(home)), None, payload, "claude-code").text
+
+
+@pytest.mark.parametrize("prompt", ["go on", "继续", "where were we?"])
+def test_a_host_gets_the_last_work_for_a_prompt_that_asks_to_continue(home: Path, prompt: str) -> None:
+    """Also for one that is shorter than any prompt that is searched for."""
+    assert "The lock file is stale." in _hook(home, prompt)
+
+
+@pytest.mark.parametrize("prompt", ["yes", "Write a haiku about rivers and mountains."])
+def test_a_host_gets_nothing_of_it_for_another_prompt(home: Path, prompt: str) -> None:
+    """The prompt has nothing to do with it."""
+    assert _hook(home, prompt) == ""
