@@ -1,7 +1,7 @@
 """What was going on: the last conversations of a project, over all agents, for a prompt that asks to continue.
 
-Each is described by when it was, in which agent, what was asked last, how it ended, which tasks are open, and how to resume
-it. No search and no model is involved: the words of "where were we" match nothing that was said.
+Each is described by when it was, in which agent, what was asked last, how it ended, which tasks are open, and how to
+resume it. No search and no model is involved: the words of "where were we" match nothing that was said.
 """
 
 import json
