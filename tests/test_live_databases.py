@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from memoranda.cli.main import command as program
-from memoranda.external.vendors import sent_record
 from memoranda.memory.checkpoints import schema as checkpoints
 from memoranda.service.http.routes import ROUTES
 from memoranda.storage.sqlite.engine import open_sqlite_engine
@@ -51,7 +50,6 @@ _EVERY_DATABASE = {
     "holographic.db",
     "home.db",
     "outbox.db",
-    "providers/zep.db",
     "state.db",
 }
 
@@ -63,14 +61,9 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         memory = started.service.memory_of(None)
         fill(memory)
         fill_pages(memory)
-        for name, module in (
-            ("checkpoints.db", checkpoints),
-            ("providers/zep.db", sent_record),
-        ):
-            path = memory.home.root / name
-            path.parent.mkdir(exist_ok=True)
-            with closing(open_sqlite_engine(path, module.SCHEMA, module.APPLICATION_ID)):
-                pass
+        path = memory.home.root / checkpoints.FILE_NAME
+        with closing(open_sqlite_engine(path, checkpoints.SCHEMA, checkpoints.APPLICATION_ID)):
+            pass
         started.key("read")
         yield started
 

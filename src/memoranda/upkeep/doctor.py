@@ -18,7 +18,6 @@ from memoranda.external.checks import (
     check_settings,
 )
 from memoranda.external.loading.discovery import discover, find_by_name
-from memoranda.external.vendors import sent_record
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
@@ -31,7 +30,7 @@ from memoranda.memory.skills import health_checks as skill_health
 from memoranda.memory.skills.store import SkillStore
 from memoranda.search.index import health as index_health
 from memoranda.search.index.generations import generations
-from memoranda.storage.health import check_store, plain_store
+from memoranda.storage.health import check_store
 from memoranda.storage.orphaned_wal import database_exists, file_size
 from memoranda.support.health_issues import (
     HealthIssue,
@@ -287,8 +286,6 @@ def _rebuild_item_index(path: Path) -> None:
 def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
     yield from check_outbox(home.root, in_use)
-    for path in sorted((home.root / "providers").glob("*.db")):
-        yield from check_store(plain_store(path, sent_record.APPLICATION_ID, sent_record.SCHEMA, "deliveries"))
     yield from check_providers(home.root, in_use)
 
 

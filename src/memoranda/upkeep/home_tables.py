@@ -32,20 +32,20 @@ def small_component_schemas() -> list[Schema]:
     """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
     from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
     from memoranda.external.outbox.schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
-    from memoranda.external.vendors.sent_record import SERVER_SCHEMA as SENT  # noqa: PLC0415
 
     outbox = replace(OUTBOX, forgetting=Forgetting(own_texts=True, own_users=frozenset({"jobs"})))
-    return [outbox, SENT, FACTS, *home_schemas()]
+    return [outbox, FACTS, *home_schemas()]
 
 
 def home_schemas() -> list[Schema]:
     """The parts that have their tables in `home.db`, or on a server."""
     from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
+    from memoranda.external.vendors.sent_record import SCHEMA as SENT  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
-    return [REVIEWS, USAGE, SERVICE, IMPORTS]
+    return [REVIEWS, USAGE, SERVICE, IMPORTS, SENT]
 
 
 def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:

@@ -9,7 +9,8 @@ import pytest
 
 from memoranda.errors import CorruptStoreError, StorageError
 from memoranda.external.vendors.scope import VendorScope
-from memoranda.external.vendors.sent_record import SentRecord, describe_items, sent_file
+from memoranda.external.vendors.sent_record import SentRecord, describe_items
+from memoranda.storage.home_database import FILE_NAME
 from tests.cli.terminal import Terminal
 
 
@@ -108,7 +109,7 @@ def test_the_doctor_repairs_a_damaged_record(tmp_path: Path) -> None:
     for number in range(600):
         record.add("turn", f"a-long-key-of-a-turn-{number:05}", session_id="s1")
     record.close()
-    path = sent_file(home, "acme")
+    path = home / FILE_NAME
     content = bytearray(path.read_bytes())
     content[4096 * 6 : 4096 * 7] = b"\xff" * 4096
     path.write_bytes(content)
@@ -121,4 +122,4 @@ def test_the_doctor_repairs_a_damaged_record(tmp_path: Path) -> None:
         pytest.fail(str(error))
     finally:
         repaired.close()
-    assert list(path.parent.glob("acme.db.damaged-*"))
+    assert list(home.glob(f"{FILE_NAME}.damaged-*"))

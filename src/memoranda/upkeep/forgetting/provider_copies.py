@@ -9,8 +9,8 @@ outside of it.
 
 import sqlite3
 import uuid
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,27 +102,22 @@ class ProviderCopies:
         """Delete a text at every provider: facts that match, mirrored entries, and what it received of sessions."""
         answers = ServiceAnswers()
         for name in self._names(session_ids):
-            with self._started(name, answers) as started:
-                if started is not None:
-                    self._forget_text(started, matcher, entries, session_ids, answers)
+            self._ask(name, answers, lambda started: self._forget_text(started, matcher, entries, session_ids, answers))
         return answers
 
     def forget_sessions(self, session_ids: Collection[str] | None) -> ServiceAnswers:
         """Delete what the providers received of sessions; None: everything of the scope's user."""
         answers = ServiceAnswers()
         for name in self._names(session_ids):
-            with self._started(name, answers) as started:
-                if started is not None:
-                    self._forget_sessions(started, session_ids, answers)
+            self._ask(name, answers, lambda started: self._forget_sessions(started, session_ids, answers))
         return answers
 
-    @contextmanager
-    def _started(self, name: str, answers: ServiceAnswers) -> "Iterator[_Started | None]":
-        """Start a provider; a failure becomes a place that is left, and a queued deletion stays queued."""
+    def _ask(self, name: str, answers: ServiceAnswers, ask: "Callable[[_Started], None]") -> None:
+        """Start a provider and ask it; a failure becomes a place that is left, and a queued deletion stays queued."""
         try:
             provider = load_provider(self._scope.home, name)
             with start_provider(self._scope.home, name, provider, self._scope.queue, self._scope.server_url) as calls:
-                yield _Started(name, provider, calls)
+                ask(_Started(name, provider, calls))
             QueuedPassages(self._root, self._scope.queue, self._scope.server_url).drop_deletions(name)
         except (MemorandaError, OSError) as error:
             note = f"it did not answer: {error} Run the command again later."

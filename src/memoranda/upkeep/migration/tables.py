@@ -15,7 +15,6 @@ from memoranda.external.holographic.shared_facts import users_with_facts
 from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
 from memoranda.external.outbox import schema as outbox
 from memoranda.external.outbox.schema import OutboxState, read_positions
-from memoranda.external.vendors.sent_record import copy_sent_to_files, copy_sent_to_server
 from memoranda.importers.state import schema as imports
 from memoranda.memory.record.record import open_record
 from memoranda.storage.connection import Connection
@@ -147,8 +146,6 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
             counts |= _copy((outbox.JOBS,), file, server, progress)
             continue_numbers(server, _copied((outbox.JOBS,)))
             _positions_to_server(url, file, server)
-    if sent := copy_sent_to_server(home.root, url):
-        counts["sent"] = sent
     for user, path in _fact_files(home):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + export_facts(path, url, user)
@@ -166,8 +163,6 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
     with _opened(outbox.outbox_database(home.root, url)) as server, _opened(outbox.outbox_database(home.root)) as file:
         counts |= _copy((outbox.JOBS,), server, file, progress)
         _positions_to_files(url, server, file)
-    if sent := copy_sent_to_files(url, home.root):
-        counts["sent"] = sent
     for user in users_with_facts(url):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + import_facts(url, user, facts_path(home.root, user))
