@@ -66,11 +66,12 @@ def test_a_title_must_be_named_as_one(terminal: Terminal) -> None:
 @pytest.mark.slow
 def test_a_short_text_needs_a_second_consent(terminal: Terminal) -> None:
     """With counts; and nothing is changed without it."""
-    output = fails(terminal, "forget", "lm", "--yes")
+    # With a vowel, which no checksum of a journal has: two consonants may stand in one by chance.
+    output = fails(terminal, "forget", "El", "--yes")
     assert "fewer than 3 characters" in output
     assert "matches" in output
     assert "12 Elm Street" in terminal.ok("memory", "list")
-    terminal.ok("forget", "lm", "--yes", "--many")
+    terminal.ok("forget", "El", "--yes", "--many")
     assert "12 Elm Street" not in terminal.ok("memory", "list")
 
 
