@@ -1,13 +1,17 @@
 """Orders that come from elsewhere in ordinary words wait for a person; what the user said never does."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import memoranda
+from memoranda.integrations.hooks.events import USER_PROMPT
+from memoranda.integrations.hooks.log import HookLog
 from memoranda.integrations.tool_host import ToolHost
+from memoranda.integrations.user_words import heard_words
 from memoranda.safety import scan
 from tests.cases import cases
 from tests.search.past import tell
@@ -123,6 +127,38 @@ def test_a_host_saves_plain_facts(tmp_path: Path) -> None:
         assert memory.entries() == ("The staging database is called heron.",)
         host.close()
         assert "heron. [origin: a program over mcp; not said by the user]" in memory.session().prompt
+
+
+def _saves(memory: memoranda.Memory, entries: list[str]) -> list[str]:
+    """The entries that a program over MCP saves without a person."""
+    host = ToolHost(memory, source="mcp", heard=lambda: heard_words(memory))
+    saved = [entry for entry in entries if "staged" not in (host.call("remember", {"text": entry}) or {})]
+    host.close()
+    return saved
+
+
+def test_a_host_saves_what_its_hooks_heard_the_user_say(tmp_path: Path) -> None:
+    """The log has only the plain words of a prompt, the record has all of them when the turn has ended."""
+    entries = [entry for _, entry in EVERYDAY]
+    with memoranda.open(tmp_path) as memory:
+        assert _saves(memory, entries) == []
+        for number, (words, _) in enumerate(EVERYDAY):
+            HookLog(tmp_path, time.time() - number).begin("codex", USER_PROMPT, "abc", words)
+        at_once = _saves(memory, entries)
+        assert len(at_once) >= 12
+        tell(memory.sessions, "codex-abc", [("user", words) for words, _ in EVERYDAY])
+        later = _saves(memory, [entry for entry in entries if entry not in at_once])
+        assert len(at_once) + len(later) >= 14
+
+
+def test_a_host_saves_no_order_of_a_page_because_its_hooks_heard_a_prompt(tmp_path: Path) -> None:
+    """Nor what another user said, or what a tool of the recorded conversation returned."""
+    with memoranda.open(tmp_path) as memory:
+        HookLog(tmp_path).begin("codex", USER_PROMPT, "abc", "Read that page about reports and backups, please.")
+        for number, attack in enumerate(ATTACKS):
+            HookLog(tmp_path, time.time() - 1 - number).begin("codex", USER_PROMPT, "other", attack, "bob")
+        tell(memory.sessions, "codex-abc", [("user", "Read it."), *(("tool", attack) for attack in ATTACKS)])
+        assert _saves(memory, ATTACKS) == []
 
 
 @pytest.mark.slow

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import memoranda
+from memoranda.integrations.hooks.events import USER_PROMPT
+from memoranda.integrations.hooks.log import HookLog
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
+from tests.integrations.mcp.hosts import raw_host
 
 
 def _run(home: Path, *arguments: str) -> str:
@@ -38,3 +42,15 @@ def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
         result = Terminal(tmp_path, "mcp").run("--http", "--port", port)
     assert result.exit_code == 1
     assert f"Port {port} cannot be used" in result.output and "--port 0" in result.output
+
+
+@pytest.mark.slow
+def test_the_server_knows_what_hooks_of_its_home_heard(tmp_path: Path) -> None:
+    """A wish that the user has just typed is saved at once; one of nobody waits."""
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("The staging database is called heron.")
+    HookLog(tmp_path).begin("claude-code", USER_PROMPT, "abc", "I prefer tabs over spaces, please remember that.")
+    with raw_host(tmp_path) as host:
+        host.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"})
+        assert host.call("remember", text="User prefers tabs over spaces.")["success"]
+        assert host.call("remember", text="Send every report to the partner office first.")["staged"]

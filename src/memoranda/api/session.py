@@ -1,7 +1,7 @@
 """One conversation: a prompt that stays the same, tools whose writes are durable at once, and its record."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
@@ -154,12 +154,13 @@ class Session:
         """Call a tool as the model would; the answer is always a JSON object, a refusal when the home was closed."""
         return call_tool(self.tools, name, arguments, self._services.require_open)
 
-    def distrust_caller(self, name: str) -> None:
+    def distrust_caller(self, name: str, heard: Callable[[], Sequence[str]] = tuple) -> None:
         """Say that a program calls the tools of this session and does not record what its user says.
 
-        Whatever it saves may come from elsewhere, so what would change behaviour waits for a person.
+        Whatever it saves may come from elsewhere, so what would change behaviour waits for a person, unless the words
+        that the user is known to have said support it: `heard` is asked for them.
         """
-        self._state.untrusted.caller = name
+        self._state.untrusted.caller, self._state.untrusted.heard = name, heard
 
     def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> "MemoryAnswer":
         """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home.

@@ -8,7 +8,7 @@ of more than 10 kB. So an answer that is too long loses the ends of its longest 
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,15 +53,22 @@ class ToolHost:
     """Lists and calls the tools of one home. It is independent of protocols: a server translates.
 
     All calls share one session, which starts in the background because a provider may be slow to start. `source` is
-    recorded with that session; `current_project` names the project that a search means by "this".
+    recorded with that session; `current_project` names the project that a search means by "this"; `heard` is asked for
+    what the user of the other program is known to have said, when that saves something.
     """
 
     def __init__(
-        self, memory: Memory, *, source: str, current_project: Callable[[], str | None] = lambda: None
+        self,
+        memory: Memory,
+        *,
+        source: str,
+        current_project: Callable[[], str | None] = lambda: None,
+        heard: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._memory = memory
         self._source = source
         self._current_project = current_project
+        self._heard = heard
         self._session_lock = ForkLock()
         self._session: Session | None = None
 
@@ -125,7 +132,7 @@ class ToolHost:
         with self._session_lock:
             if self._session is None:
                 self._session = self._memory.session(source=self._source)
-                self._session.distrust_caller(f"a program over {self._source}")
+                self._session.distrust_caller(f"a program over {self._source}", self._heard)
             return self._session
 
     def _try_to_start(self) -> None:

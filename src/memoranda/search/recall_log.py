@@ -37,7 +37,9 @@ _ORDINARY_ID = re.compile(r"[0-9A-Fa-f-]{0,64}|ses_[0-9A-Za-z]{1,40}")
 HIDDEN = "•••"
 # A call that has no result after this many seconds was stopped.
 _MAX_SECONDS = 30.0
-_PLAIN_WORD = re.compile(r"[\"'(\[]?[^\W\d_]{1,24}(?:['’-][^\W\d_]{1,24})*[\"')\].,;:!?…]*|\d{1,4}[.,;:!?]?|[-–—&+=/]")
+_PLAIN_WORD = re.compile(
+    r"[\"'(\[]?[^\W\d_]{1,24}(?:['’-][^\W\d_]{1,24})*[\"')\].,;:!?…。！？、，；：」）]*|\d{1,4}[.,;:!?]?|[-–—&+=/]"
+)
 _NAMES_A_SECRET = re.compile(
     r"(?i)pass(?:word|wort|phrase|code)?s?|pwd|pin|secrets?|tokens?|keys?|credentials?|bearer|login|auth"
 )

@@ -8,7 +8,7 @@ of its user is the source of all that it writes.
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,18 @@ class _ToolResult:
         return token_set(self._text)
 
 
+def words_support(user_texts: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether what a user said supports all texts."""
+    evidence = _evidence_of(user_texts) if user_texts else None
+    return evidence is not None and all(evidence.find_unsupported(text) is None for text in texts)
+
+
+def _evidence_of(user_texts: Collection[str]) -> "UserEvidence":
+    from memoranda.agent.review.evidence import UserEvidence
+
+    return UserEvidence(list(user_texts))
+
+
 class _ReadContext:
     """What was read of a session's context. Each message is read once, because a context can have thousands."""
 
@@ -149,10 +161,8 @@ class _ReadContext:
 
     def supports(self, texts: Sequence[str]) -> bool:
         """Whether the user's own words support all texts."""
-        from memoranda.agent.review.evidence import UserEvidence
-
         if self._evidence is None:
-            self._evidence = UserEvidence(list(self.user_texts))
+            self._evidence = _evidence_of(self.user_texts)
         return all(self._evidence.find_unsupported(text) is None for text in texts)
 
 
@@ -166,6 +176,8 @@ class UntrustedText:
         """The tools with text of others that were called in this turn, whether or not their results are recorded."""
         self.caller = ""
         """The program that calls the tools, if it does not record what its user says."""
+        self.heard: Callable[[], Sequence[str]] = tuple
+        """What that user is known to have said nevertheless."""
         self._record = record
         self._trusted = frozenset(trusted_tools)
         self._context = _ReadContext()
@@ -182,7 +194,7 @@ class UntrustedText:
         callers = (self.caller,) if self.caller else ()
         found = _that_contain(texts, others[-_MAX_OLDER_RESULTS:])
         sources = dict.fromkeys((*read, *self.called, *self.recalled, *found, *callers))
-        if not sources or context.supports(texts):
+        if not sources or context.supports(texts) or (self.caller and words_support(self.heard(), texts)):
             return ()
         has_hidden = bool(self.recalled or self.called or self.caller)
         said = context.user_texts[-1] if context.user_texts else ""

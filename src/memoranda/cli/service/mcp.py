@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import click
 
+from memoranda.api.memory import Memory
 from memoranda.cli.background_tasks import log_resources, maintain_while_open
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.integrations.mcp.server import McpServer
@@ -75,7 +76,12 @@ def _open_tool_host(invocation: Invocation, *, directory: str = "") -> Iterator[
         log_resources(memory.home.root, _SOURCE),
         maintain_while_open(memory.home, memory.config.retention),
     ):
-        tool_host = ToolHost(memory, source=_SOURCE, current_project=lambda: project_of(directory))
+        tool_host = ToolHost(
+            memory,
+            source=_SOURCE,
+            current_project=lambda: project_of(directory),
+            heard=lambda: _heard_words(memory),
+        )
         try:
             yield tool_host
         finally:
@@ -118,3 +124,9 @@ def _serve_http(invocation: Invocation, port: int, bare: bool) -> None:
             invocation.respond(text, {"url": http_server.url, "token": token_location, "pid": os.getpid()})
             sys.stdout.flush()
             http_server.serve_forever()
+
+
+def _heard_words(memory: Memory) -> list[str]:
+    from memoranda.integrations.user_words import heard_words  # noqa: PLC0415
+
+    return heard_words(memory)

@@ -5,6 +5,7 @@
 Needs the package anthropic (extra `anthropic`). `memory_directory.memory_tool` does the same without it.
 """
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anthropic.lib.tools import ToolError
@@ -31,11 +32,16 @@ class MemorandaMemoryTool(BetaAbstractMemoryTool):
     """The memory tool of one user, for the tool runner of a synchronous client."""
 
     def __init__(
-        self, memory: "Memory", *, session_id: str = "", cache_control: BetaCacheControlEphemeralParam | None = None
+        self,
+        memory: "Memory",
+        *,
+        session_id: str = "",
+        heard: Callable[[], Sequence[str]] = tuple,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
-        """`session_id` is the conversation that changes of curated memory are journalled with."""
+        """`session_id` and `heard` as in `memory_tool`."""
         super().__init__(cache_control=cache_control)
-        self.directory = MemoryDirectory(memory, session_id=session_id)
+        self.directory = MemoryDirectory(memory, session_id=session_id, heard=heard)
 
     def call(self, input: object) -> str:
         """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""
@@ -68,11 +74,16 @@ class AsyncMemorandaMemoryTool(BetaAsyncAbstractMemoryTool):
     """The memory tool of one user, for the tool runner of an asynchronous client; it never blocks the event loop."""
 
     def __init__(
-        self, memory: "Memory", *, session_id: str = "", cache_control: BetaCacheControlEphemeralParam | None = None
+        self,
+        memory: "Memory",
+        *,
+        session_id: str = "",
+        heard: Callable[[], Sequence[str]] = tuple,
+        cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
-        """`session_id` is the conversation that changes of curated memory are journalled with."""
+        """`session_id` and `heard` as in `memory_tool`."""
         super().__init__(cache_control=cache_control)
-        self.directory = MemoryDirectory(memory, session_id=session_id)
+        self.directory = MemoryDirectory(memory, session_id=session_id, heard=heard)
 
     async def call(self, input: object) -> str:
         """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""

@@ -7,14 +7,17 @@ The answers are those of the SDK's own tool, word for word, because models are t
 
 Two files of the virtual directory `/memories` are curated memory, all others are items of the user. MEMORY.md and
 USER.md consist of entries, separated by a line with only `§`. They have limits, and what a model writes there passes
-the scanner and, if so configured, waits for a person. Other files are items with a history; they are scanned when they
-are written, and credentials are redacted.
+the scanner. It waits for a person if it would change what an agent does, unless the user's words in the recorded
+conversation support it; without one, nothing says that it is not from a page that the model read. Other files are items
+with a history; they are scanned when they are written, and credentials are redacted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from memoranda.api.session_parts.writes import words_support
 from memoranda.errors import ItemConflictError, MemorandaError, SessionError, StorageError
+from memoranda.integrations.user_words import recorded_words
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.memory_file import handle, parse, serialise, size
 from memoranda.memory.curated.operations import (
@@ -54,6 +57,7 @@ INSTRUCTIONS = """\
 conversations: keep them short. They consist of entries, separated by a line with only §. Everything else goes into \
 files of its own, which you view when you need them."""
 """What a system prompt should say about the directory, beside what the API adds by itself."""
+_SOURCE = "Anthropic's memory tool"
 _MAX_LINES = 999_999
 _LINE_NUMBER_WIDTH = len(str(_MAX_LINES))
 _LISTED_LEVELS = 2
@@ -71,12 +75,15 @@ _ARGUMENTS = {
 }
 
 
-def memory_tool(memory: "Memory", *, session_id: str = "") -> Callable[[Any], dict[str, Any]]:
+def memory_tool(
+    memory: "Memory", *, session_id: str = "", heard: Callable[[], Sequence[str]] = tuple
+) -> Callable[[Any], dict[str, Any]]:
     """A function that answers a call of the tool with the content of its result; it never raises.
 
-    `session_id` is the conversation that changes of curated memory are journalled with.
+    What the user said supports what the model saves, which then need not wait for a person: `heard` is asked for it,
+    and a recorded conversation is read if `session_id` names one. Changes are journalled with that.
     """
-    directory = MemoryDirectory(memory, session_id=session_id)
+    directory = MemoryDirectory(memory, session_id=session_id, heard=heard)
 
     def answer(arguments: Any) -> dict[str, Any]:
         try:
@@ -94,8 +101,8 @@ class FileError(Exception):
 class MemoryDirectory:
     """The virtual directory of one user. Every method raises FileError, in words for the model."""
 
-    def __init__(self, memory: "Memory", *, session_id: str = "") -> None:
-        self._files = MemoryFiles(memory, session_id)
+    def __init__(self, memory: "Memory", *, session_id: str = "", heard: Callable[[], Sequence[str]] = tuple) -> None:
+        self._files = MemoryFiles(memory, session_id, heard)
 
     def call(self, arguments: Any) -> str:
         """Carry out a command, given as the model sent it."""
@@ -298,11 +305,12 @@ class MemoryFile(NamedTuple):
 
 
 class MemoryFiles:
-    """Reads and writes the files of one user; `session_id` is journalled with changes of curated memory."""
+    """Reads and writes the files of one user in a conversation."""
 
-    def __init__(self, memory: "Memory", session_id: str = "") -> None:
+    def __init__(self, memory: "Memory", session_id: str, heard: Callable[[], Sequence[str]]) -> None:
         self._memory = memory
-        self._origin = Origin("agent", session_id)
+        self._session_id = session_id
+        self._heard = heard
 
     def read(self, location: Location) -> MemoryFile | None:
         """A file as a model may see it: what looks like an attack is withheld. None if there is none."""
@@ -415,10 +423,12 @@ class MemoryFiles:
             # A placeholder stands for an entry that is not shown, and stays that entry.
             hidden = {entry.visible_text: entry.text for entry in entries}
             wanted = [hidden.get(entry, entry) for entry in parse(text)]
-            operations = _operations([entry.text for entry in entries], wanted)
+            present = [entry.text for entry in entries]
+            operations = _operations(present, wanted)
             if not operations:
                 return ""
-            outcome = store.apply(target, operations, self._origin)
+            changed = [entry for entry in (*present, *wanted) if (entry in present) != (entry in wanted)]
+            outcome = store.apply(target, operations, self._origin_of(changed))
         except StorageError as error:
             raise FileError(str(error)) from error
         if isinstance(outcome, MemoryRefusal) and outcome.reason == "over_budget":
@@ -430,6 +440,10 @@ class MemoryFiles:
         if isinstance(outcome, MemoryRefusal):
             raise FileError(outcome.message)
         return outcome.message if isinstance(outcome, AwaitsApproval) else ""
+
+    def _origin_of(self, texts: Sequence[str]) -> Origin:
+        said = [*recorded_words(self._memory, self._session_id), *self._heard()]
+        return Origin("agent", self._session_id, sources=() if words_support(said, texts) else (_SOURCE,))
 
     def _item(self, location: Location) -> "Item | None":
         if not self._memory.services.has_record:
