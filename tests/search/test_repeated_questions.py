@@ -127,6 +127,10 @@ def test_another_value_replaces_an_older_answer(db: SessionDB, call: Call, old: 
         "Dazu liegen mir leider keine Informationen vor.",
         "No tengo ese dato en los archivos del proyecto.",
         "その情報は見当たりません。",
+        "I went through 14 files and 3 commits; limits are handled outside the repository.",
+        "The search returned zero results across 212 notes.",
+        "Pods of that size usually get 2 to 4 Gi, depending on the nodes.",
+        "Maalesef bu konuda kayıtlarımda bilgi bulunmuyor.",
         "",
     ],
 )

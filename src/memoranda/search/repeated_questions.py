@@ -137,8 +137,10 @@ _MIN_COVERAGE = 0.5
 _MAX_ELSEWHERE = 3
 # A reply does not replace an older one that says more by this factor. Their rarest words count.
 _WORTH_MORE = 2.0
-_TERSE = 24
-"""The letters in the words of a terse reply: one terse reply replaces another."""
+_TERSE, _TERSE_WORDS = 24, 3
+"""The letters and the words of a terse reply: one terse reply replaces another."""
+_MIN_SHARED_WITH_ANSWER = 0.25
+"""How many words of a longer reply are in the answer that it replaces."""
 _MAX_WORTH = 3
 _MAX_DENIAL = 120
 """A longer sentence says something, whatever it denies."""
@@ -213,12 +215,19 @@ def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
 
 
 def _replaces(newer: frozenset[str], older: frozenset[str]) -> bool:
-    """Whether a reply looks like another value of what an older one said, and not like a failure to answer."""
+    """Whether a reply looks like another value of what an older one said, and not like a failure to answer.
+
+    A failure takes more words than a value, and few of them are in the answer.
+    """
+    if len(newer & older) >= _MIN_SHARED_WITH_ANSWER * len(newer):
+        return True
     with_number = [any(map(_has_digit, words)) for words in (newer, older)]
-    if with_number[0] != with_number[1]:
-        return with_number[0]
-    is_terse = all(sum(map(len, words)) <= _TERSE for words in (newer, older))
-    return with_number[0] or is_terse or bool(newer & older)
+    # A name takes the place of a name, and a number that of a number, or of many words without one.
+    return _is_terse(newer) and with_number[0] == (with_number[1] or not _is_terse(older))
+
+
+def _is_terse(words: frozenset[str]) -> bool:
+    return len(words) <= _TERSE_WORDS and sum(map(len, words)) <= _TERSE
 
 
 def _has_digit(word: str) -> bool:
@@ -366,13 +375,18 @@ class RepeatedQuestions:
         self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize
     ) -> None:
         """Of the sessions that answer the same question, put the first one first, or the newest that replaces it."""
-        listed = {score.session for score in scores}
-        alike = {
-            one.row.session: _likeness(self._words, self._known[one.row.message] or frozenset()) for one in answered
-        }
-        same = [one for one in answered if one.row.session in listed and alike[one.row.session] >= _SAME_QUESTION]
-        if not same:
+        places = {score.session: place for place, score in enumerate(scores)}
+        asked = {one.row.session: self._known[one.row.message] or frozenset() for one in answered}
+        alike = {session: _likeness(self._words, words) for session, words in asked.items() if session in places}
+        if not alike:
             return
+        # Keywords name a part of a question, so the best match says which one is meant.
+        meant = asked[min(alike, key=lambda session: (alike[session] < _SAME_QUESTION, places[session]))]
+        same = [
+            one
+            for one in answered
+            if one.row.session in alike and _likeness(meant, asked[one.row.session]) >= _SAME_QUESTION
+        ]
         worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
         chosen = same[0]
         for newer in same[1:]:
@@ -385,10 +399,11 @@ class RepeatedQuestions:
             if one.row.time > chosen.row.time and worth[one.row.session] * _WORTH_MORE < worth[chosen.row.session]
         }
         scores[:] = [score for score in scores if score.session not in weak]
-        places = [place for place, score in enumerate(scores) if score.session in worth]
-        ordered = sorted((scores[place] for place in places), key=lambda score: score.session != chosen.row.session)
-        for place, score, value in zip(places, ordered, [scores[place].score for place in places], strict=True):
-            signals = {**score.signals, ASKED_BEFORE: alike[score.session]}
+        compared = [place for place, score in enumerate(scores) if score.session in worth]
+        ordered = sorted((scores[place] for place in compared), key=lambda score: score.session != chosen.row.session)
+        for place, score, value in zip(compared, ordered, [scores[place].score for place in compared], strict=True):
+            likeness = alike[score.session]
+            signals = {**score.signals, **({ASKED_BEFORE: likeness} if likeness >= _SAME_QUESTION else {})}
             scores[place] = score._replace(score=value, signals=signals)
 
     def _add_asking(
