@@ -17,7 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Finding, Severity
-from memoranda.safety.substrings import contains_any
+from memoranda.safety.substrings import contains_any, lines_with
 
 _MAX_PER_RULE = 4
 _MAX_OBJECTS = 2000
@@ -191,7 +191,7 @@ def find_commands(plain: str) -> Iterator[CommandMatch]:
     if not contains_any(_FIRST_HINTS, text):
         return
     possible = [kind for kind, rows in _HINTS.items() if all(contains_any(row, text) for row in rows)]
-    objects = list(islice(_occurrences(text, possible), _MAX_OBJECTS + 1))
+    objects = list(islice(_objects(text, possible), _MAX_OBJECTS + 1))
     if len(objects) > _MAX_OBJECTS:
         yield CommandMatch(_TOO_MANY, objects[0].start, objects[-1].end)
     elif objects:
@@ -204,7 +204,7 @@ def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[
     verbs = {rule.verb for kind in kinds for _, rule in _rules_for(kind)} - {""}
     remaining = [_MAX_PER_RULE] * len(COMMAND_RULES)
     latest: dict[str, _Occurrence] = {}
-    for found in sorted([*objects, *_occurrences(text, sorted(verbs))]):
+    for found in sorted([*objects, *_verbs_near(text, sorted(verbs), objects)]):
         if found.kind in verbs:
             if _begins_a_word(text, found.start):
                 latest[found.kind] = found
@@ -216,10 +216,23 @@ def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[
                 yield CommandMatch(rule, start, found.end)
 
 
-def _occurrences(text: str, kinds: list[str]) -> Iterator[_Occurrence]:
+def _objects(text: str, kinds: list[str]) -> Iterator[_Occurrence]:
+    """The objects of these kinds; each is in a line with one of its hints."""
     for kind in kinds:
-        for match in _compiled(kind).finditer(text):
-            yield _Occurrence(*match.span(), kind)
+        for line in lines_with(text, _HINTS[kind][0]):
+            for match in _compiled(kind).finditer(text, *line):
+                yield _Occurrence(*match.span(), kind)
+
+
+def _verbs_near(text: str, kinds: list[str], objects: list[_Occurrence]) -> Iterator[_Occurrence]:
+    """The verbs in the lines of the objects; elsewhere they belong to no rule."""
+    end = 0
+    for found in sorted(objects):
+        if found.start >= end:
+            start, end = text.rfind("\n", 0, found.start) + 1, text.find("\n", found.end) + 1 or len(text)
+            for kind in kinds:
+                for match in _compiled(kind).finditer(text, start, end):
+                    yield _Occurrence(*match.span(), kind)
 
 
 def _begins_a_word(text: str, start: int) -> bool:

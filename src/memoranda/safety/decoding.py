@@ -21,6 +21,7 @@ from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from memoranda.safety.substrings import contains_any, lines_with
 from memoranda.safety.vocabulary import ORDINARY, word_classes
 
 _TOKEN = r"[A-Za-z0-9+/_-]+={0,6}"
@@ -35,11 +36,10 @@ _MORSE_CODES = (
 )
 _MORSE = dict(zip(_MORSE_CODES.split(), "abcdefghijklmnopqrstuvwxyz", strict=True))
 _MAX_BINARY = 4000
-_MIN_SIGNS = 8
 # Groups of digits or signs that spell one letter each, in runs that are long enough to be a phrase.
 _SPACED_HEX = r"[0-9A-Fa-f]{2}(?:[ :][0-9A-Fa-f]{2}){11,}"
 _BINARY = r"[01]{8}(?:[ ,]?[01]{8}){7,}"
-_DECIMAL = r"\d{2,3}(?:[ ,]{1,2}\d{2,3}){11,}"
+_DECIMAL = r"[0-9]{2,3}(?:[ ,]{1,2}[0-9]{2,3}){11,}"
 _MORSE_RUN = r"[.\-·–]{1,5}(?:[ /|]{1,3}[.\-·–]{1,5}){7,}"
 
 
@@ -50,8 +50,9 @@ def find_encoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
         decoded = decode_once(text[start:end])
         if decoded:
             yield start, end, decoded
-    for signs, hint, pattern, decode in _RUNS:
-        if sum(map(text.count, signs)) >= _MIN_SIGNS and _compiled(hint).search(text):
+    kinds = text.replace("·", ".").replace("–", "-").encode("ascii", "replace").translate(_KINDS)
+    for hints, pattern, decode in _RUNS:
+        if contains_any(hints, kinds):
             for match in _compiled(pattern).finditer(text):
                 decoded = decode(match[0])
                 if decoded:
@@ -126,13 +127,14 @@ def _from_morse(run: str) -> str:
     return "" if any("\0" in word for word in words) else " ".join(words)
 
 
-# The signs that such a run consists of, a short hint of it, the run and its decoder. A hint begins with a single
-# character, because `re` then skips to it; with a count it would try every position.
-_RUNS: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
-    ("0123456789", r"\d[ :]\d", _SPACED_HEX, _from_spaced_hex),
-    ("01", r"[01][01]{7}", _BINARY, _from_binary),
-    ("0123456789", r"\d\d[ ,]{1,2}\d\d", _DECIMAL, _from_decimal),
-    (".-·–", r"[.\-·–] [.\-·–]", _MORSE_RUN, _from_morse),
+# A digit is `1` and a sign of Morse code `.`, so that the hints of a run are found without a regular expression.
+_KINDS = bytes(49 if chr(byte) in "0123456789" else 46 if chr(byte) in ".-" else byte for byte in range(256))
+# The hints of which such a run has one, the run and its decoder.
+_RUNS: tuple[tuple[tuple[bytes, ...], str, Callable[[str], str]], ...] = (
+    ((b"1 1", b"1:1"), _SPACED_HEX, _from_spaced_hex),
+    ((b"1" * 8,), _BINARY, _from_binary),
+    ((b"11 11", b"11,11", b"11, 11", b"11  11"), _DECIMAL, _from_decimal),
+    ((b". .",), _MORSE_RUN, _from_morse),
 )
 
 
@@ -158,9 +160,10 @@ MAX_DISGUISED = 20_000
 _MARGIN = 120
 _ROUNDS = 3
 
+# The first sign is looked up in a set, so that `re` skips fast to it.
 _ESCAPE = (
-    r"((?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,8};|\\u\{?[0-9A-Fa-f]{4,6}\}?"
-    r"|\\x[0-9A-Fa-f]{2})"
+    r"([%&\\](?:(?<=%)[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*|(?<=&)(?:#[0-9]{1,7};?|#[xX][0-9A-Fa-f]{1,6};?|[A-Za-z]{2,8};)"
+    r"|(?<=\\)(?:u\{?[0-9A-Fa-f]{4,6}\}?|x[0-9A-Fa-f]{2})))"
 )
 # Both begin with a character that is rare between letters, so that `re` skips fast.
 _LONE_LETTERS = r"\s\S(?:\s{1,5}\S){5,}(?!\S)"
@@ -314,8 +317,8 @@ def _find_leet(plain: str) -> Iterator[HiddenPiece]:
     tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
     hits = {token for token in tokens if _leet_word(token) in _known_words()}
     if hits:
-        spans = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
-        for start, end in _merge_spans(spans, len(plain)):
+        found = (match for line in lines_with(plain, hits) for match in _compiled(_LEET_WORD).finditer(plain, *line))
+        for start, end in _merge_spans((match.span() for match in found if match[0] in hits), len(plain)):
             yield HiddenPiece(start, end, partial(_undo_leet, plain[start:end]))
 
 

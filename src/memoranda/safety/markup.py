@@ -40,7 +40,7 @@ _PLOTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MarkupRule:
-    """A pattern over the folded text, tried only if one of `hints` is in it."""
+    """A pattern over the folded text, tried only if one of `hints` is in it; every line has a line end before it."""
 
     id: str
     severity: Severity
@@ -97,7 +97,7 @@ MARKUP_RULES = (
         "The text poses as a notice from the system or its operators.",
         ("system", "admin", "override", "instruction"),
         (
-            r"(?m:^)[\s>#*\[\-=!]{0,12}(?:(?:important|urgent|critical|hidden|secret|new|updated"
+            r"\n[\s>#*\[\-=!]{0,12}(?:(?:important|urgent|critical|hidden|secret|new|updated"
             r"|emergency)\s){0,2}(?:(?:system|admin|administrator|developer|security|assistant|ai|instruction"
             r"|priority)\s){1,2}(?:override|directive|instructions?|command)\s?(?:\]|:|\*\*|-)"
         ),
@@ -184,10 +184,13 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
     """Find role tags, forged frames, hidden elements and comments that give orders."""
     if not contains_any(_HINTS, plain):
         return
+    lines = f"\n{plain}"
     for rule in MARKUP_RULES:
         if contains_any(rule.hints, plain):
-            for match in islice(_compiled(rule.pattern).finditer(plain), _MAX_PER_RULE):
-                yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
+            for match in islice(_compiled(rule.pattern).finditer(lines), _MAX_PER_RULE):
+                # The match without the line end before it, in the text without the one that was added.
+                start = match.start() if lines[match.start()] == "\n" else match.start() - 1
+                yield MarkupMatch(rule.id, rule.severity, rule.message, start, match.end() - 1)
     if "<!--" in plain:
         yield from islice(_orders_in_comments(plain), _MAX_PER_RULE)
     if contains_any(_COMMENT_SIGNS, plain) and contains_any(_ADDRESSEES, plain):

@@ -105,6 +105,8 @@ def _word_code_point(code: int) -> str:
         return STOP
     if char in INSIDE_WORDS:
         return ""
+    if char == "\n":  # still a blank, by which lines can be told apart
+        return char
     # Signs that shape a syllable (Indic, Thai) are not alphanumeric but belong to their word.
     return char if char.isalnum() or (code > 128 and unicodedata.category(char) == "Mc") else " "
 
@@ -182,6 +184,8 @@ def _count_visible(text: str) -> int:
 
 _PLAIN = _LazyTable(_fold_code_point)
 _WORDS = _LazyTable(_word_code_point)
+# None deletes a character like "", but only with None does `str.translate` take its fast way through ASCII.
+_ASCII_WORDS = {code: _word_code_point(code) or None for code in range(128)}
 
 
 def fold(text: str) -> str:
@@ -194,7 +198,10 @@ def fold(text: str) -> str:
 
 def blank_punctuation(plain: str) -> str:
     """Replace everything in a folded text except words and sentence ends with blanks."""
-    return _mark_sentences(plain).translate(_WORDS)
+    marked = _mark_sentences(plain)
+    if marked.isascii():
+        return marked.translate(_ASCII_WORDS)
+    return "\n".join([line.translate(_ASCII_WORDS if line.isascii() else _WORDS) for line in marked.split("\n")])
 
 
 def split_sentences(plain: str) -> list[str]:

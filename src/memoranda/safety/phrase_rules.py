@@ -236,6 +236,8 @@ _FILLER = "-"
 _BREAK = "\n"
 _FIRST_SYMBOL = 0x4E00
 _MAX_PER_RULE = 3
+# How many words are searched together at least.
+_GROUP = 60
 # This many matches are enough; a text of nothing but rule words would otherwise try every rule.
 _MAX_MATCHES = 64
 _STACCATO = r"(?:\n.){3,}\n?"
@@ -400,6 +402,11 @@ def _find_matches(words: list[str]) -> Iterator[PhraseMatch]:
     symbols = "".join(map(book.symbols.get, words, repeat(_FILLER)))
     if _BREAK in symbols:  # "Ignore. All. Previous. Instructions." is one phrase
         symbols = re.sub(_STACCATO, lambda match: match[0].replace(_BREAK, _FILLER), symbols)
-    for pattern in book.candidates(frozenset(symbols)):
-        for match in islice(_compiled(pattern.expression).finditer(symbols), _MAX_PER_RULE):
-            yield PhraseMatch(pattern.rule, match.start(), match.end())
+    start = 0
+    while start < len(symbols):
+        # Phrases do not reach over the end of a sentence, and a few sentences have the words of few rules.
+        end = symbols.find(_BREAK, start + _GROUP) + 1 or len(symbols)
+        for pattern in book.candidates(frozenset(symbols[start:end])):
+            for match in islice(_compiled(pattern.expression).finditer(symbols, start, end), _MAX_PER_RULE):
+                yield PhraseMatch(pattern.rule, match.start(), match.end())
+        start = end

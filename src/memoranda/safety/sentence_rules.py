@@ -7,7 +7,7 @@ only when the concepts of some rule are all in the text are its sentences examin
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from memoranda.safety.concepts import PLACEHOLDERS, concept_book
@@ -163,17 +163,14 @@ def find_sentences(plain: str, words: list[str]) -> Iterator[SentenceMatch]:
     present = assumed
     for mask in concepts.values():
         present |= mask
-    patterns = [pattern for pattern in _patterns() if _has_all(present, pattern.needs)]
-    if not patterns:
+    if not _possible_patterns(present):
         return
-    candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, patterns, assumed)]
+    candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, assumed)]
     if candidates:
-        yield from _read_again(plain, words, candidates, patterns)
+        yield from _read_again(plain, words, candidates)
 
 
-def _read_again(
-    plain: str, words: list[str], candidates: list[int], patterns: list[_Pattern]
-) -> Iterator[SentenceMatch]:
+def _read_again(plain: str, words: list[str], candidates: list[int]) -> Iterator[SentenceMatch]:
     """Match the sentences with these numbers, with a word in the place of each address."""
     book = concept_book()
     texts = split_sentences(plain)
@@ -188,7 +185,7 @@ def _read_again(
             return
         marked = split_words(separate_unspaced(blank_punctuation(_mark_addresses(texts[number]))))
         for _, masks in _concept_sentences(marked, book.concepts_of(set(marked))):
-            rule = _match(masks, patterns, 0)
+            rule = _match(masks, 0)
             if rule is not None:
                 yield SentenceMatch(rule, *span)
                 break
@@ -212,9 +209,8 @@ def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[t
     number = 0
     masks: list[tuple[int, int]] = []
     concepts[STOP] = _END
-    for place, mask in enumerate(map(concepts.get, words)):
-        if mask is None:
-            continue
+    # Few words have a concept, and a comprehension passes over the others fastest.
+    for place, mask in [(place, mask) for place, mask in enumerate(map(concepts.get, words)) if mask]:
         if mask is not _END:
             masks.append((place, mask))
             continue
@@ -226,14 +222,19 @@ def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[t
         yield number, masks
 
 
-def _match(masks: list[tuple[int, int]], patterns: list[_Pattern], assumed: int) -> SentenceRule | None:
+@lru_cache(maxsize=4_000)
+def _possible_patterns(present: int) -> list[_Pattern]:
+    """The patterns all of whose concepts are present; many sentences have the same concepts."""
+    return [pattern for pattern in _patterns() if all(map(present.__and__, pattern.needs))]
+
+
+def _match(masks: list[tuple[int, int]], assumed: int) -> SentenceRule | None:
     """The first rule that a sentence matches; a long sentence is examined in windows that overlap by half."""
-    # Most sentences lack a concept of every pattern, wherever in them it would be.
     whole = assumed
     for _, mask in masks:
         whole |= mask
-    patterns = [pattern for pattern in patterns if _has_all(whole, pattern.needs)]
-    if not patterns:
+    possible = _possible_patterns(whole)
+    if not possible:
         return None
     windows: dict[int, int] = {}
     for place, mask in masks:
@@ -241,15 +242,7 @@ def _match(masks: list[tuple[int, int]], patterns: list[_Pattern], assumed: int)
         windows[half] = windows.get(half, 0) | mask
         windows[half - 1] = windows.get(half - 1, 0) | mask
     for present in {mask | assumed for mask in windows.values()}:
-        for rule, needs, spares in patterns:
-            if not present & spares and _has_all(present, needs):
+        for rule, needs, spares in possible:
+            if not present & spares and all(map(present.__and__, needs)):
                 return rule
     return None
-
-
-def _has_all(present: int, needs: tuple[int, ...]) -> bool:
-    """Whether each need is met; a plain loop, because it usually ends at the first of them."""
-    for need in needs:  # noqa: SIM110
-        if not present & need:
-            return False
-    return True

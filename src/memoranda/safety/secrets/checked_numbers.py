@@ -128,6 +128,8 @@ _WORD = re.compile(r"[A-Za-z]+")
 # Words may be numbered, quoted, or in lines of their own, which may be escaped.
 _BETWEEN_WORDS = re.compile(r"(?:[\s,\"'\d.)]|\\n){1,8}").fullmatch
 _MIN_WORDS = 12
+# Letters in lower case, and blanks in the place of everything else.
+_LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
 _ROW = b"\1" * _MIN_WORDS
 
 
@@ -135,7 +137,7 @@ def find_seed_phrases(text: str) -> Iterator[FoundSecret]:
     """The seed phrases in a text: every row of at least twelve words of the list."""
     words = _seed_words()
     # Most texts about phrases have no such row: this takes a tenth of the time of looking at what is between words.
-    if _ROW not in bytes(map(words.__contains__, map(str.lower, _WORD.findall(text)))):
+    if _ROW not in bytes(map(words.__contains__, text.encode("ascii", "replace").translate(_LETTERS).decode().split())):
         return
     start = end = count = 0
     for word in _WORD.finditer(text):

@@ -10,6 +10,7 @@ from memoranda.safety.secrets.found_secret import (
     is_login_password,
     is_reference,
 )
+from memoranda.safety.substrings import lines_with
 
 _QUOTE = r"(?:\\{0,3}[\"'`])?"
 _BEARER = re.compile(r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})")
@@ -136,9 +137,10 @@ _MIN_VARIETY = 10
 
 def find_logins(text: str) -> Iterator[FoundSecret]:
     """The passwords in addresses such as `postgres://user:password@host`."""
-    for match in _LOGIN_IN_ADDRESS.finditer(text):
-        if is_login_password(match["value"]):
-            yield FoundSecret("connection_string", *match.span("value"))
+    for line in lines_with(text, "@"):
+        for match in _LOGIN_IN_ADDRESS.finditer(text, *line):
+            if is_login_password(match["value"]):
+                yield FoundSecret("connection_string", *match.span("value"))
 
 
 def find_signatures(text: str) -> Iterator[FoundSecret]:
