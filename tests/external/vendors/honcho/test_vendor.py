@@ -44,7 +44,7 @@ def test_a_delivery_that_stopped_in_the_middle_is_completed(home: Home) -> None:
     assert len(stored) > 100
     home.workspace.messages = stored[:100]
     provider.shutdown()
-    (home.path / "providers" / "honcho.db").unlink()
+    (home.path / "home.db").unlink()
     send_turn(home.start(messageMaxChars=500), text, attempt=2)
     assert [row["content"] for row in home.workspace.messages] == [row["content"] for row in stored]
 

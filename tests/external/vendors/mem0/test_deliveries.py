@@ -27,7 +27,7 @@ def test_the_same_key_is_stored_once(infer: bool, double: Double, start: Start, 
     provider = start(double, infer=infer)
     turn(provider, "My cat is called Minka.", "k1")
     provider.shutdown()
-    for file in (tmp_path / "providers").glob("mem0.db*"):
+    for file in tmp_path.glob("home.db*"):
         file.unlink()
     again = start(double, infer=infer)
     turn(again, "My cat is called Minka.", "k1", attempt=2)
@@ -188,7 +188,7 @@ def test_forget_deletes_what_this_home_has_no_record_of(double: Double, start: S
     provider = start(double)
     turn(provider, "My cat is called Minka.", "k1")
     provider.shutdown()
-    for file in (tmp_path / "providers").glob("mem0.db*"):
+    for file in tmp_path.glob("home.db*"):
         file.unlink()
     start(double).forget()
     assert double.texts() == []

@@ -35,7 +35,7 @@ class Home:
     def lose_record(self) -> None:
         """Delete the record of what was sent, after all providers were shut down."""
         self.close()
-        (self.path / "providers" / "zep.db").unlink()
+        (self.path / "home.db").unlink()
 
     def close(self) -> None:
         for provider in self._started:
