@@ -10,6 +10,25 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 
+class CuratedChange(TypedDict):
+    """One change that the curator proposes or has made: the entries before and after it, and why."""
+
+    rule: str
+    target: str
+    project: str
+    before: list[str]
+    after: list[str]
+    reason: str
+
+
+class CurateAnswer(TypedDict):
+    """The changes; `applied` are the numbers of the changes in the journal, `refused` says what was not written."""
+
+    changes: list[CuratedChange]
+    applied: NotRequired[list[int]]
+    refused: NotRequired[list[str]]
+
+
 class RecentWork(TypedDict):
     """One of the last conversations: what was asked last, how it ended, and how to resume it."""
 

@@ -38,6 +38,7 @@ WORKING = {
     "memory purge": ["--yes"],
     "search": ["depot"],
     "recent": [],
+    "curate": [],
     "sessions list": [],
     "sessions show": ["s-one"],
     "sessions rename": ["s-one", "The depot"],

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from memoranda.search.summaries import Summarize
     from memoranda.types import (
         ConversationAnswer,
+        CurateAnswer,
         DeleteItem,
         FoundItem,
         Item,
@@ -381,6 +382,17 @@ class Memory:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
         self.services.require_open()
         return self.curated.entries(target)
+
+    def curate(self, apply: bool = False) -> "CurateAnswer":
+        """What the curator would change in curated memory, by rules; with `apply` it is done.
+
+        Each file is one change, which one undo takes back. What leaves a file is kept as a note: an item in the
+        namespace `("notes", target)`. No model is asked.
+        """
+        from memoranda.api.curate import curate
+
+        self.services.require_open()
+        return curate(self.services, self.curated, self.user, apply=apply)
 
     def preview_prompt(self, source: str = "library") -> "PromptPreview":
         """The prompt that a new session would get, section by section with its tokens; starts no session."""

@@ -303,6 +303,7 @@ class Session:
         self._end_record(reason)
         self.external.close()
         self._ended = True
+        self._state.curate_if_due()
 
     def __enter__(self) -> Self:
         return self

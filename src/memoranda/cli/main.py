@@ -22,6 +22,7 @@ _COMMANDS = {
     "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
     "recall": ("memoranda.cli.retrieval.recall", "Search notes and conversations at once, for you or for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
+    "curate": ("memoranda.cli.memory.curate", "See what to tidy up in memory, and do it."),
     "forget": ("memoranda.cli.upkeep.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
     "search": ("memoranda.cli.retrieval.search", "Search every past conversation."),
     "browse": ("memoranda.cli.retrieval.browse", "Find, read and resume a past conversation in the terminal."),

@@ -142,6 +142,13 @@ class SessionState:
         """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
         return self.frozen.changes.note()
 
+    def curate_if_due(self) -> None:
+        """Let the curator tidy up after a session, if the settings say so; a failure is logged and costs nothing."""
+        if self.services.config.curate.mode == "auto":
+            from memoranda.api.curate import curate_if_due
+
+            curate_if_due(self.services, self.store, self.options.user, self.options.directory)
+
     def recent_work(self, prompt: str) -> str:
         """A fenced block for a prompt that asks to continue: the last conversations of this project; "" for others."""
         if not asks_to_continue(prompt):

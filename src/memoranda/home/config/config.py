@@ -15,7 +15,7 @@ from memoranda.agent.review.settings import ReviewSettings
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ConfigError
 from memoranda.external.settings import MODES, ProviderSettings
-from memoranda.memory.curated.settings import CuratedSettings
+from memoranda.memory.curated.settings import CuratedSettings, CuratorSettings
 from memoranda.memory.record.settings import RetentionSettings, StoreSettings
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.models.settings import ModelSettings
@@ -30,6 +30,7 @@ class Config:
     """The configuration of one home, split by the part that it belongs to."""
 
     curated: CuratedSettings = field(default_factory=CuratedSettings)
+    curate: CuratorSettings = field(default_factory=CuratorSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
     external: ProviderSettings = field(default_factory=ProviderSettings)
     prompt: PromptSettings = field(default_factory=PromptSettings)
@@ -202,6 +203,14 @@ def _parse_mode(value: Any) -> str:
     return str(value)
 
 
+def _parse_curate_mode(value: Any) -> str:
+    # YAML reads a bare off as false.
+    mode = "off" if value is False else value
+    if mode not in ("off", "propose", "auto"):
+        raise ValueError
+    return str(mode)
+
+
 def _parse_positive(value: Any) -> int:
     number = _parse_count(value)
     if number < 1:
@@ -303,6 +312,9 @@ KEYS = (
         "Several external memory providers, instead of one; 'memoranda provider use' sets them."),
     Key("memory.nudge_interval", _A_COUNT, _parse_count,
         "After how many user turns a conversation is reviewed in the background; 0 means never."),
+    Key("curate.mode", "off, propose or auto", _parse_curate_mode,
+        "Whether the curator shows what it would tidy up in memory (propose), does it after a session, at most once a "
+        "day (auto), or does nothing."),
     Key("provider.mode", "hybrid, context or tools", _parse_mode,
         "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
     Key("provider.recall_chars", _A_COUNT, _parse_count, "How many characters of recall a turn may get."),

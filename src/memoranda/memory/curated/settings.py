@@ -14,6 +14,16 @@ WriteApproval = Literal["off", "propose", "explicit-only"]
 UntrustedWrites = Literal["propose", "save"]
 
 
+CurateMode = Literal["off", "propose", "auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorSettings:
+    """`mode`: whether the curator does nothing, shows what it would do, or does it after a session."""
+
+    mode: CurateMode = "propose"
+
+
 @dataclass(frozen=True, slots=True)
 class CuratedSettings:
     """Limits count code points of the whole file.

@@ -1,0 +1,67 @@
+"""`Memory.curate`: what the curator would change in curated memory, and the run after a session."""
+
+import logging
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memoranda.api.services import HomeServices
+from memoranda.errors import MemorandaError
+from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.types import CurateAnswer, CuratedChange
+from memoranda.upkeep.curator.curate import CURATOR, Curator, count_uses
+from memoranda.upkeep.curator.rules import CuratorChange
+
+_log = logging.getLogger(__name__)
+
+_INTERVAL = timedelta(days=1)
+
+
+def curate(
+    services: HomeServices, store: MemoryStore, user: str | None, *, apply: bool, directory: Path | None = None
+) -> CurateAnswer:
+    """The proposed changes, or with `apply` those that were made."""
+    curator = Curator(
+        store,
+        lambda facts: count_uses(services.sessions_for(user), facts) if services.has_record else {},
+        lambda: services.sessions_for(user).items,
+        directory or Path(os.getcwd()),
+    )
+    if not apply:
+        return {"changes": [_as_data(change) for change in curator.propose()]}
+    done, results = curator.apply()
+    answer: CurateAnswer = {"changes": [_as_data(change) for change in done]}
+    answer["applied"] = [result.change for result in results if isinstance(result, MemoryReceipt) and result.change]
+    if refused := [result.message for result in results if not isinstance(result, MemoryReceipt)]:
+        answer["refused"] = refused
+    return answer
+
+
+def _as_data(change: CuratorChange) -> CuratedChange:
+    return {
+        "rule": change.rule,
+        "target": change.target,
+        "project": "",
+        "before": list(change.before),
+        "after": list(change.after),
+        "reason": change.reason,
+    }
+
+
+def curate_if_due(services: HomeServices, store: MemoryStore, user: str | None, directory: Path | None) -> None:
+    """Curate if something changed since the last run, and that is a day ago; the caller never waits for a failure."""
+    try:
+        if _is_due(store):
+            curate(services, store, user, apply=True, directory=directory)
+    except (MemorandaError, OSError) as error:
+        _log.warning("The curator left memory as it is: %s", error)
+
+
+def _is_due(store: MemoryStore) -> bool:
+    changes = list(store.journal.changes())
+    last = next((change for change in reversed(changes) if change.actor == CURATOR.actor), None)
+    if last is None:
+        return bool(changes)
+    age = datetime.now(UTC) - datetime.fromisoformat(last.at)
+    return age >= _INTERVAL and changes[-1].number != last.number

@@ -1,0 +1,50 @@
+"""`memoranda curate`: what the curator would tidy up in memory, as a difference with a reason for each change."""
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import bold, dim
+from memoranda.types import CurateAnswer, CuratedChange
+
+_EPILOG = """\b
+Examples:
+  memoranda curate                  show what it would do
+  memoranda curate --apply          do it; 'memoranda memory undo' takes it back
+  memoranda curate --json
+"""
+_NOTHING = "Nothing to tidy up."
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--apply", is_flag=True, help="Do it: one change per file, which one undo takes back.")
+@memory_options
+def command(apply: bool) -> None:
+    """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.
+
+    What leaves a file is kept as a note. No model is asked.
+    """
+    invocation = Invocation.current()
+    with open_home(invocation) as memory:
+        answer = memory.curate(apply=apply)
+        mode = memory.config.curate.mode
+    invocation.respond(_describe(answer, mode, applied=apply), {**answer, "mode": mode})
+    if refused := answer.get("refused"):
+        invocation.fail("\n".join(refused))
+
+
+def _describe(answer: CurateAnswer, mode: str, *, applied: bool) -> str:
+    if not answer["changes"]:
+        return _NOTHING
+    lines = ["\n".join(_lines(change)) for change in answer["changes"]]
+    numbers = ", ".join(map(str, answer.get("applied", ())))
+    last = f"Done as change {numbers}." if applied else "'memoranda curate --apply' does this."
+    return "\n\n".join([*lines, f"{last} {dim(f'curate.mode is {mode}.')}"])
+
+
+def _lines(change: CuratedChange) -> list[str]:
+    gone = [text for text in change["before"] if text not in change["after"]]
+    new = [text for text in change["after"] if text not in change["before"]]
+    kept = [text for text in change["after"] if text in change["before"]]
+    marked = [f"{sign} {printable(text)}" for sign, texts in (("-", gone), ("+", new), (" ", kept)) for text in texts]
+    return [bold(f"{change['target']}: {change['rule']}"), f"  {change['reason']}", *(f"  {line}" for line in marked)]

@@ -1,0 +1,185 @@
+"""The curator tidies up by rules, drops nothing, and gives way to whatever else writes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.support.origin import PERSON
+from memoranda.upkeep.curator.curate import NOTES, Curator
+
+OLD, NEW, OTHER = "The API listens on port 8080.", "The API listens on port 9090.", "Anna owns billing."
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[memoranda.Memory]:
+    """A home with two entries of which one replaces the other, and a third."""
+    with memoranda.open(tmp_path / "home") as opened:
+        for text in (OLD, OTHER, NEW):
+            opened.remember(text)
+        yield opened
+
+
+def _notes(memory: memoranda.Memory) -> list[str]:
+    return [found.item.value["text"] for found in memory.items.search((NOTES,))]
+
+
+def test_curate_shows_what_it_would_do(memory: memoranda.Memory) -> None:
+    """With the rule, the entries before and after, and a reason; nothing is written."""
+    (change,) = memory.curate()["changes"]
+    assert change == {
+        "rule": "superseded",
+        "target": "memory",
+        "project": "",
+        "before": [OLD, NEW],
+        "after": [NEW],
+        "reason": "The newer entry replaces the older one.",
+    }
+    assert memory.entries() == (OLD, OTHER, NEW)
+
+
+def test_what_leaves_the_prompt_is_in_notes(memory: memoranda.Memory) -> None:
+    """With where it was, and the journal names it."""
+    answer = memory.curate(apply=True)
+    assert memory.entries() == (OTHER, NEW)
+    (note,) = memory.items.search((NOTES,))
+    assert (note.item.value["text"], note.item.value["from"]) == (OLD, "memory")
+    last = change_history.log(memory.curated)[-1]
+    assert answer["applied"] == [last.number]
+    assert (last.actor, [edit.before for edit in last.edits if edit.after is None]) == ("curator", [OLD])
+
+
+def test_one_undo_takes_a_run_back(memory: memoranda.Memory) -> None:
+    """All entries that the run changed in a file."""
+    memory.remember("We switched to uv yesterday.")
+    memory.remember("Anna owns billing and Ben owns search.")
+    before = memory.entries()
+    memory.curate(apply=True)
+    assert memory.entries() != before
+    assert isinstance(change_history.undo(memory.curated, None, PERSON), MemoryReceipt)
+    assert memory.entries() == before
+
+
+def test_a_run_that_changed_everything_finds_nothing_more(memory: memoranda.Memory) -> None:
+    """The second run is empty."""
+    memory.curate(apply=True)
+    assert memory.curate(apply=True)["changes"] == []
+
+
+def test_an_expired_entry_goes_to_notes(memory: memoranda.Memory) -> None:
+    """Its last day is the reason."""
+    memory.remember("The freeze is on.", until="2020-01-31")
+    changes = memory.curate(apply=True)["changes"]
+    assert ("expired", "Its last day was 2020-01-31.") in [(each["rule"], each["reason"]) for each in changes]
+    assert "The freeze is on." in _notes(memory)
+
+
+@pytest.mark.slow
+def test_a_full_memory_gives_what_is_of_least_use_to_notes(tmp_path: Path) -> None:
+    """Entries that conversations used stay, and so do preferences."""
+    with memoranda.open(tmp_path / "home") as memory:
+        used = "The deploy target is the heron cluster."
+        memory.remember("User prefers short answers.")
+        memory.remember(used)
+        for number in range(60):
+            text = f"Service number{number} is written by team{number}."
+            if len("".join(memory.entries())) + len(text) < 1_800:
+                memory.remember(text)
+        with memory.session() as session, session.turn("Where is the deploy target, the heron cluster?") as turn:
+            turn.done("In rack four.")
+        rules = {each["rule"] for each in memory.curate(apply=True)["changes"]}
+        assert rules == {"full"}
+        view = memory.curated.view("memory")
+        assert view.used <= 0.8 * view.limit
+        assert {used, "User prefers short answers."} <= set(memory.entries())
+
+
+def test_a_file_that_the_project_no_longer_has_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of its history; one that it never had is left alone."""
+    project = tmp_path / "project"
+    (project / "tools").mkdir(parents=True)
+    (project / "tools" / "release.sh").write_text("exit 0\n")
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"], ["rm", "-q", "tools/release.sh"]):
+        subprocess.run([*git, *words], check=True)
+    monkeypatch.chdir(project)
+    with memoranda.open(tmp_path / "home") as memory:
+        memory.remember("Publish with tools/release.sh.")
+        memory.remember("Publish the docs with tools/never.sh.")
+        (change,) = memory.curate()["changes"]
+        assert (change["rule"], change["before"]) == ("gone", ["Publish with tools/release.sh."])
+
+
+def test_a_write_during_a_run_wins(memory: memoranda.Memory) -> None:
+    """The run plans again on what is there now."""
+    calls: list[int] = []
+
+    def notes() -> object:
+        if not calls:
+            calls.append(1)
+            memory.curated.replace("memory", NEW, "The API listens on port 7070.", PERSON)
+        return memory.sessions.items
+
+    curator = Curator(memory.curated, lambda facts: {}, notes)  # type: ignore[arg-type]
+    curator.apply()
+    assert memory.entries() == (OTHER, "The API listens on port 7070.")
+    assert change_history.log(memory.curated)[-2].actor == "person"
+
+
+def test_a_hand_edit_during_a_run_wins(memory: memoranda.Memory) -> None:
+    """What a person types into the file is kept."""
+    calls: list[int] = []
+
+    def notes() -> object:
+        if not calls:
+            calls.append(1)
+            path = memory.curated.path("memory")
+            path.write_text(f"{path.read_text()}\n§\nTyped by hand.")
+        return memory.sessions.items
+
+    Curator(memory.curated, lambda facts: {}, notes).apply()  # type: ignore[arg-type]
+    assert memory.entries() == (OTHER, NEW, "Typed by hand.")
+
+
+_KILLED = """
+import os, sys, memoranda
+from memoranda.upkeep.curator.curate import Curator
+memory = memoranda.open(sys.argv[1])
+class Items:
+    def put(self, *args, **options):
+        memory.sessions.items.put(*args, **options)
+        os._exit(9)
+Curator(memory.curated, lambda facts: {}, Items).apply()
+"""
+
+
+@pytest.mark.slow
+def test_a_curator_that_is_killed_leaves_the_old_entries(memory: memoranda.Memory) -> None:
+    """It dies after the note was stored; the next run completes what it began, and notes nothing twice."""
+    result = subprocess.run([sys.executable, "-c", _KILLED, str(memory.home.base)], check=False)
+    assert result.returncode == 9
+    assert memory.entries() == (OLD, OTHER, NEW)
+    memory.curate(apply=True)
+    assert memory.entries() == (OTHER, NEW)
+    assert _notes(memory) == [OLD]
+
+
+@pytest.mark.parametrize(("mode", "entries"), [("off", 3), ("propose", 3), ("auto", 2)])
+def test_the_mode_says_what_happens_after_a_session(tmp_path: Path, mode: str, entries: int) -> None:
+    """Only `auto` changes anything, and not twice on one day."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.yaml").write_text(f'curate:\n  mode: "{mode}"\n')
+    with memoranda.open(home) as memory:
+        for text in (OLD, OTHER, NEW):
+            memory.remember(text)
+        for _ in range(2):
+            with memory.session() as session, session.turn("Hello.") as turn:
+                turn.done("Hello.")
+            assert len(memory.entries()) == entries
+            memory.remember(OTHER)
