@@ -39,7 +39,7 @@ OTHER_VALUES = {
     "memory.memory_enabled": False, "memory.user_profile_enabled": False, "memory.memory_char_limit": 5,
     "memory.user_char_limit": 6, "memory.write_approval": "propose", "memory.provider": "honcho",
     "memory.providers": ("honcho", "mem0"),
-    "memory.nudge_interval": 7, "provider.mode": "tools", "provider.recall_chars": 8, "provider.every_n_turns": 3,
+    "memory.nudge_interval": 7, "curate.mode": "auto", "provider.mode": "tools", "provider.recall_chars": 8, "provider.every_n_turns": 3,
     "provider.start_seconds": 9.0, "provider.call_seconds": 3.0, "provider.tool_seconds": 30.0,
     "provider.deliver_seconds": 20.0, "provider.shutdown_seconds": 4.0, "provider.prompt_chars": 900,
     "provider.tool_chars": 8_000,
