@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -217,10 +218,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with slow tests first and the longest before all, so that no worker is left with one at the end."""
+    """Files with most slow tests first and the longest before all, so that no worker is left with one at the end."""
     mark_server_tests_slow(items)
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", -slow[item.path]))
     shuffle_files(config, items)
     select_strikes(config, items)
 

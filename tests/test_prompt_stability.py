@@ -17,6 +17,7 @@ from memoranda.api.session import Session
 from memoranda.models.model import Message, Reply, ToolCall
 from memoranda.support.tool import Tool
 from memoranda.testing.scripted.model import ModelRequest, ScriptedModel
+from tests.examples import is_full_run
 from tests.external.diary import diary_home
 from tests.long_conversation.story import REVIEW
 from tests.timing import GIVE_UP
@@ -158,7 +159,7 @@ def test_no_event_changes_a_byte_of_the_prompt(talk: Talk, event: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if is_full_run() else 1))
 def test_only_compression_changes_the_prompt(talk: Talk, seed: int) -> None:
     """After all events in any order it is the one of the beginning; after compression it shows what is true now."""
     prompt = talk.session.prompt

@@ -24,7 +24,7 @@ from memoranda.support.durable_files import staged_path
 from memoranda.support.origin import PERSON, Origin
 from tests.cases import cases
 from tests.conftest import tree, unprivileged
-from tests.timing import GIVE_UP
+from tests.warm_program import run_program
 
 pytestmark = pytest.mark.about_files
 
@@ -256,8 +256,7 @@ def test_a_pipe_among_the_side_files_does_not_hang(directory: Path, name: str) -
     directory.mkdir(parents=True)
     os.mkfifo(directory / name)
     for command in (["memory", "add", "x"], ["doctor"]):
-        program = [sys.executable, "-m", "memoranda", "--home", str(directory.parent), *command]
-        result = subprocess.run(program, capture_output=True, text=True, check=False, timeout=GIVE_UP)
+        result = run_program(["--home", str(directory.parent), *command])
         assert "Traceback" not in result.stderr
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from memoranda.home.session_db import SessionDB
+from tests.examples import examples
 from tests.forked import forking, in_child
 from tests.timing import wait_until
 
-FORKS = 20
+FORKS = examples(60)
 
 
 def _use(path: Path) -> None:
