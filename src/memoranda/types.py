@@ -198,7 +198,7 @@ class MemoryAnswer(TypedDict):
 
     success: bool
     done: NotRequired[bool]
-    target: NotRequired[Literal["memory", "user"]]
+    target: NotRequired[str]
     message: NotRequired[str]
     changed: NotRequired[list[EntryChange]]
     stored_in: NotRequired[str]

@@ -266,3 +266,20 @@ def test_an_expired_entry_says_so_in_the_list(terminal: Terminal) -> None:
     assert (entry["expired"], entry["actor"], entry["category"]) == (True, "person", "state")
     terminal.ok("memory", "replace", "frozen", "The API is frozen.", "--until", "never")
     assert "expired" not in terminal.ok("memory", "list")
+
+
+def test_the_memory_of_a_project_by_name_and_by_directory(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`this` is the directory of the command; another directory lists nothing of it."""
+    heron = tmp_path / "work" / "heron"
+    heron.mkdir(parents=True)
+    monkeypatch.chdir(heron)
+    terminal.ok("remember", "--project", "this", "Uses tabs in heron.")
+    assert "Uses tabs in heron." in terminal.ok("memory", "list")
+    monkeypatch.chdir(tmp_path)
+    assert "heron" not in terminal.ok("memory", "list")
+    assert "Uses tabs in heron." in terminal.ok("memory", "list", "--project", str(heron))
+    terminal.ok("memory", "replace", "tabs", "Uses blanks in heron.", "--project", str(heron))
+    assert "blanks" in terminal.ok("memory", "log") and "blanks" in terminal.ok("memory", "diff")
+    assert terminal.run("remember", "--project", "unknown", "x").exit_code != 0

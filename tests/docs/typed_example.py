@@ -60,14 +60,14 @@ async def chunks(count: int) -> AsyncIterator[str]:
 async def async_mistakes(memory: memoranda.AsyncMemory) -> None:
     await memory.search("x", limits=3)  # type: ignore[call-overload]
     await memory.session(colour="red")  # type: ignore[call-arg]
-    await memory.run(memory.sync.remember, "x", target="both")  # type: ignore[arg-type]
+    await memory.run(memory.sync.remember, "x", target=1)  # type: ignore[arg-type]
 
 
 def mistakes(memory: memoranda.Memory) -> None:
     memory.search("x", limits=3)  # type: ignore[call-overload]
     memory.search("x", sort="sideways")  # type: ignore[call-overload]
     memory.search("x")["result"]  # type: ignore[typeddict-item]
-    memory.remember("x", target="both")  # type: ignore[arg-type]
+    memory.remember("x", target=1)  # type: ignore[arg-type]
     memory.agent(tools=[count_words])  # type: ignore[list-item]
 
 

@@ -7,7 +7,6 @@ from functools import partial
 from memoranda.api.services import HomeServices
 from memoranda.errors import SessionError
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.curated.settings import TARGETS
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.support.home import Home
@@ -47,7 +46,7 @@ def entry_texts(store: MemoryStore, name: str) -> list[str]:
 
     Raises SessionError if there is none, or more than one.
     """
-    entries = [entry for target in TARGETS for entry in store.view(target).entries]
+    entries = [entry for target in store.storage.targets() for entry in store.view(target).entries]
     found = [entry.text for entry in entries if name in (entry.handle, entry.text)]
     found = found or [entry.text for entry in entries if name and name in entry.text]
     different = list(dict.fromkeys(found))

@@ -200,7 +200,8 @@ class Memory:
 
         A conversation that was compressed meanwhile is resumed in its latest session.
         `user` selects the memory and the conversations of one user of a gateway. `directory` is where the user works:
-        its project files (AGENTS.md …) become part of the prompt. `instructions` are your own text for the prompt.
+        its project files (AGENTS.md …) and the memory of its project become part of the prompt. `instructions` are your
+        own text for the prompt.
         With a `parent` the session is work that the parent delegated.
         `facts` are what a gateway knows about the conversation (platform, chat_id, user_name …, see `GatewayFacts`),
         for the external memory; `platform` also selects the toolsets, instead of `source`. `context_engine` is notified
@@ -379,9 +380,11 @@ class Memory:
         return call_tool(tools, name, arguments, self.services.require_open)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
-        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        """The live entries of a target as they may be shown: MEMORY.md, USER.md, or "project:" with a name."""
+        from memoranda.api.project_memory import find_target
+
         self.services.require_open()
-        return self.curated.entries(target)
+        return self.curated.entries(find_target(self, target))
 
     def curate(self, apply: bool = False) -> "CurateAnswer":
         """What the curator would change in curated memory, by rules; with `apply` it is done.
@@ -407,8 +410,10 @@ class Memory:
         With a `key` the text is its value ("time zone: Europe/Berlin") and replaces the earlier one. `until` is the
         last day on which it is true, such as "2027-01-31" or "2w"; later prompts leave it out.
         """
+        from memoranda.api.project_memory import find_target
+
         self.services.require_open()
-        return remember(self.curated, text, target, "", key=key, until=until)
+        return remember(self.curated, text, find_target(self, target), "", key=key, until=until)
 
     def get(self, key: str) -> str | None:
         """The value that was remembered under a key; None if there is none, or its last day is over."""

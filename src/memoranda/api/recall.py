@@ -9,7 +9,7 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
@@ -58,7 +58,7 @@ class RecallResult:
 
     def block(self, max_chars: int = MAX_BLOCK_CHARS) -> str:
         """One fenced block for a prompt: the entries first, then the messages of each conversation; "" for nothing."""
-        quotes = [Quote(FILE_NAMES[target], entry) for target, entries in self.entries.items() for entry in entries]
+        quotes = [Quote(file_name(target), entry) for target, entries in self.entries.items() for entry in entries]
         quotes += [Quote("external memory", self.recalled)] if self.recalled else []
         for hit in self.search["results"]:
             quotes += [Quote("", ""), Quote("", f"Conversation at {hit['when']} (session_id {hit['session_id']}):")]
@@ -111,7 +111,7 @@ def log_recall(
     """Log what a question received from all parts of memory."""
     services = memory.services
     hits = result.search["results"]
-    entries = [f"{FILE_NAMES[target]}: {entry}" for target, texts in result.entries.items() for entry in texts]
+    entries = [f"{file_name(target)}: {entry}" for target, texts in result.entries.items() for entry in texts]
     counts = ((len(entries), "entry", "entries"), (len(hits), "conversation", "conversations"))
     parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     parts += ["external memory"] if result.recalled else []
@@ -137,7 +137,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             entries[target] = entries_matching(question, memory.curated.valid_entries(target))
         except StorageError as error:
             entries[target] = []
-            skipped.append(f"{FILE_NAMES[target]} was skipped: {error}")
+            skipped.append(f"{file_name(target)} was skipped: {error}")
             _log.warning("%s", skipped[-1])
     return entries, tuple(skipped)
 

@@ -122,8 +122,8 @@ class HomeServices:
         if self._closed:
             raise HomeError(f"The memory at {self.home.root} is closed. memoranda.open() opens it again.")
 
-    def curated_for(self, user: str | None) -> "MemoryStore":
-        """The curated memory of one user; None is the home itself.
+    def curated_for(self, user: str | None, project: str | None = None) -> "MemoryStore":
+        """The curated memory of one user; None is the home itself. `project` is the one that the user works in.
 
         Raises HomeError for a new user whose id contains a credential, because the id becomes the name of a directory.
         """
@@ -135,6 +135,8 @@ class HomeServices:
         store = self._memories.open(user)
         if user is not None and self.stored_name(user) != user and not store.storage.exists():
             raise HomeError(f"A user id must not contain a credential ({self.stored_name(user)}). Choose another.")
+        if project is not None:
+            store.use_project(project)
         return store
 
     def checkpoints_for(self, user: str | None) -> "CheckpointStore":

@@ -154,13 +154,17 @@ class Session:
         """Call a tool as the model would; the answer is always a JSON object, a refusal when the home was closed."""
         return call_tool(self.tools, name, arguments, self._services.require_open)
 
-    def distrust_caller(self, name: str, heard: Callable[[], Sequence[str]] = tuple) -> None:
+    def distrust_caller(
+        self, name: str, heard: Callable[[], Sequence[str]] = tuple, project: str | None = None
+    ) -> None:
         """Say that a program calls the tools of this session and does not record what its user says.
 
         Whatever it saves may come from elsewhere, so what would change behaviour waits for a person, unless the words
-        that the user is known to have said support it: `heard` is asked for them.
+        that the user is known to have said support it: `heard` is asked for them. `project` is the one that the program
+        works in, as sessions record it.
         """
         self._state.untrusted.caller, self._state.untrusted.heard = name, heard
+        self._state.work_in(project)
 
     def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> "MemoryAnswer":
         """Save a fact that the user asked to keep; the answer is a receipt. Raises HomeError in a closed home.
@@ -171,7 +175,7 @@ class Session:
         return remember(self._state.store, text, target, self.id, key=key, until=until)
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
-        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        """The live entries of MEMORY.md, USER.md or, with "project", of the project, as they may be shown."""
         return self._state.store.entries(target)
 
     # The methods below are for loops that watch the context, and for chats.

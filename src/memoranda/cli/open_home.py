@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 def open_curated_memory(invocation: Invocation) -> "MemoryStore":
     """Opens the curated memory of the command's home, profile and user."""
+    return open_memory_of(invocation).curated
+
+
+def open_memory_of(invocation: Invocation) -> Memory:
+    """Opens the command's home, profile and user, for commands that use only curated memory."""
     memory = open_memory(invocation.home, profile=invocation.profile, user=invocation.user)
     warn_of_unknown_keys(memory.config)
-    return memory.curated
+    return memory
 
 
 def warn_of_unknown_keys(loaded: Config) -> None:

@@ -25,9 +25,10 @@ from memoranda.cli.sessions.transfer import read_sessions
 from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, terminal_line
 from memoranda.errors import SessionError, StorageError
 from memoranda.home import config
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, project_target
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.filters import FILTERS
+from memoranda.search.guidance import NOWHERE
 from memoranda.support.durable_files import write_private_parts
 
 
@@ -36,6 +37,16 @@ def refuse_options(invocation: Invocation, options: Mapping[str, Any]) -> None:
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if given:
         invocation.fail(f"{given[0]} does not work with a service. Run the command on the machine of the service.")
+
+
+def _target(invocation: Invocation, target: Target, project: str) -> Target:
+    """The memory that the options name; the service finds a project by its name."""
+    if not project and target != PROJECT:
+        return target
+    name = current_project() if project.strip().lower() in ("", "this") else project
+    if not name:
+        invocation.fail(NOWHERE)
+    return project_target(name)
 
 
 def remember(
@@ -50,12 +61,13 @@ def add(
     *,
     text: str,
     target: Target,
+    project: str,
     key: str,
     until: str,
     allow: tuple[str, ...],
 ) -> None:
     refuse_options(invocation, {"allow": allow})
-    answer = memory.remember(_read_text(text), target, key=key, until=until)
+    answer = memory.remember(_read_text(text), _target(invocation, target, project), key=key, until=until)
     if not answer["success"]:
         invocation.fail(answer["error"], dict(answer))
     _report(invocation, answer)
@@ -68,22 +80,26 @@ def replace(
     old_text: str,
     text: str,
     target: Target,
+    project: str,
     until: str,
     allow: tuple[str, ...],
 ) -> None:
     refuse_options(invocation, {"allow": allow})
+    target = _target(invocation, target, project)
     entry = find_entry(memory.curated.view(target), old_text)
     _report(invocation, memory.curated.replace(target, entry["id"], _read_text(text), until=until))
 
 
-def remove(invocation: Invocation, memory: RemoteMemory, *, old_text: str, target: Target) -> None:
+def remove(invocation: Invocation, memory: RemoteMemory, *, old_text: str, target: Target, project: str) -> None:
+    target = _target(invocation, target, project)
     entry = find_entry(memory.curated.view(target), old_text)
     _report(invocation, memory.curated.remove(target, entry["id"]))
 
 
-def list_entries(invocation: Invocation, memory: RemoteMemory, *, target: Target | None) -> None:
-    views = {name: memory.curated.view(name) for name in ([target] if target else TARGETS)}
-    texts = [_format_entries(FILE_NAMES[name], view) for name, view in views.items()]
+def list_entries(invocation: Invocation, memory: RemoteMemory, *, target: Target | None, project: str) -> None:
+    names = (_target(invocation, target or "memory", project),) if target or project else TARGETS
+    views = {name: memory.curated.view(name) for name in names}
+    texts = [_format_entries(file_name(view["target"]), view) for view in views.values()]
     invocation.respond("\n\n".join(texts), views)
 
 

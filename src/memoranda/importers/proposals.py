@@ -16,7 +16,7 @@ from memoranda.memory.curated.approval_queue import Proposal, new_proposal_id
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
 from memoranda.memory.curated.operations import Add, EntryPlan, MemoryRefusal, plan
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.safety.redaction import Redactor
@@ -53,7 +53,7 @@ class ProposalWriter:
         if store is None:
             return Offer("refused", "no curated memory was given")
         if not store.settings.enabled(target):
-            return Offer("refused", f"{FILE_NAMES[target]} is switched off here")
+            return Offer("refused", f"{file_name(target)} is switched off here")
         try:
             entries = [entry.text for entry in store.view(target).entries]
             new = self._new_paragraphs(store, imported, entries)
@@ -143,7 +143,7 @@ def _plan(store: MemoryStore, target: Target, entries: list[str], new: list[str]
         return verdict
     if verdict.reason == "over_budget":
         size = sum(map(len, new))
-        return Offer("refused", f"{FILE_NAMES[target]} has no room for its {size:,} characters (limit {limit:,})")
+        return Offer("refused", f"{file_name(target)} has no room for its {size:,} characters (limit {limit:,})")
     if verdict.findings:
         return Offer("refused", f"the scanner found: {', '.join(verdict.findings)}")
     return Offer("refused", verdict.message)

@@ -17,7 +17,7 @@ from memoranda.api.session import Session
 from memoranda.errors import MemorandaError
 from memoranda.home import config
 from memoranda.integrations.memory_text import MemoryText
-from memoranda.memory.curated.settings import TARGETS
+from memoranda.memory.curated.settings import PROJECT, TARGETS
 from memoranda.safety.fence import screen_tools
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool, own_tool
@@ -47,6 +47,16 @@ _REMEMBER_PARAMETERS: JsonObject = {
     },
     "required": ["text"],
 }
+
+
+def _remember_parameters(memory: Tool) -> JsonObject:
+    """The arguments of `remember`; it offers the memory of a project where the `memory` tool does."""
+    target = memory.parameters["properties"]["target"]
+    if PROJECT not in target["enum"]:
+        return _REMEMBER_PARAMETERS
+    about = f"{_REMEMBER_TARGET}, 'project' for what holds only in this project"
+    properties = {**_REMEMBER_PARAMETERS["properties"], "target": {**target, "description": about}}
+    return {**_REMEMBER_PARAMETERS, "properties": properties}
 
 
 class ToolHost:
@@ -94,16 +104,21 @@ class ToolHost:
         return bool(self._memory.config.providers)
 
     def memory_text(self) -> MemoryText | None:
-        """Reads the curated memory now; None when both of its files are switched off."""
-        return MemoryText(self._memory) if self._memory.curated.settings.targets() else None
+        """Reads the curated memory now; None when its files are switched off."""
+        settings, project = self._memory.config.curated, self._current_project()
+        in_use = settings.targets() or (project and settings.project_enabled)
+        return MemoryText(self._memory, project) if in_use else None
 
     def tools(self) -> tuple[Tool, ...]:
         """Returns the memory and search tools, `remember`, and the tools of the active provider."""
         session = self._started_session()
         built_in = tuple(tool for tool in session.tools if tool.facts.for_hosts)
-        may_write = any(tool.name == "memory" for tool in built_in)
-        remember = own_tool("remember", _REMEMBER, _REMEMBER_PARAMETERS, self._remember)
-        return screen_tools((*built_in, *((remember,) if may_write else ()), *session.external.tools()))
+        remember = tuple(
+            own_tool("remember", _REMEMBER, _remember_parameters(tool), self._remember)
+            for tool in built_in
+            if tool.name == "memory"
+        )
+        return screen_tools((*built_in, *remember, *session.external.tools()))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject | None:
         """Calls a tool as a model would; None when no tool has that name."""
@@ -115,7 +130,7 @@ class ToolHost:
         return tool.call(self._with_project_name(arguments) if name == "session_search" else arguments)
 
     def _with_project_name(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Replaces the project "this" with its name, because the session behind the tools belongs to no project."""
+        """Replaces the project "this" with its name, because the session behind the tools has no directory."""
         if str(arguments.get("project")).strip().lower() == "this" and (project := self._current_project()):
             return {**arguments, "project": project}
         return arguments
@@ -132,7 +147,8 @@ class ToolHost:
         with self._session_lock:
             if self._session is None:
                 self._session = self._memory.session(source=self._source)
-                self._session.distrust_caller(f"a program over {self._source}", self._heard)
+                caller = f"a program over {self._source}"
+                self._session.distrust_caller(caller, self._heard, self._current_project())
             return self._session
 
     def _try_to_start(self) -> None:

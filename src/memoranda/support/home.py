@@ -2,6 +2,7 @@
 
     <home>/config.yaml  .env  memories/MEMORY.md  memories/USER.md      the default profile
     <home>/profiles/<name>/…                                            the same layout for a named profile
+    <home>/projects/<project>/MEMORY.md                                 the memory of a project
     <home>/memories/users/<encoded id>/MEMORY.md …                      the memory of one user of a gateway
 
 A `Home` is created once and passed on; no other code derives paths from the environment.
@@ -35,7 +36,7 @@ _MAX_ENCODED_ID = 120
 _HOME_ENTRY = (
     r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history"
     r"|logs|home\.db|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|server-"
-    r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|profiles"
+    r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|projects|profiles"
 )
 _NO_ENTRIES = r"\.|lost\+found"
 _MAX_FOREIGN_SHOWN = 3
@@ -304,3 +305,8 @@ def remove_vectors(db_path: Path, keep: Sequence[Path] = ()) -> int:
 def remove_file(path: Path) -> None:
     for companion in COMPANIONS:
         Path(f"{path}{companion}").unlink(missing_ok=True)
+
+
+def projects_beside(memories: Path) -> Path:
+    """The directory with the memories of projects: beside `memories` of a home, and inside that of a user."""
+    return (memories.parent if memories.name == "memories" else memories) / "projects"

@@ -31,3 +31,8 @@ MEMORANDA = Origin("memoranda")
 def utc_timestamp() -> str:
     """Now, in UTC and ISO 8601 with microseconds: sortable as text."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def utc_time(seconds: float) -> str:
+    """A time in seconds since 1970, in UTC and ISO 8601."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -125,3 +125,15 @@ def test_entries_have_facts_keys_and_last_days(client: httpx.Client) -> None:
     assert client.get("/v1/memory/value", params={"key": "time zone"}).json() == {"value": "Europe/Berlin"}
     assert client.get("/v1/memory/value", params={"key": "editor"}).json() == {"value": None}
     assert client.post(ENTRIES, json={"text": "x", "until": "soon"}).json()["reason"] == "invalid"
+
+
+def test_the_memory_of_a_project_over_http(client: httpx.Client) -> None:
+    """By its identity, or by its name once it is known."""
+    path = "/v1/memory/project%3Agithub.com%2Bacme%2Bheron%233f2a9c81d0e4/entries"
+    assert client.post(path, json={"text": "Uses tabs."}).status_code == 201
+    found = client.get("/v1/memory/project%3Aheron/entries").json()
+    assert (found["target"], found["entries"][0]["text"]) == (
+        "project:github.com+acme+heron#3f2a9c81d0e4",
+        "Uses tabs.",
+    )
+    assert client.get("/v1/memory/project%3Acrane/entries").status_code == 404

@@ -39,7 +39,7 @@ class Machine:
         return resolve_conflict(self.home, self.db, self.memory.curated, number, choice)
 
     def entries(self, target: str = "memory") -> set[str]:
-        return {entry.text for entry in self.memory.curated.view(target).entries}  # type: ignore[arg-type]
+        return {entry.text for entry in self.memory.curated.view(target).entries}
 
     def contents(self) -> dict[str, Any]:
         """Everything that two machines must agree on."""

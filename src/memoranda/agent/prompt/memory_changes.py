@@ -8,7 +8,7 @@ in a copy of the message, and so never reaches the record.
 from collections.abc import Callable, Mapping, Sequence
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS
+from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import build_changes_block, quote
 
@@ -52,13 +52,13 @@ class MemoryChanges:
 
 def entries_in_prompt(store: MemoryStore) -> dict[str, list[str]]:
     """The entries in a store's frozen snapshot, by target."""
-    return {target: list(shown) for target in TARGETS if (shown := store.snapshot_entries(target)) is not None}
+    return {target: list(shown) for target in store.targets() if (shown := store.snapshot_entries(target)) is not None}
 
 
 def entries_now(store: MemoryStore) -> dict[str, list[str]]:
     """The live entries as they may be shown, by target; a file that cannot be read is left out."""
     found: dict[str, list[str]] = {}
-    for target in store.settings.targets():
+    for target in store.targets():
         try:
             found[target] = list(dict.fromkeys(store.valid_entries(target)))
         except StorageError:
@@ -69,12 +69,7 @@ def entries_now(store: MemoryStore) -> dict[str, list[str]]:
 
 def note_of_changes(before: Entries, after: Entries, *, limit: int = MAX_CHARS) -> str:
     """A fenced note of the entries that were added and removed; "" when nothing changed."""
-    changes = [
-        line
-        for target in TARGETS
-        if target in before and target in after
-        for line in _list_changes(target, before, after)
-    ]
+    changes = [line for target in before if target in after for line in _list_changes(target, before, after)]
     if not changes:
         return ""
     shown: list[str] = []
@@ -90,7 +85,7 @@ def note_of_changes(before: Entries, after: Entries, *, limit: int = MAX_CHARS) 
 
 
 def _list_changes(target: str, before: Entries, after: Entries) -> list[str]:
-    name = next(FILE_NAMES[known] for known in TARGETS if known == target)
+    name = file_name(target)
     gone = [entry for entry in dict.fromkeys(before[target]) if entry not in after[target]]
     new = [entry for entry in dict.fromkeys(after[target]) if entry not in before[target]]
     return [quote(f"No longer in {name}", entry) for entry in gone] + [quote(f"New in {name}", entry) for entry in new]

@@ -1,7 +1,7 @@
 """Curated memory at a service: its entries with their sizes, changes of single entries, the log and undo."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from memoranda.api.client.transport import Request, Transport
@@ -9,7 +9,7 @@ from memoranda.errors import SessionError
 from memoranda.support.tool import JsonObject
 from memoranda.types import MemoryAnswer
 
-Target = Literal["memory", "user"]
+Target = str
 _REFUSALS = frozenset({
     "invalid", "disabled", "blocked", "over_budget", "no_match", "ambiguous", "approval", "drift", "conflict",
 })  # fmt: skip

@@ -57,7 +57,7 @@ class FrozenPrompt:
             instructions=context.instructions,
             skills=skills,
             directory=context.directory,
-            memory=[store.format_for_system_prompt(target) for target in store.settings.targets()],
+            memory=[store.format_for_system_prompt(target) for target in store.targets()],
             provider=provider,
             platform=context.platform,
             window=context.window,
@@ -81,7 +81,7 @@ class FrozenPrompt:
 
 def _entries_by_target(known: Any, store: MemoryStore) -> dict[str, list[str]]:
     """The entries in a row's column; targets that it does not mention had none."""
-    entries: dict[str, list[str]] = {target: [] for target in store.settings.targets()}
+    entries: dict[str, list[str]] = {target: [] for target in store.targets()}
     for target, stored in known.items() if isinstance(known, dict) else ():
         if isinstance(stored, list):
             entries[str(target)] = [str(entry) for entry in stored]

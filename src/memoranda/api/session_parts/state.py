@@ -55,9 +55,10 @@ class SessionState:
         self.services = services
         self.options = options
         self.model = options.model
-        self.store = services.curated_for(options.user)
-        self.store.written = self._on_memory_write
         self.record = SessionRecord(services, session_id, options.user)
+        self.project = self._find_project(is_new)
+        self.store = services.curated_for(options.user, self.project)
+        self.store.written = self._on_memory_write
         self.untrusted = UntrustedText(self.record, services.config.curated.trusted_tools)
         self.toolbox = SessionTools(services, options, self.store, self.untrusted)
         self.external = external or self._start_external()
@@ -78,6 +79,12 @@ class SessionState:
     @property
     def tools(self) -> tuple[Tool, ...]:
         return self.toolbox.definitions(self.external.tools(), self.external.find_tool)
+
+    def work_in(self, project: str | None) -> None:
+        """Use the memory of a project, as sessions record it, in a session that has no directory."""
+        self.project = project
+        self.store.use_project(project)
+        self.toolbox.bind(self.id)
 
     @property
     def compressor(self) -> "SessionCompressor":
@@ -178,7 +185,7 @@ class SessionState:
                 system_prompt=self.prompt or None,
                 parent_session_id=options.parent,
                 relation=options.relation,
-                project=project_of(options.directory) if options.directory else None,
+                project=self.project,
                 **self.frozen.as_columns(),
                 **tools_as_columns(self.external.tools(), self.external.provider_of),
             )
@@ -280,6 +287,13 @@ class SessionState:
             self.options.user,
             self.options.provider_facts(self.record.load(), self.services.home.profile),
         )
+
+    def _find_project(self, is_new: bool) -> str | None:
+        """The project of the directory; of a session that is resumed without one, the project that it recorded."""
+        if self.options.directory is not None:
+            return project_of(self.options.directory)
+        row = None if is_new else self.record.load()
+        return row.get("project") if row else None
 
     def _build_prompt(self) -> FrozenPrompt:
         context = PromptContext(

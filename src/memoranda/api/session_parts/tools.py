@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memoranda.api.services import HomeServices
 from memoranda.api.session_parts.options import SessionOptions
 from memoranda.api.session_parts.writes import UntrustedText
+from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.memory.skills.catalogue import render_skill_list
@@ -138,7 +139,7 @@ class SessionTools:
     def for_review(self, session_id: str) -> tuple[Tool, ...]:
         """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""
         reviewer = Origin("review", session_id)
-        store = self._services.curated_for(self._options.user)
+        store = self._services.curated_for(self._options.user, project_in(self._store.project or "") or None)
         store.load_from_disk()
         skills = SkillTools(self._services.skills_for(self._options.user), reviewer)
         return screen_tools(self._filter_allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions())))

@@ -17,7 +17,7 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history as memory_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryReceipt
-from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.skills import change_history as skill_history
 from memoranda.memory.skills.store import SkillStore
@@ -86,7 +86,7 @@ def _is_of_turn(change: MemoryChange | SkillChange, sessions: Collection[str], s
 def _describe_memory(store: MemoryStore, change: MemoryChange) -> str:
     sides = [(sign, text) for edit in change.edits for sign, text in (("-", edit.before), ("+", edit.after))]
     lines = [f"{sign} {store.visible_text(change.target, text)}" for sign, text in sides if text is not None]
-    return f"{FILE_NAMES[change.target]}: {' '.join(lines)}"
+    return f"{file_name(change.target)}: {' '.join(lines)}"
 
 
 # How much of what was written must occur in such a result, or in an older one, to have come from it.

@@ -10,7 +10,7 @@ from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import format_sources
 from memoranda.memory.curated.approval_queue import Proposal, encode_operation
-from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
 
@@ -95,7 +95,7 @@ def _format_proposal(store: MemoryStore, proposal: Proposal) -> str:
     time = printable(proposal.at[:19].replace("T", " "))
     session = f", session {printable(proposal.session)}" if proposal.session else ""
     sources = format_sources(proposal.sources)
-    author = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}{sources}"
+    author = f"{file_name(proposal.target)}, by {printable(proposal.actor)}{session}{sources}"
     lines = [f"{proposal.id}  {time}  {author}"]
     lines += [f"    - {store.visible_text(proposal.target, text)}" for text in proposal.replaced if text is not None]
     for operation in proposal.operations:

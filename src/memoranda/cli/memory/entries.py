@@ -5,30 +5,40 @@ stand for a part of its text.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace as with_changes
 from pathlib import Path
-from typing import get_args
 
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
-from memoranda.cli.open_home import open_curated_memory
-from memoranda.errors import StorageError
+from memoranda.cli.open_home import open_memory_of
+from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import editor_is_set
 from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
 from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Put, Remove, Replace
 from memoranda.memory.curated.person_changes import allow_findings, edit_file, empty_file, revoke_findings
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, is_project, project_target
 from memoranda.memory.curated.store import MemoryStore, MemoryView
 from memoranda.memory.curated.tool import describe
-from memoranda.search.filters import show_time
-from memoranda.support.origin import PERSON
+from memoranda.support.origin import PERSON, utc_time
 
-target_option = click.option(
-    "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."
+_TARGETS = (*TARGETS, PROJECT)
+_target_option = click.option(
+    "--target", type=click.Choice(_TARGETS), default="memory", show_default=True,
+    help="The agent's notes, the profile of the user, or the project of this directory.",
+)  # fmt: skip
+_project_option = click.option(
+    "--project", default="", metavar="NAME", help='The memory of a project, instead of --target: its name, or "this".'
 )
+
+
+def target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that name a memory."""
+    return _target_option(_project_option(command))
+
+
 _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
 _until_option = click.option(
     "--until", default="", metavar="DAY", help="The last day on which it is true: 2027-01-31, 2w, or never."
@@ -41,9 +51,29 @@ Examples:
   memoranda remember "The staging database is called heron."
   memoranda remember --target user "Prefers concise answers."
   memoranda remember --target user --key "time zone" Europe/Berlin
+  memoranda remember --project this "Releases are cut from the branch stable."
   memoranda remember --until 2027-01-31 "The API is frozen."
   echo "CI runs on Debian 12." | memoranda remember -
 """
+
+
+def open_target(invocation: Invocation, target: Target, project: str) -> tuple[MemoryStore, Target]:
+    """Opens the memory that the options name; a project that is unknown ends the command with an error."""
+    memory = open_memory_of(invocation)
+    if not project and target != PROJECT:
+        return memory.curated, target
+    # Most commands name no project, and need not load these.
+    from memoranda.api.project_memory import find_target  # noqa: PLC0415
+    from memoranda.cli.filter_options import current_project  # noqa: PLC0415
+    from memoranda.search.guidance import NOWHERE  # noqa: PLC0415
+
+    name = current_project() if project.strip().lower() in ("", "this") else project
+    if not name:
+        invocation.fail(NOWHERE)
+    try:
+        return memory.curated, find_target(memory, project_target(name))
+    except SessionError as error:
+        invocation.fail(str(error))
 
 
 def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequence[Target], old_text: str) -> str:
@@ -65,7 +95,7 @@ def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequen
     if len(found) == 1:
         return numbered[0][1].handle
     handles = [entry.handle for _, entry in found]
-    lines = [f"{entry.handle}  {FILE_NAMES[target]}  {entry.visible_text}" for target, entry in found]
+    lines = [f"{entry.handle}  {file_name(target)}  {entry.visible_text}" for target, entry in found]
     message = (
         f"{old_text} can mean several entries: by its number, or as a part of one. Nothing was changed; use a handle."
     )
@@ -74,7 +104,7 @@ def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequen
 
 def refusal_for_person(refusal: MemoryRefusal) -> str:
     """Returns the message of a refusal, with the commands that help."""
-    name = FILE_NAMES[refusal.target]
+    name = file_name(refusal.target)
     if refusal.reason == "no_match":
         hint = (
             " An entry differs only in capitals:" if refusal.matches else " 'memoranda memory list' shows the entries."
@@ -87,38 +117,50 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
         )
     if refusal.reason == "over_budget":
         sizes = refusal.message.partition(" Nothing was written.")[0]
+        kind = PROJECT if is_project(refusal.target) else refusal.target
         return (
             f"{sizes} Nothing was written. Shorten an entry with 'memoranda memory replace' or remove one with "
             "'memoranda memory remove', then try again. "
-            f"'memoranda config set memory.{refusal.target}_char_limit' raises the limit."
+            f"'memoranda config set memory.{kind}_char_limit' raises the limit."
         )
     return refusal.message
 
 
 @click.command("list")
-@click.argument("target", type=click.Choice(TARGETS), required=False)
+@click.argument("target", type=click.Choice(_TARGETS), required=False)
+@_project_option
 @memory_options
-def list_entries(target: Target | None) -> None:
-    """Show the entries, numbered, and how full each file is."""
+def list_entries(target: Target | None, project: str) -> None:
+    """Show the entries, numbered, and how full each file is; without a target also those of this project."""
     invocation = Invocation.current()
-    store = open_curated_memory(invocation)
+    store, own = open_target(invocation, target or "memory", project)
     texts, data, unreadable = [], {}, False
-    for name in [target] if target else TARGETS:
+    for name in [own] if target or project else _targets_here(store):
         try:
             view, facts = store.view(name), store.facts(name)
             texts.append(format_entries(view, facts))
             data[name] = _as_data(view, facts)
         except StorageError as error:
             unreadable = True
-            texts.append(f"{FILE_NAMES[name]}  {error}")
+            texts.append(f"{file_name(name)}  {error}")
             data[name] = {"path": str(store.path(name)), "error": str(error)}
     invocation.respond("\n\n".join(texts), data)
     sys.exit(EXIT_REFUSED if unreadable else 0)
 
 
+def _targets_here(store: MemoryStore) -> tuple[Target, ...]:
+    """The notes, the profile, and the memory of the project of this directory, if it has one."""
+    every = store.storage.targets()
+    if len(every) > len(TARGETS):
+        from memoranda.cli.filter_options import current_project  # noqa: PLC0415
+
+        store.use_project(current_project())
+    return (*TARGETS, *([store.project] if store.project in every else []))
+
+
 def format_entries(view: MemoryView, facts: Sequence[EntryFacts]) -> str:
     """Formats the entries of one file, numbered, and how full it is; an entry with a last day says so."""
-    lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
+    lines = [f"{file_name(view.target)}  {view.usage}"]
     for number, each in enumerate(facts, start=1):
         first, *rest = each.entry.visible_text.split("\n")
         first += f"  (expired: {each.until})" if each.expired else f"  (until {each.until})" if each.until else ""
@@ -129,13 +171,14 @@ def format_entries(view: MemoryView, facts: Sequence[EntryFacts]) -> str:
 
 
 def _as_data(view: MemoryView, facts: Sequence[EntryFacts]) -> dict[str, object]:
+    """The file as JSON; times are in UTC."""
     entries = [
         {
             "text": each.entry.visible_text,
             "handle": each.entry.handle,
             "findings": list(each.entry.findings),
-            "written": show_time(each.written),
-            "confirmed": None if each.confirmed is None else show_time(each.confirmed),
+            "written": utc_time(each.written),
+            "confirmed": None if each.confirmed is None else utc_time(each.confirmed),
             "actor": each.actor,
             "session": each.session,
             "message": each.message,
@@ -150,14 +193,17 @@ def _as_data(view: MemoryView, facts: Sequence[EntryFacts]) -> dict[str, object]
 
 @click.command()
 @click.argument("text")
-@target_option
+@target_options
 @_key_option
 @_until_option
 @_allow_option
 @memory_options
-def add(text: str, target: Target, key: str, until: str, allow: tuple[str, ...]) -> None:
+def add(text: str, target: Target, project: str, key: str, until: str, allow: tuple[str, ...]) -> None:
     """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
-    _apply(target, [_addition(_read_text(text), key, until)], allow)
+    invocation = Invocation.current()
+    store, target = open_target(invocation, target, project)
+    operation = _addition(_read_text(text), key, until)
+    report(invocation, store, store.apply(target, [operation], PERSON, frozenset(allow)))
 
 
 def _addition(text: str, key: str, until: str) -> Operation:
@@ -167,29 +213,37 @@ def _addition(text: str, key: str, until: str) -> Operation:
 @click.command()
 @click.argument("old_text")
 @click.argument("text")
-@target_option
+@target_options
 @_until_option
 @_allow_option
 @memory_options
-def replace(old_text: str, text: str, target: Target, until: str, allow: tuple[str, ...]) -> None:
+def replace(old_text: str, text: str, target: Target, project: str, until: str, allow: tuple[str, ...]) -> None:
     """Replace the entry that contains OLD_TEXT (or has it as its number or handle) with TEXT."""
-    _apply(target, [Replace(_number_to_handle(target, old_text), _read_text(text), until)], allow)
+    invocation = Invocation.current()
+    store, target = open_target(invocation, target, project)
+    old_text = number_to_handle(invocation, store, (target,), old_text)
+    outcome = store.apply(target, [Replace(old_text, _read_text(text), until)], PERSON, frozenset(allow))
+    report(invocation, store, outcome)
 
 
 @click.command()
 @click.argument("old_text")
-@target_option
+@target_options
 @memory_options
-def remove(old_text: str, target: Target) -> None:
+def remove(old_text: str, target: Target, project: str) -> None:
     """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it."""
-    _apply(target, [Remove(_number_to_handle(target, old_text))], ())
+    invocation = Invocation.current()
+    store, target = open_target(invocation, target, project)
+    old_text = number_to_handle(invocation, store, (target,), old_text)
+    report(invocation, store, store.apply(target, [Remove(old_text)], PERSON))
 
 
 @click.command()
-@click.argument("target", type=click.Choice(TARGETS), default="memory")
+@click.argument("target", type=click.Choice(_TARGETS), default="memory")
+@_project_option
 @_allow_option
 @memory_options
-def edit(target: Target, allow: tuple[str, ...]) -> None:
+def edit(target: Target, project: str, allow: tuple[str, ...]) -> None:
     """Open a file in your editor; what you save is checked like any other change.
 
     Blocked entries are shown in full here, so that you can decide about them.
@@ -199,11 +253,11 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
         invocation.fail("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
-    store = open_curated_memory(invocation)
+    store, target = open_target(invocation, target, project)
     view = store.view(target)
     before = ENTRY_DELIMITER.join(entry.text for entry in view.entries) + "\n"
     # The draft is our file and not the editor's, so that typed text is kept until it is saved.
-    with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
+    with NamedTemporaryFile("wb", prefix="memory-edit-", suffix=".md", delete=False) as draft:
         draft.write(before.encode())
     try:
         outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
@@ -232,18 +286,20 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
 
 
 @click.command()
-@click.argument("target", type=click.Choice([*TARGETS, "all"]), default="all")
+@click.argument("target", type=click.Choice([*_TARGETS, "all"]), default="all")
+@_project_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @memory_options
-def reset(target: str, yes: bool) -> None:
+def reset(target: str, project: str, yes: bool) -> None:
     """Remove every entry of a file, or of both. The journal keeps them: undo restores them."""
     invocation = Invocation.current()
+    every = target == "all" and not project
+    store, name = open_target(invocation, "memory" if every else target, project)
     if not yes:
-        files = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
+        files = "MEMORY.md and USER.md" if every else file_name(name)
         click.confirm(f"Remove every entry of {files}?", abort=True, err=True)
-    store = open_curated_memory(invocation)
     # "all" means the files that are in use; a file that the user names is reset in any case.
-    targets = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
+    targets = store.settings.targets() if every else (name,)
     outcomes = [empty_file(store, name, PERSON) for name in targets]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
@@ -256,20 +312,20 @@ def reset(target: str, yes: bool) -> None:
 @click.command()
 @click.argument("handle")
 @click.option("--revoke", is_flag=True, help="Withdraw an earlier permission.")
-@target_option
+@target_options
 @memory_options
-def allow(handle: str, revoke: bool, target: Target) -> None:
+def allow(handle: str, revoke: bool, target: Target, project: str) -> None:
     """Accept the scanner findings in a blocked entry, so that it is shown again. The journal records it."""
     invocation = Invocation.current()
-    store = open_curated_memory(invocation)
+    store, target = open_target(invocation, target, project)
     if revoke:
         if revoke_findings(store, target, handle, PERSON) is None:
-            invocation.fail(f"No findings were allowed for {handle} in {FILE_NAMES[target]}.")
+            invocation.fail(f"No findings were allowed for {handle} in {file_name(target)}.")
         invocation.respond(f"{handle} is scanned like any other entry again.", {"success": True, "handle": handle})
         return
     entry = allow_findings(store, target, handle, PERSON)
     if entry is None:
-        invocation.fail(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
+        invocation.fail(f"{file_name(target)} has no blocked entry {handle}. 'memoranda memory list' shows them.")
     text = f"Allowed {', '.join(entry.findings)} in {handle}; agents see it from their next session on."
     invocation.respond(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
 
@@ -289,35 +345,20 @@ def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResul
     invocation.respond("\n".join(lines), data)
 
 
-def _number_to_handle(target: Target, old_text: str) -> str:
-    invocation = Invocation.current()
-    return number_to_handle(invocation, open_curated_memory(invocation), (target,), old_text)
-
-
-def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ...]) -> None:
-    invocation = Invocation.current()
-    store = open_curated_memory(invocation)
-    report(invocation, store, store.apply(target, operations, PERSON, frozenset(allow)))
-
-
 def _read_text(argument: str) -> str:
     return sys.stdin.read() if argument == "-" else argument
 
 
 @click.command(epilog=_REMEMBER_EPILOG)
 @click.argument("words", nargs=-1, required=True)
-@click.option(
-    "--target",
-    type=click.Choice(get_args(Target)),
-    default="memory",
-    show_default=True,
-    help="The agent's notes, or the profile of the user.",
-)
+@target_options
 @_key_option
 @_until_option
 @_allow_option
 @memory_options
-def remember(words: tuple[str, ...], target: Target, key: str, until: str, allow: tuple[str, ...]) -> None:
+def remember(
+    words: tuple[str, ...], target: Target, project: str, key: str, until: str, allow: tuple[str, ...]
+) -> None:
     """Save a fact for every agent that uses this home. '-' reads it from standard input.
 
     The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
@@ -325,5 +366,5 @@ def remember(words: tuple[str, ...], target: Target, key: str, until: str, allow
     """
     invocation = Invocation.current()
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
-    store = open_curated_memory(invocation)
+    store, target = open_target(invocation, target, project)
     report(invocation, store, store.apply(target, [_addition(text, key, until)], PERSON, frozenset(allow)))

@@ -20,7 +20,7 @@ from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
 from memoranda.search.filters import show_time
@@ -47,7 +47,7 @@ def log(target: Target | None, limit: int) -> None:
 
 def format_change_and_edits(change: Mapping[str, Any]) -> str:
     """Formats one change with each entry before and after it."""
-    lines = [format_change(change, FILE_NAMES[change["target"]])]
+    lines = [format_change(change, file_name(change["target"]))]
     sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
     return "\n".join(lines)
@@ -82,11 +82,11 @@ def diff(number: int | None) -> None:
     if number is not None and (last is None or number > last.number):
         invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
     since = number or (last.number if last else 1)
-    differences = [change_history.difference_since(store, target, since) for target in TARGETS]
+    differences = [change_history.difference_since(store, target, since) for target in store.storage.targets()]
     lines: list[str] = []
     for difference in differences:
         if difference.added or difference.removed:
-            lines.append(FILE_NAMES[difference.target])
+            lines.append(file_name(difference.target))
             lines += [f"  - {_indent(store.visible_text(difference.target, entry))}" for entry in difference.removed]
             lines += [f"  + {_indent(store.visible_text(difference.target, entry))}" for entry in difference.added]
     data = {
@@ -156,7 +156,7 @@ def stale(older_than: float) -> None:
     """List the entries that were not written or confirmed for a while, the oldest first. Nothing is changed."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    found = [item for target in TARGETS for item in store.facts(target) if item.checked_at < older_than]
+    found = [item for target in store.storage.targets() for item in store.facts(target) if item.checked_at < older_than]
     found.sort(key=lambda item: item.checked_at)
     lines = [_format(item) for item in found] or [f"Every entry was written or confirmed since {_day(older_than)}."]
     data = [
@@ -174,7 +174,7 @@ def stale(older_than: float) -> None:
 def _format(item: EntryFacts) -> str:
     days = int((time.time() - item.checked_at) / 86_400)
     first, *rest = item.entry.visible_text.split("\n")
-    about = f"{_day(item.checked_at)}  {days:,} days  {FILE_NAMES[item.target]}  {item.entry.handle}"
+    about = f"{_day(item.checked_at)}  {days:,} days  {file_name(item.target)}  {item.entry.handle}"
     return "\n".join([about, f"     {first}", *(f"     {line}" for line in rest)])
 
 
@@ -184,13 +184,13 @@ def _day(timestamp: float) -> str:
 
 @click.command()
 @click.argument("old_text")
-@click.option("--target", type=click.Choice(TARGETS), help="The file that has it. [default: either]")
+@click.option("--target", type=click.Choice(TARGETS), help="The file that has it. [default: any]")
 @memory_options
 def confirm(old_text: str, target: Target | None) -> None:
     """Confirm that the entry that contains OLD_TEXT (or has it as its number or handle) is still true."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    targets = (target,) if target else TARGETS
+    targets = (target,) if target else store.storage.targets()
     outcome = confirm_entry(store, targets, number_to_handle(invocation, store, targets, old_text), PERSON)
     if isinstance(outcome, MemoryRefusal):
         invocation.fail("\n  - ".join([outcome.message, *outcome.matches]), describe(outcome, store))

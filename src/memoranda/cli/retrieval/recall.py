@@ -12,7 +12,7 @@ from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer
 from memoranda.cli.terminal_text import bold
-from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.settings import file_name
 from memoranda.search.tool import SessionSearchTool
 
 _EPILOG = """\b
@@ -88,7 +88,7 @@ def _ask(
 
 
 def _format_for_person(result: RecallResult) -> str:
-    sections = [_format_section(FILE_NAMES[target], entries) for target, entries in result.entries.items() if entries]
+    sections = [_format_section(file_name(target), entries) for target, entries in result.entries.items() if entries]
     if result.recalled:
         sections.append(_format_section("External memory", result.recalled.split("\n")))
     if result.search["results"]:

@@ -15,7 +15,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.server_refusals import SYNC, refused_on_server
 from memoranda.cli.terminal_text import ProgressLine, bold, terminal_line
 from memoranda.cli.upkeep.backup import passphrase_file_option, read_passphrase
-from memoranda.memory.curated.settings import FILE_NAMES
+from memoranda.memory.curated.settings import file_name
 from memoranda.upkeep.backup.encryption import load_library
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.run import SyncReport
@@ -182,7 +182,7 @@ def _as_data(memory: Memory, conflict: Conflict) -> dict[str, Any]:
 def _format(conflict: dict[str, Any]) -> list[str]:
     missing = "(removed, or not there)"
     return [
-        bold(f"{conflict['number']}  {FILE_NAMES[conflict['target']]}"),
+        bold(f"{conflict['number']}  {file_name(conflict['target'])}"),
         f"    mine:   {terminal_line(conflict['mine'] or missing)}",
         f"    theirs: {terminal_line(conflict['theirs'] or missing)}  ({terminal_line(conflict['machine'])})",
     ]

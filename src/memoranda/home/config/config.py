@@ -297,8 +297,10 @@ _A_COUNT = "a whole number, 0 or more"
 KEYS = (
     Key("memory.memory_enabled", "true or false", _parse_flag, "Keep and show MEMORY.md."),
     Key("memory.user_profile_enabled", "true or false", _parse_flag, "Keep and show USER.md."),
+    Key("memory.project_enabled", "true or false", _parse_flag, "Keep and show the memory of the current project."),
     Key("memory.memory_char_limit", _A_COUNT, _parse_count, "How many characters MEMORY.md may contain."),
     Key("memory.user_char_limit", _A_COUNT, _parse_count, "How many characters USER.md may contain."),
+    Key("memory.project_char_limit", _A_COUNT, _parse_count, "How many characters each project's memory may contain."),
     Key("memory.write_approval", "off, propose or explicit-only", _parse_approval,
         "Whether a person must approve what the agent saves."),
     Key("memory.untrusted_writes", "propose or save", _parse_untrusted_writes,

@@ -19,7 +19,7 @@ from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
 from memoranda.memory.curated.memory_file import parse, serialise
 from memoranda.memory.curated.operations import MemoryRefusal
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.skills import content_checks
 from memoranda.memory.skills.catalogue import find_skills
@@ -31,7 +31,8 @@ from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 
-Kind = Literal["memory", "user", "skill"]
+Kind = str
+"""A target of curated memory, or "skill"."""
 Status = Literal[
     "new",  # it is, or would be, migrated
     "there",  # it is already here
@@ -123,7 +124,7 @@ def apply_migration(
 
 def omitted_entries_file(root: Path, target: Target) -> Path:
     """Return the file with the entries that were not added to the memory of a home."""
-    return root / REPORT_DIRECTORY / "hermes" / FILE_NAMES[target]
+    return root / REPORT_DIRECTORY / "hermes" / file_name(target)
 
 
 def plan_entries(home: Path, store: MemoryStore, *, rescan: bool = False) -> list[MigrationOutcome]:
@@ -132,7 +133,7 @@ def plan_entries(home: Path, store: MemoryStore, *, rescan: bool = False) -> lis
     store.settle()
     found: list[MigrationOutcome] = []
     for target in TARGETS:
-        state = read_text(home / "memories" / FILE_NAMES[target])
+        state = read_text(home / "memories" / file_name(target))
         if isinstance(state, TextFile):
             found += _plan_target(target, parse(state.text), store, rescan=rescan)
         elif not isinstance(state, MissingFile):
@@ -175,7 +176,7 @@ def write_omitted_entries(root: Path, outcomes: Sequence[MigrationOutcome]) -> l
 def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, rescan: bool) -> list[MigrationOutcome]:
     if not store.settings.enabled(target):
         return [
-            MigrationOutcome(target, entry, "left", f"{FILE_NAMES[target]} is switched off here") for entry in entries
+            MigrationOutcome(target, entry, "left", f"{file_name(target)} is switched off here") for entry in entries
         ]
     try:
         current = [entry.text for entry in store.view(target).entries]

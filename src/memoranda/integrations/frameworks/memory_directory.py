@@ -29,7 +29,7 @@ from memoranda.memory.curated.operations import (
     Replace,
     rewrite_edits,
 )
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.safety import scan
 from memoranda.safety.fence import screen_stored
 from memoranda.support.origin import PERSON, Origin
@@ -45,7 +45,7 @@ NAMESPACE = "memory_files"
 MAX_FILE_CHARS = 100_000
 _MAX_FILES = 10_000
 _MAX_FINDINGS_SHOWN = 5
-_CURATED: dict[tuple[str, ...], Target] = {(FILE_NAMES[target],): target for target in TARGETS}
+_CURATED: dict[tuple[str, ...], Target] = {(file_name(target),): target for target in TARGETS}
 
 Location = tuple[str, ...]
 """The parts of a path below /memories."""
@@ -434,7 +434,7 @@ class MemoryFiles:
         if isinstance(outcome, MemoryRefusal) and outcome.reason == "over_budget":
             # The words of the `memory` tool name its own actions.
             raise FileError(
-                f"{FILE_NAMES[target]} would have {size(wanted):,} characters; {store.settings.limit(target):,} are "
+                f"{file_name(target)} would have {size(wanted):,} characters; {store.settings.limit(target):,} are "
                 "allowed. Nothing was written. Shorten it, or put details into another file."
             )
         if isinstance(outcome, MemoryRefusal):

@@ -96,7 +96,8 @@ def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
         _without_hook_context(_text_field(value, "prompt")),
     )
     payload.source = _text_field(value, "source")
-    payload.directory = _text_field(value, "cwd")
+    roots = value.get("workspace_roots")
+    payload.directory = _text_field(value, "cwd") or (str(roots[0]) if isinstance(roots, list) and roots else "")
     payload.tool, payload.arguments = _text_field(value, "tool"), value.get("arguments")
     return payload
 
@@ -116,11 +117,11 @@ def _without_hook_context(prompt: str) -> str:
 def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
     """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
     if payload.event != USER_PROMPT:
-        answer = _memory_for_session(config, user)
+        answer = _memory_for_session(config, user, payload.directory)
     else:
         answer = _evidence_for_prompt(config, user, payload, host)
         if _needs_memory(config.home, payload, host):
-            answer = _add_memory(_memory_for_session(config, user), answer)
+            answer = _add_memory(_memory_for_session(config, user, payload.directory), answer)
     if answer.text:
         output: dict[str, Any] = {"text": answer.text}
         if host == "cursor":
@@ -228,8 +229,8 @@ def _add_memory(memory: HookAnswer, evidence: HookAnswer) -> HookAnswer:
     return HookAnswer(text, memory.outcome, reason, {**evidence.details, "memory": True})
 
 
-def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
-    """Returns the notes and the profile with a heading."""
+def _memory_for_session(config: "HomeConfig", user: str | None, directory: str) -> HookAnswer:
+    """Returns the notes, the profile and the memory of the project with a heading."""
     from memoranda.integrations.memory_text import read_memory_text  # noqa: PLC0415
     from memoranda.memory.curated.settings import CuratedSettings  # noqa: PLC0415
     from memoranda.memory.curated.store import MemoryStore  # noqa: PLC0415
@@ -243,9 +244,9 @@ def _memory_for_session(config: "HomeConfig", user: str | None) -> HookAnswer:
         from memoranda.home.memory_store import CuratedMemories  # noqa: PLC0415
 
         with closing(CuratedMemories(config.home, loaded)) as memories:
-            remembered = read_memory_text(memories.open(user))
+            remembered = read_memory_text(memories.open(user), directory)
     else:
-        remembered = read_memory_text(MemoryStore(config.home.memories(user), settings))
+        remembered = read_memory_text(MemoryStore(config.home.memories(user), settings), directory)
     if not remembered:
         return HookAnswer("", "nothing", "nothing is remembered yet")
     text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)

@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.operations import Add, Operation, Put, Remove, Replace
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.named_texts import NamedTexts
 from memoranda.support.origin import Origin, utc_timestamp
 
@@ -171,7 +171,7 @@ def encode_operation(operation: Operation) -> dict[str, str]:
 
 def _decode(proposal_id: str, raw: bytes) -> Proposal:
     record: Any = json.loads(raw)
-    if not isinstance(record, dict) or record["target"] not in TARGETS:
+    if not isinstance(record, dict) or not is_target(record["target"]):
         raise ValueError("it is not a proposal")
     operations = tuple(_decode_operation(item) for item in record["operations"])
     replaced = tuple(text if text is None else _text(text) for text in record["replaced"])

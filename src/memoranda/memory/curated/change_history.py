@@ -20,7 +20,7 @@ from memoranda.memory.curated.operations import (
     locate,
     rewrite_edits,
 )
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.journal import find_undoable
@@ -76,7 +76,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
             "undo",
             origin,
             partial(_reverse, change),
-            done=f"Undid change {change.number} ({change.action}) in {FILE_NAMES[change.target]}.",
+            done=f"Undid change {change.number} ({change.action}) in {file_name(change.target)}.",
             refers_to=change.number,
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
@@ -101,7 +101,7 @@ def undo_outside_change(store: MemoryStore, target: Target, origin: Origin) -> M
         "undo",
         origin,
         restore,
-        done=f"Wrote back to {FILE_NAMES[target]} what the journal has of it.",
+        done=f"Wrote back to {file_name(target)} what the journal has of it.",
         refers_to=last.number + 1,
         seen=getattr(state, "fingerprint", None),
         restores=frozenset(entries),
@@ -122,7 +122,7 @@ def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
             return PurgedMemory(count, 0, 0)
         store.storage.remove_leftovers()
         texts = store.storage.backups
-        backups = [name for target in TARGETS for name in list_backups(texts, FILE_NAMES[target])]
+        backups = [name for target in store.storage.targets() for name in list_backups(texts, file_name(target))]
         for name in backups:
             texts.remove(name)
         return PurgedMemory(count, len(backups), store.proposals.purge_rejected())
@@ -130,12 +130,17 @@ def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
 
 def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]:
     """Lines with the entries of each file after a change, which replace all lines up to it."""
-    found = [(target, store.journal.entries_after(target, newest.number)) for target in TARGETS]
+    found = [(target, store.journal.entries_after(target, newest.number)) for target in store.storage.targets()]
     # Entries that damaged lines made unknown are recorded when the file is next written.
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
     sources = store.journal.sources()
-    until = {each.entry.handle: each.until for target in TARGETS for each in store.facts(target) if each.until}
+    until = {
+        each.entry.handle: each.until
+        for target in store.storage.targets()
+        for each in store.facts(target)
+        if each.until
+    }
     return [
         restate(newest, target, entries, heads, sources, until)
         for target, entries in found

@@ -14,7 +14,14 @@ prompt shows it from the next session on, so do not repeat it. Space is limited:
 one call that carries several operations. replace and remove find their entry by old_text, a short part of it that \
 occurs in no other entry (a handle such as "entry:1a2b3c4d" works too)."""
 
-TARGET = "'memory' for your notes, 'user' for the user's profile"
+PROJECT_DESCRIPTION = """
+
+A third target, 'project', is for what holds only in the project you work in: its conventions, commands, decisions and \
+pitfalls. Other projects never see it."""
+
+MEMORY = "'memory' for your notes"
+USER = "'user' for the user's profile"
+PROJECT = "'project' for this project only"
 ACTION = "What to do; leave it out when operations is given"
 CONTENT = "The new entry (add, replace)"
 OLD_TEXT = "A unique part of the entry to replace or remove, or its handle"

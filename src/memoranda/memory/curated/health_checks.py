@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.memory_file import ReadableMemoryFile, list_backups
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.memory.curated.settings import FILE_NAMES, CuratedSettings, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.journal import check_journal
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error, leftover
@@ -31,8 +31,7 @@ def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
     """Every issue of the content of a memory, in a directory or in the tables of a server."""
     yield from issues_until_error(
         store.directory,
-        partial(_check_file, store, "memory", option),
-        partial(_check_file, store, "user", option),
+        partial(_check_files, store, option),
         partial(_check_journal, store, option),
         store.allowances.check,
         partial(_check_proposals, store),
@@ -42,7 +41,7 @@ def check_memory(store: MemoryStore, option: str = "") -> Iterator[HealthIssue]:
 def check_history(store: MemoryStore) -> Iterator[HealthIssue]:
     """Replay the journal from its beginning, and compare the result with the texts that it describes."""
     journal, last = store.directory / "journal.jsonl", store.journal.last()
-    for target in TARGETS if last is not None else ():
+    for target in store.storage.targets() if last is not None else ():
         path = store.path(target)
         entries = store.journal.entries_after(target)
         state = store.storage.read(target, None)
@@ -79,6 +78,11 @@ def _own_files(directory: Path) -> Iterator[Path]:
             yield from (path, *sorted(path.rglob("*")))
         else:
             yield path
+
+
+def _check_files(store: MemoryStore, option: str) -> Iterator[HealthIssue]:
+    for target in store.storage.targets():
+        yield from _check_file(store, target, option)
 
 
 def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[HealthIssue]:
@@ -165,6 +169,12 @@ def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
         )
 
 
+def _repair(store: MemoryStore) -> None:
+    """Clean up everything that a killed writer left, or raise what prevents it."""
+    with store.exclusive(timeout=0):
+        store.storage.remove_leftovers()
+
+
 def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
     lock = store.directory / ".lock"
     if lock.is_symlink():
@@ -176,8 +186,8 @@ def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
             lock.unlink,
         )
     for path in store.storage.leftovers():
-        yield leftover(path, store.repair)
-    backups = sum(len(list_backups(store.storage.backups, FILE_NAMES[target])) for target in TARGETS)
+        yield leftover(path, partial(_repair, store))
+    backups = sum(len(list_backups(store.storage.backups, file_name(target))) for target in store.storage.targets())
     if backups:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
         yield HealthIssue(

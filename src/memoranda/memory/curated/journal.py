@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.journal import Journal, JournalLines
 from memoranda.support.origin import MEMORANDA, PERSON, Origin, utc_timestamp
 
@@ -172,7 +172,7 @@ def _from_record(record: dict[str, Any]) -> MemoryChange | None:
 def _is_valid(change: MemoryChange) -> bool:
     """Whether a line, which a person may have edited, has the types that the rest of the program relies on."""
     if (
-        change.target not in TARGETS
+        not is_target(change.target)
         or change.action not in get_args(MemoryAction)
         or not isinstance(change.heads, dict)
     ):

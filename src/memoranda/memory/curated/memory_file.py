@@ -126,13 +126,13 @@ def list_backups(backups: NamedTexts, file_name: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-def store_backup(backups: NamedTexts, state: ReadableMemoryFile) -> Path:
+def store_backup(backups: NamedTexts, file_name: str, state: ReadableMemoryFile) -> Path:
     """Copy a file as it was read, unless an equal backup exists; older backups are pruned. Needs the lock."""
-    existing = list_backups(backups, state.path.name)
+    existing = list_backups(backups, file_name)
     for name in existing:
         if backups.read(name) == state.raw:
             return backups.path(name)
-    backup = _next_backup_name(state.path.name, existing)
+    backup = _next_backup_name(file_name, existing)
     backups.write(backup, state.raw)
     for surplus in existing[: max(0, len(existing) + 1 - MAX_BACKUPS_PER_FILE)]:
         backups.remove(surplus)

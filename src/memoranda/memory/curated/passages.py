@@ -12,7 +12,7 @@ from pathlib import Path
 from memoranda.errors import StorageError
 from memoranda.memory.curated.forgotten_entries import note_forgotten
 from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.named_texts import NamedTexts
@@ -35,7 +35,7 @@ class CuratedPassage:
 def matching_entries(store: MemoryStore, matcher: TextMatcher) -> list[tuple[Target, str]]:
     """The entries that contain the text."""
     found = []
-    for target in TARGETS:
+    for target in store.storage.targets():
         try:
             found += [(target, entry.text) for entry in store.view(target).entries if matcher.found_in(entry.text)]
         except StorageError:
@@ -49,7 +49,7 @@ def find_passages(store: MemoryStore, matcher: TextMatcher) -> list[CuratedPassa
     entries = matching_entries(store, matcher)
     found = [
         CuratedPassage(store.path(target), "entries", count)
-        for target in TARGETS
+        for target in store.storage.targets()
         if (count := sum(target == other for other, _ in entries))
     ]
     lines = [line for line in store.journal.raw_lines() if _line_without(line, matcher) != line]
@@ -71,7 +71,7 @@ def forget_passages(store: MemoryStore, matcher: TextMatcher) -> list[str]:
         return []
     with store.exclusive():
         note_forgotten(store.storage.forgotten, _recorded_entries(store, matcher))
-    problems = [problem for target in TARGETS if (problem := _remove_entries(store, target, matcher))]
+    problems = [problem for target in store.storage.targets() if (problem := _remove_entries(store, target, matcher))]
     with store.exclusive():
         # After the entries: the line that says what was removed is rewritten with the others.
         store.journal.rewrite(lambda line: _line_without(line, matcher))
@@ -104,7 +104,7 @@ def _remove_entries(store: MemoryStore, target: Target, matcher: TextMatcher) ->
         kept = tuple(entry for entry in current if not matcher.found_in(entry))
         return EntryPlan(kept, rewrite_edits(current, kept))
 
-    request = WriteRequest(target, "remove", PERSON, plan, done=f"Removed from {FILE_NAMES[target]}.", note="forgotten")
+    request = WriteRequest(target, "remove", PERSON, plan, done=f"Removed from {file_name(target)}.", note="forgotten")
     for _ in range(_ATTEMPTS):
         # Below the store, whose callback would send the removed text to an external memory.
         outcome = store.commit_unannounced(request)

@@ -6,7 +6,7 @@ from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryAction, next_change
 from memoranda.memory.curated.operations import EntryPlan, MemoryWriteResult, rewrite_edits
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.support.canonical_text import canonical, unstorable_character
@@ -25,7 +25,7 @@ def edit_file(
         WriteRequest(
             target, "edit", origin,
             lambda current: EntryPlan(wanted, rewrite_edits(current, wanted)),
-            done=f"Saved {FILE_NAMES[target]} as edited.",
+            done=f"Saved {file_name(target)} as edited.",
             seen=seen,
             allow=allow,
         )
@@ -34,7 +34,7 @@ def edit_file(
 
 def empty_file(store: MemoryStore, target: Target, origin: Origin) -> MemoryWriteResult:
     """Remove every entry of a target; the journal keeps them."""
-    name = FILE_NAMES[target]
+    name = file_name(target)
     return store.commit(
         WriteRequest(
             target, "reset", origin,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from memoranda.memory.curated.operations import Ambiguous, MemoryRefusal, MemoryRefusalReason, NoMatch
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import PROJECT, CuratedSettings, Target, file_name
 from memoranda.storage.files.journaled_writer import FailureReason, WriteFailure
 
 _REASONS: dict[FailureReason, MemoryRefusalReason] = {
@@ -22,9 +22,15 @@ def from_failure(target: Target, failure: WriteFailure) -> MemoryRefusal:
 
 
 def disabled(target: Target) -> MemoryRefusal:
-    key = "memory.memory_enabled" if target == "memory" else "memory.user_profile_enabled"
-    message = f"{FILE_NAMES[target]} is switched off ({key} is false). Nothing was written."
+    keys = {"memory": "memory.memory_enabled", "user": "memory.user_profile_enabled"}
+    key = keys.get(target, "memory.project_enabled")
+    message = f"{file_name(target)} is switched off ({key} is false). Nothing was written."
     return MemoryRefusal(target, "disabled", message)
+
+
+def no_project(settings: CuratedSettings) -> MemoryRefusal:
+    reason = "one works in no project here" if settings.project_enabled else "memory.project_enabled is false"
+    return MemoryRefusal(PROJECT, "disabled", f"There is no memory of a project: {reason}. Nothing was written.")
 
 
 def explicit_only(target: Target) -> MemoryRefusal:
@@ -70,7 +76,7 @@ def over_budget(target: Target, after: int, limit: int) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "over_budget",
-        f"{FILE_NAMES[target]} would have {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
+        f"{file_name(target)} would have {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
         "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
         "then add what is still worth keeping.",
     )
@@ -80,7 +86,7 @@ def unmatched(target: Target, problem: NoMatch | Ambiguous) -> MemoryRefusal:
     where = f"Operation {problem.number}: "
     if isinstance(problem, NoMatch):
         hint = " An entry differs only in capitals." if problem.similar else ""
-        message = f"{where}no entry of {FILE_NAMES[target]} contains old_text.{hint} Nothing was written."
+        message = f"{where}no entry of {file_name(target)} contains old_text.{hint} Nothing was written."
         return MemoryRefusal(target, "no_match", message, matches=problem.similar)
     message = (
         f"{where}{len(problem.matches)} different entries contain old_text. "

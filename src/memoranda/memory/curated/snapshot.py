@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
-from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.settings import Target, project_in
+from memoranda.support.projects import project_name
 
 _BAR = "═" * 46
 _LABELS: dict[Target, str] = {
@@ -57,4 +58,9 @@ def render_problem(target: Target, file_name: str, problem: str) -> str:
 
 
 def _block(target: Target, state: str, body: str) -> str:
-    return f"{_BAR}\n{_LABELS[target]} [{state}]\n{_BAR}\n{body}"
+    return f"{_BAR}\n{_label(target)} [{state}]\n{_BAR}\n{body}"
+
+
+def _label(target: Target) -> str:
+    name = _NO_NAME.sub("", project_name(project_in(target)))[-_MAX_NAME_CHARS:]
+    return _LABELS.get(target) or f"PROJECT MEMORY (what holds in {name} and nowhere else)"

@@ -15,19 +15,20 @@ from pathlib import Path
 from memoranda.memory.curated import memory_file
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import MemoryFileState, ReadableMemoryFile, WritableState
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import FILE_NAMES, PROJECTS, TARGETS, Target, file_name, target_of
 from memoranda.storage.files.journal import JournalLines
 from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
 from memoranda.storage.files.named_texts import Document, NamedFiles, NamedTexts
 from memoranda.support.durable_files import staged_path
+from memoranda.support.home import projects_beside
 
 ALLOWANCES = "allowed.json"
 FORGOTTEN = "forgotten.json"
 
 
 class MemoryStorage(ABC):
-    """The memory of one user: two texts, their journal, and what belongs to them.
+    """The memory of one user: its texts, their journal, and what belongs to them.
 
     Paths name texts in messages and receipts; `directory` is the name of the whole. Only files have them on the disk;
     the paths of rows are relative.
@@ -48,7 +49,12 @@ class MemoryStorage(ABC):
         """Whether anything was ever stored."""
 
     def path(self, target: Target) -> Path:
-        return self.texts.path(FILE_NAMES[target])
+        return self.texts.path(file_name(target))
+
+    def targets(self) -> tuple[Target, ...]:
+        """The notes, the profile, and every project that has a text."""
+        found = [target_of(name) for name in self.texts.names() if name not in FILE_NAMES.values()]
+        return (*TARGETS, *filter(None, found))
 
     @abstractmethod
     def read(self, target: Target, known: ReadableMemoryFile | None) -> MemoryFileState:
@@ -100,12 +106,14 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
         self.lines = LineFile(directory / "journal.jsonl")
         self.journal = MemoryJournal(self.lines)
         super().__init__(directory, self.journal, lock_timeout)
-        self.texts = NamedFiles(directory, *FILE_NAMES.values())
+        self._projects = projects_beside(directory)
+        folders = {PROJECTS: self._projects}
+        names = (*FILE_NAMES.values(), f"{PROJECTS}/*/{FILE_NAMES['memory']}")
+        self.texts = NamedFiles(directory, *names, folders=folders)
         self.proposals = NamedFiles(directory / "pending", "*.json", "rejected/*.json")
-        self.backups = NamedFiles(directory, *(f"{name}.bak.*" for name in FILE_NAMES.values()))
+        self.backups = NamedFiles(directory, *(f"{name}.bak.*" for name in names), folders=folders)
         self.allowances = Document(NamedFiles(directory, ALLOWANCES), ALLOWANCES)
         self.forgotten = Document(NamedFiles(directory, FORGOTTEN), FORGOTTEN)
-        self._staged = {target: Path(staged_path(self.path(target))) for target in TARGETS}
 
     def exists(self) -> bool:
         return self.directory.is_dir()
@@ -117,15 +125,24 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
         return write_failure(state)
 
     def has_leftovers(self) -> bool:
-        return any(map(os.path.lexists, self._staged.values()))
+        return bool(self._staged())
 
     def leftovers(self) -> list[Path]:
-        return [path for directory in ("", "pending") for path in sorted((self.directory / directory).glob(".*.tmp"))]
+        found = [path for directory in ("", "pending") for path in sorted((self.directory / directory).glob(".*.tmp"))]
+        return found + sorted(self._projects.glob("*/.*.tmp"))
+
+    def _staged(self) -> dict[Target, Path]:
+        """The staged files that exist, by target."""
+        folders = os.listdir(self._projects) if self._projects.is_dir() else []
+        targets = (
+            *TARGETS,
+            *filter(None, (target_of(f"{PROJECTS}/{name}/{FILE_NAMES['memory']}") for name in folders)),
+        )
+        staged = {target: Path(staged_path(self.path(target))) for target in targets}
+        return {target: path for target, path in staged.items() if os.path.lexists(path)}
 
     def _settle(self) -> None:
-        for target, staged in self._staged.items():
-            if not os.path.lexists(staged):
-                continue
+        for target, staged in self._staged().items():
             last = self.journal.last()
             head = last.heads.get(target) if last and last.target == target else None
             if last and head is not None and was_never_published(staged, self.path(target), head):

@@ -1,4 +1,4 @@
-"""`MemoryStore`: the two small files that an agent keeps for itself (MEMORY.md) and about its user (USER.md).
+"""`MemoryStore`: the small files that an agent keeps for itself (MEMORY.md), about its user (USER.md) and per project.
 
 The store has two states. The *snapshot* is what the system prompt shows: `load_from_disk` creates it, and it does not
 change by a byte until the next load, so that the model vendor's prefix cache stays valid. The *live* entries are those
@@ -16,7 +16,7 @@ from typing import Self
 from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
-from memoranda.memory.curated.entry_scanner import EntryScanner, ScannedEntry
+from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts, parse_until, read_facts, texts_expired
 from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
@@ -39,10 +39,11 @@ from memoranda.memory.curated.operations import (
 from memoranda.memory.curated.settings import (
     DEFAULT_MEMORY_CHAR_LIMIT,
     DEFAULT_USER_CHAR_LIMIT,
-    FILE_NAMES,
+    PROJECT,
     TARGETS,
     CuratedSettings,
     Target,
+    file_name,
 )
 from memoranda.memory.curated.snapshot import render, render_problem, usage
 from memoranda.memory.curated.storage import FileStorage, MemoryStorage
@@ -105,8 +106,7 @@ class MemoryStore:
         self.settings = settings
         self.proposals = ApprovalQueue(storage.proposals)
         self.allowances = Allowances(storage.allowances)
-        self._scanners = {target: EntryScanner(self.allowances) for target in TARGETS}
-        self._writer = MemoryWriter(storage, settings, self._scanners)
+        self._writer = MemoryWriter(storage, settings, self.allowances)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
         # Called with every change that is written through this store; it must not raise.
@@ -115,6 +115,24 @@ class MemoryStore:
     @property
     def directory(self) -> Path:
         return self.storage.directory
+
+    @property
+    def project(self) -> Target | None:
+        """The target of the project that one works in; None without one, or where such memory is switched off."""
+        return self._writer.project
+
+    def use_project(self, identity: str | None) -> None:
+        """Work in a project, given as sessions record it: its memory is shown, and `project` means it."""
+        self._writer.project = None
+        if identity and self.settings.project_enabled:
+            # Sessions without a project need not load it.
+            from memoranda.memory.curated.projects import find_target  # noqa: PLC0415
+
+            self._writer.project = find_target(self.storage.targets(), identity)
+
+    def targets(self) -> tuple[Target, ...]:
+        """What a prompt shows: the notes and the profile as far as they are in use, and the memory of the project."""
+        return (*self.settings.targets(), *([self.project] if self.project else []))
 
     @property
     def journal(self) -> MemoryJournal:
@@ -136,16 +154,12 @@ class MemoryStore:
             except (StorageError, OSError) as error:
                 _log.info("leftovers in %s stay for now: %s", self.directory, error)
 
-    def repair(self) -> None:
-        """Clean up everything that a killed writer left, or raise what prevents it."""
-        with self.exclusive(timeout=0):
-            self.storage.remove_leftovers()
-
     def load_from_disk(self) -> None:
-        """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
+        """Read the files and freeze what the system prompt shows. One bad file never hides another."""
         self.settle()
         self._snapshot_entries = {}
-        self._snapshot = {target: self._render(target) for target in TARGETS}
+        targets = dict.fromkeys((*TARGETS, *self.targets()))
+        self._snapshot = {target: self._render(target) for target in targets}
 
     def format_for_system_prompt(self, target: str) -> str | None:
         """The frozen block of a target, or None when it was empty or switched off at the last load."""
@@ -157,6 +171,7 @@ class MemoryStore:
 
     def view(self, target: Target) -> MemoryView:
         """The live state of a target; raises StorageError when its file cannot be read."""
+        target = self._resolve(target)
         state = self._writer.read(target)
         if isinstance(state, UnreadableFile | UndecodableFile):
             raise StorageError(f"{state.path} cannot be read: {state.problem}. It was left as it is.")
@@ -171,7 +186,8 @@ class MemoryStore:
         view = self.view(target)
         if not view.entries:
             return []
-        return read_facts(self.journal, target, view.entries, self.storage.texts.modified_at(FILE_NAMES[target]))
+        modified = self.storage.texts.modified_at(file_name(view.target))
+        return read_facts(self.journal, view.target, view.entries, modified)
 
     def valid_entries(self, target: Target) -> tuple[str, ...]:
         """The live entries of a target as they may be shown, without those whose last day is over."""
@@ -180,12 +196,12 @@ class MemoryStore:
 
     def get(self, key: str) -> str | None:
         """The value of a keyed entry such as "time zone: Europe/Berlin", wherever it is; None if there is none."""
-        values = (value_of(self.valid_entries(target), key) for target in self.settings.targets())
+        values = (value_of(self.valid_entries(target), key) for target in reversed(self.targets()))
         return next((value for value in values if value is not None), None)
 
     def visible_text(self, target: Target, text: str) -> str:
         """The text of a past or present entry if it may be shown, or else its placeholder."""
-        return ScannedEntry(text, self._scanners[target].findings(text)).visible_text
+        return ScannedEntry(text, self._writer.scanner(target).findings(text)).visible_text
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Add(content)], origin)
@@ -205,6 +221,9 @@ class MemoryStore:
     ) -> MemoryWriteResult:
         """Carry out operations as one change: all of them, or none."""
         origin = origin or Origin()
+        if target == PROJECT and self.project is None:
+            return refusals.no_project(self.settings)
+        target = self._resolve(target)
         refusal = self._refuse_before_planning(target, operations)
         if refusal:
             return refusal
@@ -256,22 +275,29 @@ class MemoryStore:
         if not self.settings.enabled(target):
             return None
         if isinstance(state, UnreadableFile | UndecodableFile):
-            return render_problem(target, FILE_NAMES[target], state.problem)
+            return render_problem(target, file_name(target), state.problem)
         self._writer.note_seen(target, state.fingerprint)
         # Equal entries are shown once, and the scanner must see what is shown.
         expired = self._expired(target)
-        shown = self._scanners[target].scan_entries(
+        shown = self._writer.scanner(target).scan_entries(
             [text for text in dict.fromkeys(state.entries) if text not in expired]
         )
         self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target), self.journal.sources())
+
+    def _resolve(self, target: Target) -> Target:
+        if target != PROJECT:
+            return target
+        if self.project is None:
+            raise StorageError(refusals.no_project(self.settings).message)
+        return self.project
 
     def _expired(self, target: Target) -> frozenset[str]:
         """The entries whose last day is over: they stay in the file, and no prompt shows them."""
         return texts_expired(self.facts(target)) if self.journal.has_last_days() else frozenset()
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:
-        screened = tuple(self._scanners[target].scan_entries(state.entries))
+        screened = tuple(self._writer.scanner(target).scan_entries(state.entries))
         limit = self.settings.limit(target)
         return MemoryView(target, state.path, screened, size(state.entries), limit, state.fingerprint)
 
@@ -360,7 +386,7 @@ def _build_request(
     if len(operations) == 1:
         kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove", Put: "add"}
         action = kinds[type(operations[0])]
-    name = FILE_NAMES[target]
+    name = file_name(target)
     done = {
         "add": f"Saved in {name}.",
         "replace": f"Replaced in {name}.",

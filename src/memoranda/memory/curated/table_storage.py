@@ -16,7 +16,7 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated import memory_file, schema
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import MemoryFileState, MissingMemoryFile, ReadableMemoryFile, WritableState
-from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.storage import ALLOWANCES, FORGOTTEN, MemoryStorage
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -231,7 +231,7 @@ class TableStorage(MemoryStorage):
     def read(self, target: Target, known: ReadableMemoryFile | None) -> MemoryFileState:
         path = self.path(target)
         try:
-            raw = self.texts.read(path.name)
+            raw = self.texts.read(file_name(target))
         except FileNotFoundError:
             return MissingMemoryFile(path)
         except StorageError as error:
@@ -248,7 +248,7 @@ class TableStorage(MemoryStorage):
         """Store lines and content in the transaction of the lock, in which `found` was read."""
         self.journal.append(lines)
         before_publish()
-        self.texts.write(found.path.name, content)
+        self.texts.write(found.path.relative_to(self.texts.path("")).as_posix(), content)
         return None
 
 

@@ -19,7 +19,7 @@ from memoranda.memory.curated.operations import (
     Remove,
     Replace,
 )
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.settings import PROJECT, Target, is_target
 from memoranda.memory.curated.snapshot import remove_origin
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.origin import Origin, SourcesOf
@@ -41,19 +41,27 @@ _FIELDS: JsonObject = {
     "key": {"type": "string", "description": guidance.KEY},
     "until": {"type": "string", "description": guidance.UNTIL},
 }
-PARAMETERS: JsonObject = {
-    "type": "object",
-    "properties": {
-        "target": {"type": "string", "enum": list(TARGETS), "description": guidance.TARGET},
-        **_FIELDS,
-        "operations": {
-            "type": "array",
-            "description": guidance.OPERATIONS,
-            "items": {"type": "object", "properties": _FIELDS, "required": ["action"]},
+
+
+def parameters(*, project: bool = False) -> JsonObject:
+    """The arguments of the tool; `project` is whether the session has one."""
+    targets = {"memory": guidance.MEMORY, "user": guidance.USER} | ({PROJECT: guidance.PROJECT} if project else {})
+    return {
+        "type": "object",
+        "properties": {
+            "target": {"type": "string", "enum": list(targets), "description": ", ".join(targets.values())},
+            **_FIELDS,
+            "operations": {
+                "type": "array",
+                "description": guidance.OPERATIONS,
+                "items": {"type": "object", "properties": _FIELDS, "required": ["action"]},
+            },
         },
-    },
-    "required": ["target"],
-}
+        "required": ["target"],
+    }
+
+
+PARAMETERS = parameters()
 
 
 class MemoryTool:
@@ -81,9 +89,11 @@ class MemoryTool:
 
         It is screened: it shows entries as the prompt does, and so knows what a person has allowed.
         """
-        if not self._store.settings.targets():
+        if not self._store.targets():
             return ()
-        return (own_tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call, screened=True),)
+        project = self._store.project is not None
+        text = guidance.TOOL_DESCRIPTION + (guidance.PROJECT_DESCRIPTION if project else "")
+        return (own_tool("memory", text, parameters(project=project), self.call, screened=True),)
 
     def begin_turn(self) -> None:
         """Forget earlier failures, because a new user message has arrived."""
@@ -138,11 +148,11 @@ def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
 def _read_target(target: Any) -> Target:
     if target is None:
         return "memory"
-    if not isinstance(target, str) or target not in TARGETS:
+    if target != PROJECT and not is_target(target):
         raise InvalidArgumentsError(
-            f"target must be 'memory' or 'user', not {shorten_end(repr(target), _PREVIEW_CHARS)}."
+            f"target must be 'memory', 'user' or 'project', not {shorten_end(repr(target), _PREVIEW_CHARS)}."
         )
-    return "memory" if target == "memory" else "user"
+    return str(target)
 
 
 def _read_operation(item: Any, where: str) -> Operation:

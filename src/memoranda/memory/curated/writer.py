@@ -32,8 +32,9 @@ from memoranda.memory.curated.operations import (
     NoMatch,
     rewrite_edits,
 )
-from memoranda.memory.curated.settings import CuratedSettings, Target
+from memoranda.memory.curated.settings import CuratedSettings, Target, file_name
 from memoranda.memory.curated.storage import MemoryStorage
+from memoranda.safety.allowances import Allowances
 from memoranda.storage.files.journaled_writer import WriteFailure, read_failure, run_exclusively
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
@@ -72,17 +73,16 @@ class WriteRequest:
 
 
 class MemoryWriter:
-    """Writes the two files of one user's memory and their journal."""
+    """Writes the files of one user's memory and their journal."""
 
-    def __init__(
-        self, storage: MemoryStorage, settings: CuratedSettings, scanners: Mapping[Target, EntryScanner]
-    ) -> None:
+    def __init__(self, storage: MemoryStorage, settings: CuratedSettings, allowances: Allowances) -> None:
         self._storage = storage
         self.journal = storage.journal
         self._settings = settings
-        self._scanners = scanners
-        for target, scanner in scanners.items():
-            scanner.other_entries = partial(self._entries_beside, target)
+        self._allowances = allowances
+        self._scanners: dict[Target, EntryScanner] = {}
+        # The project whose memory a prompt shows together with the notes and the profile.
+        self.project: Target | None = None
         # The content of each file when it was last read: equal bytes need not be parsed again.
         self._known: dict[Target, ReadableMemoryFile] = {}
         # The fingerprint of each file when this store last read it; the store replaces no file that it has not seen.
@@ -97,11 +97,18 @@ class MemoryWriter:
             self._known[target] = state
         return state
 
+    def scanner(self, target: Target) -> EntryScanner:
+        """The scanner of a target."""
+        if target not in self._scanners:
+            scanner = self._scanners[target] = EntryScanner(self._allowances)
+            scanner.other_entries = partial(self._entries_beside, target)
+        return self._scanners[target]
+
     def _entries_beside(self, target: Target) -> Sequence[str]:
-        """The entries of the other file, which a prompt shows together with those of this one."""
-        other: Target = "user" if target == "memory" else "memory"
-        state = self.read(other) if self._settings.enabled(other) else None
-        return () if state is None or isinstance(state, UnreadableFile | UndecodableFile) else state.entries
+        """The entries of the other files, which a prompt shows together with those of this one."""
+        others = [*self._settings.targets(), *([self.project] if self.project else [])]
+        states = [self.read(other) for other in others if other != target]
+        return [text for state in states if isinstance(state, ReadableMemoryFile) for text in state.entries]
 
     def note_seen(self, target: Target, seen: str) -> None:
         """Remember the fingerprint of a file whose entries were shown to the caller."""
@@ -118,7 +125,7 @@ class MemoryWriter:
         return state if isinstance(state, MemoryRefusal) else self._validate(request, state)
 
     def _validate(self, request: WriteRequest, state: WritableState) -> EntryPlan | MemoryRefusal:
-        scanner, limit = self._scanners[request.target], self._settings.limit(request.target)
+        scanner, limit = self.scanner(request.target), self._settings.limit(request.target)
         return validate_request(request, state.entries, scanner, limit)
 
     def _writable_state(self, target: Target) -> WritableState | MemoryRefusal:
@@ -171,7 +178,7 @@ class MemoryWriter:
         # Only other programs write files that are not canonical.
         backup = None
         if isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical:
-            backup = store_backup(self._storage.backups, state)
+            backup = store_backup(self._storage.backups, file_name(target), state)
         last = outside_changes[-1] if outside_changes else self.journal.last()
         change = next_change(
             last, target, request.action, request.origin, planned.edits, head,
@@ -181,7 +188,7 @@ class MemoryWriter:
         def allow_findings() -> None:
             if request.allow:
                 texts = [edit.after for edit in planned.edits]
-                self._scanners[target].allowances.allow(texts, request.allow, request.origin)
+                self._allowances.allow(texts, request.allow, request.origin)
 
         failure = self._storage.replace(state, content, [*outside_changes, change], allow_findings)
         if failure:
@@ -205,7 +212,8 @@ class MemoryWriter:
         accepted = request.seen == state.fingerprint
         readable = state if isinstance(state, ReadableMemoryFile) else None
         if readable and not accepted and not readable.is_rewritable(self._settings.limit(target)):
-            return refusals.unrewritable_file(target, path, store_backup(self._storage.backups, readable))
+            copy = store_backup(self._storage.backups, file_name(target), readable)
+            return refusals.unrewritable_file(target, path, copy)
         # Where the journal does not know the earlier entries, it records the current ones as found.
         known_entries = self.journal.entries_after(target) if last and target in last.heads else None
         action: MemoryAction = "found" if known_entries is None else "outside"
@@ -214,7 +222,7 @@ class MemoryWriter:
         line = next_change(last, target, action, _OUTSIDE, edits, state.fingerprint)
         if accepted or (self._has_seen(target, state) and not _was_appended_to_an_entry(entries_before, state.entries)):
             return [line]
-        backup = store_backup(self._storage.backups, readable) if readable else None
+        backup = store_backup(self._storage.backups, file_name(target), readable) if readable else None
         self.journal.append([line])
         self.note_seen(target, state.fingerprint)
         return refusals.changed_outside(target, path, line.number, backup)

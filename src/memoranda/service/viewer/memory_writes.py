@@ -8,7 +8,7 @@ from memoranda.memory.curated.operations import (
     MemoryWriteResult,
     Operation,
 )
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name, is_target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.page import PageRequest, Redirect, page_url
@@ -44,7 +44,7 @@ def apply_seen(
 
 def explain_refusal(refusal: MemoryRefusal) -> str:
     """Why a write was refused, for a person at a page."""
-    name = FILE_NAMES[refusal.target]
+    name = file_name(refusal.target)
     if refusal.reason == "blocked":
         return (
             f"The text looks like an attack on its later readers, or contains a secret ({', '.join(refusal.findings)})."
@@ -64,10 +64,9 @@ def explain_refusal(refusal: MemoryRefusal) -> str:
 
 def read_target(name: str) -> Target:
     """The memory with a name; raises Problem 404."""
-    for target in TARGETS:
-        if target == name:
-            return target
-    raise Problem(404, "not_found", "There are two memories: memory and user.")
+    if not is_target(name):
+        raise Problem(404, "not_found", "There is no such memory: there is memory, user, and that of each project.")
+    return name
 
 
 def read_allowed(request: PageRequest) -> frozenset[str]:

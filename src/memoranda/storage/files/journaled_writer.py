@@ -89,6 +89,7 @@ class JournaledWriter(ABC, Generic[Line]):
         """
         path = found.path
         staged_for = self._staged_for or path
+        make_private_directory(staged_for.parent)
         try:
             stage(staged_for, content)
             self._journal.append(lines)

@@ -1,6 +1,7 @@
 """Private texts with names, each replaced as a whole: files of a directory here, rows of a table elsewhere."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -52,18 +53,28 @@ class Document:
 
 
 class NamedFiles:
-    """The files of a directory that match some patterns; a name may have a folder in it."""
+    """The files of a directory that match some patterns; a name may have a folder in it, which may be elsewhere."""
 
-    def __init__(self, directory: Path, *patterns: str) -> None:
+    def __init__(self, directory: Path, *patterns: str, folders: Mapping[str, Path] | None = None) -> None:
+        """`folders` says where the folders are that are not in the directory."""
         self.directory = directory
         self._patterns = patterns
+        self._folders = folders or {}
 
     def names(self) -> list[str]:
-        paths = {path for pattern in self._patterns for path in self.directory.glob(pattern)}
-        return sorted(path.relative_to(self.directory).as_posix() for path in paths)
+        found = set()
+        for pattern in self._patterns:
+            folder, _, rest = pattern.partition("/")
+            if rest and folder in self._folders:
+                base = self._folders[folder]
+                found |= {f"{folder}/{path.relative_to(base).as_posix()}" for path in base.glob(rest)}
+            else:
+                found |= {path.relative_to(self.directory).as_posix() for path in self.directory.glob(pattern)}
+        return sorted(found)
 
     def path(self, name: str) -> Path:
-        return self.directory / name
+        folder, _, rest = name.partition("/")
+        return self._folders[folder] / rest if rest and folder in self._folders else self.directory / name
 
     def read(self, name: str) -> bytes:
         return read_file(self.path(name))

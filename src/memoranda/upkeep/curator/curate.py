@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
 from memoranda.memory.curated.operations import EntryPlan, MemoryReceipt, MemoryRefusal, rewrite_edits
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.memory.record.items import Items
@@ -79,7 +79,7 @@ class Curator:
             "batch",
             CURATOR,
             lambda current: _plan_edits(current, changes),
-            f"Curated {FILE_NAMES[target]}: {len(changes)} changes.",
+            f"Curated {file_name(target)}: {len(changes)} changes.",
             seen=seen,
             restores=frozenset(text for change in changes for text in change.after if text in change.before),
             note=f"curated: {rules}; what left is in notes",

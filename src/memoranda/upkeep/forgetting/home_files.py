@@ -48,6 +48,7 @@ _APPENDED = ("logs/*", "chat_history", f"*{_DAMAGED}*", "*.unreadable*", "*.lock
 _OWNED = re.compile(
     r"(?:state|home|outbox|checkpoints|holographic(?:-[^/]*)?)\.db(?:-wal|-shm|-journal)?|state\.(?:index|vectors)\..*|outbox\.spool/.*"
     r"|(?:state|outbox|.*journal)\.marker\.json"
+    r"|(?:memories/users/[^/]+/)?projects/[^/]+/MEMORY\.md(?:\.bak\..*)?"
     r"|memories/(?:users/[^/]+/)?(?:MEMORY\.md|USER\.md|journal\.jsonl|forgotten\.json|(?:MEMORY|USER)\.md\.bak\..*|pending/.*)"
     rf"|profiles/.*|{re.escape(WORK_DIRECTORY)}/.*"
 )

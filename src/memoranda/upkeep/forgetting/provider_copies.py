@@ -23,7 +23,7 @@ from memoranda.external.vendors.sent_record import known_providers, providers_wi
 from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import PurgedMemory
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.recall_log import erase_calls, recalls_path
 from memoranda.storage.sqlite.stored_texts import read_texts
@@ -219,7 +219,7 @@ def purge_memory(scope: ForgetScope, store: MemoryStore, through: int | None = N
 def _removed_entries(store: MemoryStore, through: int | None) -> list[tuple[Target, str]]:
     """The entries in the history that is purged, and neither in a file nor in the history that stays."""
     changes = change_history.log(store)
-    stays = {(target, entry.text) for target in TARGETS for entry in store.view(target).entries}
+    stays = {(target, entry.text) for target in store.storage.targets() for entry in store.view(target).entries}
     purged: dict[tuple[Target, str], None] = {}
     for change in changes:
         texts = [(change.target, side) for edit in change.edits for side in (edit.before, edit.after) if side]

@@ -9,7 +9,7 @@ from typing import Literal
 from memoranda.errors import SyncError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.origin import PERSON
@@ -91,10 +91,10 @@ def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRef
     )
     outcome: MemoryReceipt | MemoryRefusal | None = None
     if wanted != conflict.mine:
-        done = f"Took over the entry of {conflict.machine} in {FILE_NAMES[conflict.target]}."
+        done = f"Took over the entry of {conflict.machine} in {file_name(conflict.target)}."
         outcome = apply_text(run.memory, conflict.target, conflict.mine, wanted, PERSON, done)
     elif choice == "both" and conflict.theirs is not None and conflict.theirs != conflict.mine:
-        done = f"Added the entry of {conflict.machine} to {FILE_NAMES[conflict.target]}."
+        done = f"Added the entry of {conflict.machine} to {file_name(conflict.target)}."
         outcome = apply_text(run.memory, conflict.target, None, conflict.theirs, PERSON, done)
     if isinstance(outcome, MemoryRefusal):
         return outcome

@@ -12,7 +12,7 @@ from typing import Any
 from memoranda.memory.curated.forgotten_entries import forgotten_hashes
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryReceipt, MemoryRefusal, apply_edit
 from memoranda.memory.curated.passages import forget_passages
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.support.canonical_text import canonical, digest
@@ -64,11 +64,17 @@ def entry_digest(text: str) -> str:
     return digest(canonical(text))
 
 
+def targets_of(run: Run) -> tuple[Target, ...]:
+    """Every target that this machine has, or had when it was last synchronised."""
+    rows = run.tables.connection.execute("SELECT DISTINCT target FROM synced_entries ORDER BY target").fetchall()
+    return tuple(dict.fromkeys((*run.memory.storage.targets(), *(target for (target,) in rows))))
+
+
 def collect_entries(run: Run) -> None:
     """Give a version to every entry that was added, changed or removed since the last run."""
     store, tables = run.memory, run.tables
     last = store.journal.last()
-    for target in TARGETS:
+    for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(store, target)}
         known = entries_of(tables, target)
         gone = {
@@ -96,7 +102,7 @@ def collect_entries(run: Run) -> None:
 def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
     """The records of entries that changed after a run."""
     changed = run.tables.changed("synced_entries", "target, uid", after, bundles)
-    for target in TARGETS:
+    for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
         known = entries_of(run.tables, target)
         for uid in (uid for other, uid in changed if other == target):
@@ -175,10 +181,10 @@ def _merge_entry(run: Run, record: Record) -> None:
         forget_passages(run.memory, TextMatcher([old]))
         run.must_rewrite = True
     else:
-        outcome = apply_text(run.memory, target, old, text, origin, f"Merged into {FILE_NAMES[target]}.")
+        outcome = apply_text(run.memory, target, old, text, origin, f"Merged into {file_name(target)}.")
         if isinstance(outcome, MemoryRefusal):
             # It is full, or the text looks like an attack: a person decides.
-            run.report.refused.append(f"{FILE_NAMES[target]}: {outcome.message}")
+            run.report.refused.append(f"{file_name(target)}: {outcome.message}")
             _add_conflict(run, record, text)
             return
         run.report.count(run.report.received, "entries", len(outcome.edits))

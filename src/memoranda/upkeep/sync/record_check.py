@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memoranda.errors import SessionError, SyncError
-from memoranda.memory.curated.settings import TARGETS
+from memoranda.memory.curated.settings import is_target
 from memoranda.memory.record.message_rows import encode
 from memoranda.memory.record.session_list import COSTS
 from memoranda.memory.record.sessions import check_new
@@ -112,7 +112,7 @@ def _check_item(record: Record) -> None:
 
 
 def _check_entry(record: Record) -> None:
-    _require(record["target"] in TARGETS and _is_name(record["uid"]), "target or uid")
+    _require(is_target(record["target"]) and _is_name(record["uid"]), "target or uid")
     _check_versions([record["v"], *record["was"]])
     text = record["text"]
     _require(text is None or (isinstance(text, str) and bool(text) and unstorable_character(text) is None), "text")

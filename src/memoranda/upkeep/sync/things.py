@@ -40,7 +40,7 @@ from memoranda.external.holographic.user_facts import (
 )
 from memoranda.memory.curated.approval_queue import ApprovalQueue
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name, is_target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.memory.skills.settings import SkillSettings
@@ -52,7 +52,7 @@ from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
-from memoranda.upkeep.sync.entries import current_entries, entries_of, entry_digest, order_of, set_order
+from memoranda.upkeep.sync.entries import current_entries, entries_of, entry_digest, order_of, set_order, targets_of
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.versions import Version, digest_of, first_version
 
@@ -351,7 +351,7 @@ class EntryOrder:
     noun = ""
 
     def read(self, run: Run) -> dict[str, State]:
-        return {target: order for target in TARGETS if (order := order_of(run.tables, target))}
+        return {target: order for target in targets_of(run) if (order := order_of(run.tables, target))}
 
     def write(self, run: Run, name: str, state: State) -> str:
         set_order(run.tables, name, state or [])
@@ -366,7 +366,7 @@ class EntryOrder:
 
     @staticmethod
     def check(name: str, state: State) -> None:
-        if name not in TARGETS or (state is not None and not isinstance(state, list)):
+        if not is_target(name) or (state is not None and not isinstance(state, list)):
             raise ValueError("an order of entries")
         if state is not None and (
             len(state) > _MAX_ENTRIES or not all(isinstance(uid, str) and len(uid) <= _MAX_ID_CHARS for uid in state)
@@ -376,7 +376,7 @@ class EntryOrder:
 
 def collect_order(run: Run) -> None:
     """Note the order of the files, if it is not that of the last run, and the entries that were added since."""
-    for target in TARGETS:
+    for target in targets_of(run):
         order, stored = _order_here(run, target), order_of(run.tables, target)
         is_kept = _arranged(order, stored) == order
         added = [uid for uid in order if uid not in set(stored)]
@@ -385,7 +385,7 @@ def collect_order(run: Run) -> None:
 
 def arrange_entries(run: Run) -> None:
     """Bring the entries of both files into the order that the machines have agreed on."""
-    for target in TARGETS:
+    for target in targets_of(run):
         order = _order_here(run, target)
         wanted = _arranged(order, order_of(run.tables, target))
         if wanted != order:
@@ -421,11 +421,11 @@ def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
         return EntryPlan(tuple(entries), tuple(edits))
 
     origin = Origin(f"sync:{run.sender or 'order'}", explicit=True)
-    request = WriteRequest(target, "batch", origin, plan, f"Arranged {FILE_NAMES[target]}.")
+    request = WriteRequest(target, "batch", origin, plan, f"Arranged {file_name(target)}.")
     # External memories have no order, and would see each moved entry removed and added.
     outcome = run.memory.commit_unannounced(request)
     if isinstance(outcome, MemoryRefusal):
-        run.report.notes.append(f"The order of {FILE_NAMES[target]} was not changed: {outcome.message}")
+        run.report.notes.append(f"The order of {file_name(target)} was not changed: {outcome.message}")
 
 
 CHECKS = {kind.name: kind.check for kind in (SkillFiles, Proposals, Facts, EntryOrder)}

@@ -26,7 +26,7 @@ from memoranda.importers.openclaw.migration.steps import (
 from memoranda.importers.openclaw.migration.templates import is_template_entry
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.memory_file import size
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.canonical_text import canonical
 from memoranda.support.shorten import shorten_end
@@ -331,7 +331,7 @@ def plan_entries(
     destination = str(store.path(target))
     kind = "memory" if target == "memory" else "user-profile"
     if not store.settings.enabled(target):
-        return MigrationStep(kind, source, destination, "skipped", f"{FILE_NAMES[target]} is switched off here.")
+        return MigrationStep(kind, source, destination, "skipped", f"{file_name(target)} is switched off here.")
     try:
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:

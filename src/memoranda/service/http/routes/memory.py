@@ -6,6 +6,8 @@ The paths of files stay on the server.
 from dataclasses import asdict
 from typing import get_args
 
+from memoranda.api.project_memory import find_target
+from memoranda.errors import SessionError
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.approval_queue import Proposal, encode_operation
 from memoranda.memory.curated.facts import Category, EntryFacts
@@ -20,7 +22,7 @@ from memoranda.memory.curated.operations import (
     Remove,
     Replace,
 )
-from memoranda.memory.curated.settings import TARGETS, Target
+from memoranda.memory.curated.settings import Target, is_target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.filters import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
@@ -69,7 +71,7 @@ ENTRY = Object(
 )
 _ENTRIES = Object(
     (
-        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("target", Text(1, 300), "memory, user, or that of a project.", required=True),
         Field("entries", ListOf(ENTRY, 0, 100_000), "All entries, in order.", required=True),
         Field("used", Whole(), "How many characters they use.", required=True),
         Field("limit", Whole(), "How many they may use.", required=True),
@@ -92,7 +94,7 @@ _NEW_ENTRY = Object(
 )  # fmt: skip
 RECEIPT = Object(
     (
-        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("target", Text(1, 300), "memory, user, or that of a project.", required=True),
         Field("message", Text(0, 2_000), "What was done.", required=True),
         Field("change", optional(Whole(), "a number"), "The number in the log; null if nothing changed.", True),
         Field("ids", ListOf(Text(8, 8), 0, 1_000), "The ids of the entries that were written.", required=True),
@@ -103,7 +105,7 @@ RECEIPT = Object(
 _CHANGE = Object(
     (
         Field("number", Whole(), "The number of the change.", required=True),
-        Field("target", Text(choices=TARGETS), "memory or user.", required=True),
+        Field("target", Text(1, 300), "memory, user, or that of a project.", required=True),
         Field("action", Text(), "add, replace, remove, undo …", required=True),
         Field("actor", Text(), "Who: person, agent, review …", required=True),
         Field("at", Text(), "When, in UTC.", required=True),
@@ -185,10 +187,14 @@ def _operations_json(store: MemoryStore, proposal: Proposal) -> JsonObject:
 
 
 def _target(call: Call) -> Target:
-    for target in TARGETS:
-        if target == call.path["target"]:
-            return target
-    raise Problem(404, "not_found", f"There is no memory {call.path['target'][:60]!r}; there is memory and user.")
+    target = call.path["target"]
+    if not is_target(target):
+        there_are = "there is memory, user, and project: with the name of one"
+        raise Problem(404, "not_found", f"There is no memory {target[:60]!r}; {there_are}.")
+    try:
+        return find_target(call.memory, target)
+    except SessionError as error:
+        raise Problem(404, "not_found", str(error)) from None
 
 
 def _origin(call: Call) -> Origin:
@@ -370,7 +376,7 @@ ROUTES = (
             Field("changes", ListOf(_CHANGE), "One page, the newest first.", required=True),
             Field("next_cursor", Text(), "For the next page; missing on the last one."),
         ), name="MemoryLog"),
-        query=(*PAGE_FIELDS, Field("target", Text(choices=TARGETS), "Only changes of this memory.")),
+        query=(*PAGE_FIELDS, Field("target", Text(1, 300), "Only changes of this memory.")),
         tag=TAG, example=Example(query={"limit": 1}),
     ),
     Route(

@@ -23,7 +23,7 @@ from memoranda.memory.curated.operations import (
     plan,
 )
 from memoranda.memory.curated.person_changes import allow_findings
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
@@ -117,7 +117,7 @@ def _describe_conflict(memory: Memory, conflict: Conflict) -> ConflictRow:
     )
     return ConflictRow(
         conflict.number,
-        FILE_NAMES[conflict.target],
+        file_name(conflict.target),
         conflict.machine,
         mine,
         theirs,
@@ -194,7 +194,7 @@ def _describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
             )
         )
         entries = list(planned.entries) if isinstance(planned, EntryPlan) else entries
-    return ProposalRow(proposal, FILE_NAMES[target], tuple(texts), outdated)
+    return ProposalRow(proposal, file_name(target), tuple(texts), outdated)
 
 
 def approve_edited(store: MemoryStore, proposal: Proposal, contents: Sequence[str]) -> MemoryReceipt | MemoryRefusal:
@@ -207,14 +207,14 @@ def approve_edited(store: MemoryStore, proposal: Proposal, contents: Sequence[st
 def list_withheld(store: MemoryStore) -> tuple[WithheldEntry, ...]:
     """The entries of both files that the scanner withholds from agents."""
     found = []
-    for target in TARGETS:
+    for target in store.storage.targets():
         try:
             entries = store.view(target).entries
         except StorageError:
             # The page Memory says that the file cannot be read.
             continue
         found += [
-            WithheldEntry(target, FILE_NAMES[target], digest(entry.text), entry.handle, entry.text, entry.findings)
+            WithheldEntry(target, file_name(target), digest(entry.text), entry.handle, entry.text, entry.findings)
             for entry in entries
             if entry.findings
         ]

@@ -14,7 +14,7 @@ from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import APPROVED, MemoryChange
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
-from memoranda.memory.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
@@ -129,8 +129,8 @@ def read_files(store: MemoryStore) -> tuple[MemoryFile, ...]:
     """Both files as they are now."""
     changes = read_changes(store)
     files = []
-    for target in TARGETS:
-        name, enabled = FILE_NAMES[target], store.settings.enabled(target)
+    for target in store.storage.targets():
+        name, enabled = file_name(target), store.settings.enabled(target)
         try:
             view = store.view(target)
         except StorageError:
@@ -286,7 +286,7 @@ def _entry_view(request: PageRequest, target: Target, entry_id: str, text: str) 
     """What the page shows. `id` names the text that the form replaces; it is empty if the entry is gone."""
     return {
         "target": target,
-        "file": FILE_NAMES[target],
+        "file": file_name(target),
         "id": entry_id,
         "text": text,
         "fingerprint": request.memory.curated.view(target).fingerprint,

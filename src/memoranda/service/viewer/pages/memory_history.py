@@ -14,7 +14,7 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.person_changes import revoke_findings
-from memoranda.memory.curated.settings import FILE_NAMES, Target
+from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
@@ -106,7 +106,7 @@ def _row(store: MemoryStore, change: MemoryChange, undone: bool, revoked: dict[s
     allowed = _handle_in(change) if change.action == "allow" else ""
     return ChangeRow(
         change,
-        FILE_NAMES[change.target],
+        file_name(change.target),
         edits,
         max(0, len(change.edits) - _MAX_EDITS),
         bool(change.edits) and change.action != "found" and not undone,
