@@ -183,22 +183,8 @@ def _unwrap(row: AllOf) -> SyntaxTree:
 
 
 _ENDINGS = (
-    "s",
-    "es",
-    "ies",
-    "ed",
-    "ied",
-    "ing",
-    "ings",
-    "ion",
-    "ions",
-    "ation",
-    "ations",
-    "ment",
-    "ments",
-    "ly",
-    "ness",
-)
+    "s", "es", "ies", "ed", "ied", "ing", "ings", "ion", "ions", "ation", "ations", "ment", "ments", "ly", "ness",
+)  # fmt: skip
 
 
 def prefix_pattern(text: str) -> Pattern | None:
