@@ -3,7 +3,6 @@
 A reader is loaded when it is needed.
 """
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from memoranda.importers.reader_protocol import ConversationReader
+from memoranda.support.lazy_pattern import compile_later
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ SOURCES = {
 
 
 # Session ids of other programs. A shell could take anything else for an option or for another command.
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
-_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+_SESSION_ID = compile_later(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
+_ABSOLUTE_PATH = compile_later(r"/|[A-Za-z]:[\\/]|\\\\")
 
 
 def resume_command(session: Mapping[str, Any]) -> str:

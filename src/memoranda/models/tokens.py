@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.tool import Tool
 
 _PER_MESSAGE = 4
 _PER_CALL = 8
 _PER_IMAGE = 1_200
-_CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
-_OTHER = re.compile(r"[^\x00-\u024f\u2000-\u206f]")
-_NUMBER_OR_SIGN = re.compile(r"[0-9]{1,3}|[^\w\s]")
+_CJK = compile_later(r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
+_OTHER = compile_later(r"[^\x00-\u024f\u2000-\u206f]")
+_NUMBER_OR_SIGN = compile_later(r"[0-9]{1,3}|[^\w\s]")
 # Fields that are sent to the model in addition to the content.
 _SENT = ("reasoning_details",)
 

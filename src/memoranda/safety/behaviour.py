@@ -12,6 +12,8 @@ only lets a person decide.
 import re
 from functools import cache
 
+from memoranda.support.lazy_pattern import compile_later
+
 # No noun, adjective or order has the form of one of these.
 _CLEAR_VERBS = """
 is are was were has had contains consists includes lives belongs depends comes came begins began becomes became went
@@ -40,12 +42,12 @@ _BEGINNINGS = frozenset(_BEGINNING_WORDS.split())
 _ENGLISH = _STATES.union(_BEGINNINGS, _FUNCTION_WORDS.split())
 # What a sentence needs at least of these words, so that an order in another language does not pass among a few of them.
 _MIN_ENGLISH = 0.25
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|[:;\n\r\v\f\x1c-\x1e\x85\u2028\u2029。！？：；]+|\s[-–—]\s")
-_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = compile_later(r"(?<=[.!?])\s|[:;\n\r\v\f\x1c-\x1e\x85\u2028\u2029。！？：；]+|\s[-–—]\s")
+_WORD = compile_later(r"[^\W_]+")
 # After "the user" or the like, a word of this form is a verb or belongs to the subject: "the user drinks tea".
-_VERB_OF_SUBJECT = re.compile(r"[a-z]{2,}(?:[^su]s|ed)").fullmatch
+_VERB_OF_SUBJECT = compile_later(r"[a-z]{2,}(?:[^su]s|ed)")
 # A verb after one of these does not belong to the subject of the sentence: "Pay for all that is left".
-_NO_SUBJECT = re.compile(r"[,，、]|\b(?:wh\w+|that|if|as|how|unless|once|because|until)\b", re.IGNORECASE)
+_NO_SUBJECT = compile_later(r"[,，、]|\b(?:wh\w+|that|if|as|how|unless|once|because|until)\b", re.IGNORECASE)
 
 _NORMS = r"""
 always|never|must|should|shall|ought|(?:has|have|had|need|needs|is|are|was|were) to|do|does|don't|please|let|may|can
@@ -100,7 +102,7 @@ def _states(sentence: str) -> bool:
         (
             match
             for number, match in enumerate(_WORD.finditer(sentence))
-            if match[0].lower() in _STATES or (has_subject and number > 0 and _VERB_OF_SUBJECT(match[0]))
+            if match[0].lower() in _STATES or (has_subject and number > 0 and _VERB_OF_SUBJECT.fullmatch(match[0]))
         ),
         None,
     )

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.substrings import contains_any, lines_with
+from memoranda.support.lazy_pattern import compile_later
 
 _MAX_PER_RULE = 4
 _MAX_OBJECTS = 2000
@@ -277,7 +278,7 @@ def _is_blind_run(before: str, address: str) -> bool:
 
 
 _AGENTS = "memoranda|hermes|openclaw"
-_CREDENTIAL_PATHS = re.compile(
+_CREDENTIAL_PATHS = compile_later(
     rf"\.(?:{_AGENTS})[/\\](?:[\w.-]{{1,80}}[/\\]){{0,3}}\.env(?![\w-])"
     rf"|\$\{{?(?:{_AGENTS})_home\}}?[/\\](?:[\w.-]{{1,80}}[/\\]){{0,3}}\.env(?![\w-])"
     r"|\.ssh[/\\](?:id_[\w-]{1,40}|identity)(?![\w.-]*\.pub)\b"

@@ -27,13 +27,14 @@ from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_
 from memoranda.safety.substrings import contains_any
 from memoranda.safety.withheld_passages import ScreenedTexts, WithheldPassage, withhold_in_texts
 from memoranda.support.json_texts import list_texts, map_texts
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.tool import JsonObject, StoredText, Tool
 
 _ROLE_NAMES = (
     r"system|developer|assistant|user|human|tool_?results?|tool_?use|tool_?calls?|tool_?response|function_?calls?"
     r"|function_?results?|invoke|instructions?"
 )
-_ROLE_TAG = re.compile(
+_ROLE_TAG = compile_later(
     rf"(?<!\w)([<＜﹤])(?=\s?/?\s?(?:[a-z]{{1,10}}:)?(?:{_ROLE_NAMES})(?:[\s_-][^<>\n]{{0,100}})?/?>|\|\s?/?[a-z_]{{2,20}}\s?\|>)|(\[)(?=/?inst\])",
     re.IGNORECASE,
 )
@@ -84,12 +85,12 @@ _CHANGED = (
 _MAX_SOURCE_CHARS = 60
 # The note of Hermes, whose wording has changed between its versions.
 _HERMES_NOTE = r"\[System note: [^\[\]]{0,80}recalled memory context[^\[\]]{0,400}\]"
-_NOTE_LINE = re.compile(
+_NOTE_LINE = compile_later(
     rf"(?:\[Recalled memory(?: from [^\[\]\n]{{1,{_MAX_SOURCE_CHARS}}})?: {re.escape(_NOTE)}|{re.escape(_CHANGED)}"
     rf"|{_HERMES_NOTE})[ \t]*+\r?\n?"
 )
-_NOTE_AHEAD = re.compile(rf"\s*{_NOTE_LINE.pattern}")
-_NOTED_BLOCK = re.compile(
+_NOTE_AHEAD = compile_later(rf"\s*{_NOTE_LINE.pattern}")
+_NOTED_BLOCK = compile_later(
     rf"<memory-context>\s*(?:\[Recalled memory[^\]\n]*{re.escape(_NOTE)}|{re.escape(_CHANGED)}|{_HERMES_NOTE})"
     r".*?</memory-context>\n?",
     re.DOTALL,

@@ -39,6 +39,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
 _MAX_BLANKS = 8
 _MAX_ATTRIBUTES = 200
@@ -51,21 +52,21 @@ _SLASH = rf"/\s{{0,{_MAX_BLANKS}}}"
 _ATTRIBUTES = rf"[\s/][^<>]{{0,{_MAX_ATTRIBUTES}}}+"
 _STEPS = (*"memory", f"[{_DASHES}]", *"context", _ATTRIBUTES)
 
-_TAG = re.compile(rf"{_HEAD}({_SLASH})?memory[{_DASHES}]context({_ATTRIBUTES})?>", re.IGNORECASE)
+_TAG = compile_later(rf"{_HEAD}({_SLASH})?memory[{_DASHES}]context({_ATTRIBUTES})?>", re.IGNORECASE)
 # Any beginning of a tag, up to all of it but the last bracket.
-_UNFINISHED = re.compile(
+_UNFINISHED = compile_later(
     rf"{_HEAD}(?:{_SLASH})?" + "".join(f"(?:{step}" for step in _STEPS) + ")?" * len(_STEPS), re.IGNORECASE
 )
 # What a model could still read as the tag: other brackets, entities, missing or strange characters within.
-_LOOK_ALIKE = re.compile(
+_LOOK_ALIKE = compile_later(
     r"([<＜﹤]|&lt;|&#60;|&#x3c;)(?!\\)(?=(?:[^\w<＜﹤]|_){0,18}memory(?:[^\w<＜﹤]|_){0,3}context)",
     re.IGNORECASE,
 )
 _BRACKETS = ("<", "&", "＜", "﹤")
-_RUN_OR_BREAK = re.compile(rf"`+|[{_BREAKS}]")
-_RUNS = re.compile("`+|[^`]+")
-_LETTER = re.compile(r"[^\W\d_]")
-_BLANKS = re.compile(rf"[ \t]{{0,{_MAX_BLANKS}}}")
+_RUN_OR_BREAK = compile_later(rf"`+|[{_BREAKS}]")
+_RUNS = compile_later("`+|[^`]+")
+_LETTER = compile_later(r"[^\W\d_]")
+_BLANKS = compile_later(rf"[ \t]{{0,{_MAX_BLANKS}}}")
 _CONTINUES_SENTENCE = frozenset(".,;!?)\"'”’»，。、；！？）」』")
 
 

@@ -15,22 +15,23 @@ from memoranda.safety.dangerous_commands import CommandHints, can_have_command, 
 from memoranda.safety.phrase_rules import can_begin_phrase, can_form_from, can_form_phrase, phrase_symbols
 from memoranda.safety.scanner import TextStages, scan
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
 # How much of the end of the one text and of the start of the other is read together.
 _REACH = 240
 # Nothing continues after the end of a sentence, except an address or a command.
-_ENDS_SENTENCE = re.compile(r"[.!?。！？…][\"'”’)\]]*\Z")
-_MAY_CONTINUE = re.compile(r"://\S*\Z|\|[^\n]{0,40}\Z")
+_ENDS_SENTENCE = compile_later(r"[.!?。！？…][\"'”’)\]]*\Z")
+_MAY_CONTINUE = compile_later(r"://\S*\Z|\|[^\n]{0,40}\Z")
 # The last word of a text may be the first half of an address or of something encoded.
-_IS_HALF_WORD = re.compile(r"(?:://\S*|[A-Za-z0-9+/=_-]{20,})\Z")
+_IS_HALF_WORD = compile_later(r"(?:://\S*|[A-Za-z0-9+/=_-]{20,})\Z")
 # What the words do not show: a pipe, a tag or a comment that the second text may complete, and what it may complete.
-_IS_OPEN = re.compile(r"(?:\|[^\n]{0,40}|<[^>\n]{0,100}|<!--[^>]*)\Z")
+_IS_OPEN = compile_later(r"(?:\|[^\n]{0,40}|<[^>\n]{0,100}|<!--[^>]*)\Z")
 _COMPLETES = (
     *("|", "$", "/dev/tcp", "authorized_keys", "id_", "/shadow"),
     *(".ssh", ".env", ".aws", ".netrc", ".git-", ".kube", ".npmrc", ".pypirc", ".pgpass", ".gnupg", ".docker"),
 )
 # A download that is piped into a shell is often documented; one that is put together from two texts never is.
-_DOWNLOAD_AND_RUN = re.compile(
+_DOWNLOAD_AND_RUN = compile_later(
     r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n|]{0,200}\|\s{0,3}(?:sudo\s)?(?:ba|z|da|k)?sh\b", re.IGNORECASE
 )
 # Without both of them there is no such download.
@@ -43,11 +44,11 @@ _INJECTION = "prompt_injection"
 # Two texts that are not neighbours: how much of each is read, and what no two ordinary notes form by chance.
 _NEAR = 80
 _UNMISTAKABLE = frozenset({_INJECTION, "download_and_run", "exfiltration_command", "reverse_shell"})
-_BEGINS_COMMAND = re.compile(
+_BEGINS_COMMAND = compile_later(
     r"\b(?:curl|wget|iwr|invoke-webrequest|printenv|env|cat|bash|z?sh|ncat?|tar|scp|base64|python3?|perl|powershell)\b",
     re.IGNORECASE,
 )
-_CONTINUES_COMMAND = re.compile(
+_CONTINUES_COMMAND = compile_later(
     r"://|\A(?:sudo\s)?(?:ba|z|da|k)?sh\b|\A(?:curl|wget|ncat?|python3?|perl|base64)\b", re.IGNORECASE
 )
 

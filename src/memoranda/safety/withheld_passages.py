@@ -4,7 +4,6 @@ A passage is a run of whole lines of a file; in other texts, whose lines may be 
 sentences. Lines and sentences are judged separately and together, because a phrase can be split over several of them.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 from memoranda.safety.finding import Finding
 from memoranda.safety.scanner import scan, scan_each, scan_phrases
+from memoranda.support.lazy_pattern import compile_later
 
 # Lines that are harmless separately can form a phrase once others are withheld; after this many rounds the whole text
 # is withheld. Long texts get fewer rounds, so that no file delays the start of a session.
@@ -22,14 +22,14 @@ _MAX_SCANNED = 4_000_000
 _MAX_LINES = 20_000
 # A longer line is withheld by the sentence.
 _MAX_WHOLE_LINE = 160
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])")
+_SENTENCE_END = compile_later(r"(?<=[.!?…])\s+(?=[^\sa-z])|(?<=[。！？])")
 # How many texts are remembered as clean. A conversation is shown again and again, and scanning it costs the most.
 _MAX_CLEAN = 2_000
 _MAX_CLEAN_CHARS = 10_000
 # Names, timestamps and roles between two texts do not keep a reader from joining them.
-_NAME = re.compile(r"user|assistant|tool|\S*\d\S*")
+_NAME = compile_later(r"user|assistant|tool|\S*\d\S*")
 # A third of the texts of an answer are timestamps, which say nothing else.
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_TIMESTAMP = compile_later(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 # How much of the end of a text and of the start of the next one can form a phrase, and what separates the two.
 _REACH = 90
 _NOT_JOINED = " \n\n\n\n"

@@ -8,6 +8,8 @@ only for a prompt of such words.
 
 import re
 
+from memoranda.support.lazy_pattern import compile_later
+
 _MAX_CHARS = 160
 _MAX_WORDS = 18
 # English, German, French, Spanish, Portuguese, Italian, Russian.
@@ -149,7 +151,7 @@ _JAPANESE_OR_KOREAN = (
     r"|하고 있었지|했죠)|(?:지난번|어제) ?(?:하던 ?(?:일|거|작업)|작업)? ?(?:이어서|계속)(?: ?(?:하자|해줘|해))?"
     r"|남은 (?:일|작업)(?:이|은)? ?뭐(?:야|지)?|(?:우리 )?어디까지 했(?:지|더라|어)"
 )
-_MARKS = re.compile(r"[^\w'’ -]|(?<!\w)-|-(?!\w)|_")
+_MARKS = compile_later(r"[^\w'’ -]|(?<!\w)-|-(?!\w)|_")
 
 
 def asks_what_was_done(prompt: str) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
+from memoranda.support.lazy_pattern import compile_later
+
 _DAY = 86_400.0
 _SLACK_DAYS = 7
 _YEARS_BACK = 6
@@ -21,17 +23,17 @@ _COUNTS |= {"seven": 7, "eight": 8, "nine": 9, "ten": 10}
 
 _MONTH = "(" + "|".join(sorted(_NUMBER_OF, key=len, reverse=True)) + ")"
 _NTH = r"(\d{1,2})(?:st|nd|rd|th)?"
-_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
-_EAST_ASIAN = re.compile(r"(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?")
-_DAY_MONTH = re.compile(rf"\b{_NTH}(?: of)? {_MONTH}\b\.?,?(?: (\d{{4}})\b)?", re.IGNORECASE)
-_MONTH_DAY = re.compile(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGNORECASE)
-_MONTH_YEAR = re.compile(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
-_IN_MONTH = re.compile(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
-_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
-_LAST = re.compile(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
-_YESTERDAY = re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
+_ISO = compile_later(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_EAST_ASIAN = compile_later(r"(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?")
+_DAY_MONTH = compile_later(rf"\b{_NTH}(?: of)? {_MONTH}\b\.?,?(?: (\d{{4}})\b)?", re.IGNORECASE)
+_MONTH_DAY = compile_later(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_MONTH_YEAR = compile_later(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
+_IN_MONTH = compile_later(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
+_AGO = compile_later(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
+_LAST = compile_later(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
+_YESTERDAY = compile_later(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
 # Most queries name no date; this finds out quickly.
-may_name_date = re.compile(rf"\d|\b(?:ago|last|yesterday)\b|昨|{_IN_MONTH.pattern}", re.IGNORECASE).search
+may_name_date = compile_later(rf"\d|\b(?:ago|last|yesterday)\b|昨|{_IN_MONTH.pattern}", re.IGNORECASE)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 

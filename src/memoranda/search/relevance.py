@@ -38,26 +38,27 @@ from memoranda.search.query import (
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
 from memoranda.search.repeated_questions import ASKED_BEFORE, NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.search import Hit, SearchResult
+from memoranda.support.lazy_pattern import compile_later
 
-_QUESTION = re.compile(
+_QUESTION = compile_later(
     r"^\W*(?:(?:and|so|hey|hi|ok|okay|well|also|but|then),?\s+)*(?:what|when|where|who|whom|whose|which|why|how|did|do"
     r"|does|is|are|was|were|has|have|had|can|could|would|should|will)\b|[?？]",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(
+_FIRST_PERSON = compile_later(
     r"\b(?:ich|mein\w*|mir|mich|wir|unser\w*|je|mon|mes|nous|notre|yo|mis|nuestr\w+|meu|minha|noss[oa]s?|mia|miei"
     r"|nostr\w|я|мне|мой|моя|мы|наш\w*)\b|\bj['’]",
     re.IGNORECASE,
 )
 # What the prompt points at is on the screen, not in the record.
-_HERE = re.compile(r"\b(?:this|these|that|those|above|below|here|it)\b", re.IGNORECASE)
-_HOW_TO = re.compile(
+_HERE = compile_later(r"\b(?:this|these|that|those|above|below|here|it)\b", re.IGNORECASE)
+_HOW_TO = compile_later(
     r"\bhow (?:do|can|should|would|could) (?:i|you|we|one)\b|\bhow to\b|\bwhat(?:['’]s| is| are) (?:an?|the"
     r" (?:difference|best))\b|\bwhat does .* (?:do|mean)\b|\bexplain\b|\bwhat (?:should|would)\b|\bwhich .* should\b",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<=[\w,;:’'\"]\s)[A-Z][a-z]+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_NAME = compile_later(r"(?<=[\w,;:’'\"]\s)[A-Z][a-z]+")
+_UNSPACED = compile_later(r"[\u3040-\u30ff\u3400-\u9fff]")
 # Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
 _EVERYDAY_WORDS = """
 add build change check clean clear code command commit compile config connect convert copy create debug delete deploy
@@ -149,8 +150,8 @@ _MAX_MEASURED = 3
 _MAX_PROMPT = 2_000
 _MEANING = "semantic"
 # Operators of a query mean nothing in a prompt.
-_OPERATORS = re.compile(r"[\"*()“”]|(?<!\S)-+")
-_CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
+_OPERATORS = compile_later(r"[\"*()“”]|(?<!\S)-+")
+_CONNECTIVES = compile_later(r"\b(?:AND|OR|NOT)\b")
 
 
 @dataclass(frozen=True, slots=True)

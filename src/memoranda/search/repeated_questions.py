@@ -32,6 +32,7 @@ from memoranda.search.index.tokenizer import is_unspaced, tokenize
 from memoranda.search.query import FRAMING, Query, Term, content_words, is_question
 from memoranda.search.ranking import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
 from memoranda.search.speakers import SPEAKER
+from memoranda.support.lazy_pattern import compile_later
 
 # A text repeats another if it has this much of the shorter one's sequences, and that is not very short.
 _MIN_SHARED = 0.6
@@ -43,7 +44,7 @@ _FIRST = 6
 _MAX_COMPARED = 400
 _MIN_TERMS = 0.5
 _by_time = itemgetter(5, 0)
-_NUMBERS = re.compile(r"\d+").findall
+_NUMBERS = compile_later(r"\d+")
 
 
 def sequences(text: str) -> frozenset[int]:
@@ -97,7 +98,7 @@ def _compare(reader: IndexReader, rows: Iterable[Posting], role: int = ASSISTANT
         text = "" if message is None else searchable_text(message).text[:_MAX_CHARACTERS]
         own = _cached_sequences(text)
         lengths.append(len(own))
-        numbers.append(frozenset(_NUMBERS(text)))
+        numbers.append(frozenset(_NUMBERS.findall(text)))
         if len(own) < _MIN_SEQUENCES:
             continue
         shared = own & owners.keys() if row.role == role else ()
@@ -144,9 +145,9 @@ _MIN_SHARED_WITH_ANSWER = 0.25
 _MAX_WORTH = 3
 _MAX_DENIAL = 120
 """A longer sentence says something, whatever it denies."""
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
-_SENTENCE_END = re.compile(r"[?？؟;]\s*[\"”’')\]]*\s*$")
-_OPENINGS = re.compile(
+_SENTENCES = compile_later(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
+_SENTENCE_END = compile_later(r"[?？؟;]\s*[\"”’')\]]*\s*$")
+_OPENINGS = compile_later(
     r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
     r"(?:how|what|when|where|who|why|which|whose|did|do|does|is|are|was|were|can|could|have|has|had|will|would|should"
     r"|remind me|tell me|show me|do you (?:remember|know)|wie|wann|wo|wer|warum|wieso|welche[rsnm]?|haben|hat|kannst"
@@ -154,7 +155,7 @@ _OPENINGS = re.compile(
     re.IGNORECASE,
 )
 # The words of negation, which are few in every language.
-_NEGATION = re.compile(
+_NEGATION = compile_later(
     r"\b(?:no|not|never|none|nothing|cannot|unable|[a-z]+n['’]t|nicht|nichts|kein\w{0,2}|pas|rien|aucun\w{0,2}|nada"
     r"|ning[uú]n\w{0,2}|non|não|nenhum\w{0,2}|niet|geen|не|нет|ничего)\b|[不没沒无無]|ない|ません|なかった|없|않|못",
     re.IGNORECASE,
@@ -475,7 +476,7 @@ NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_state
 """Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
 question, as a share of the words."""
 _STANDING = "standing"
-_CLAUSES = re.compile(r"(?<=[.!?,;:])\s+|(?<=[。！？，、])|\n")
+_CLAUSES = compile_later(r"(?<=[.!?,;:])\s+|(?<=[。！？，、])|\n")
 
 
 def put_newer_statements_first(

@@ -14,11 +14,12 @@ from memoranda.search.index.postings import Posting
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.tokenizer import tokenize
 from memoranda.search.query import Query
+from memoranda.support.lazy_pattern import compile_later
 
 OTHER_SPEAKER = 0.6
 """The weight of what others said, where the query names a speaker."""
 _NAME = r"(\w+(?:[ .'’-]\w+){0,2})"
-SPEAKER = re.compile(rf"^(?:[*_@]{{0,3}}{_NAME}[*_]{{0,2}}:|[\[<]@?{_NAME}[\]>]:?)(?=\s)", re.MULTILINE)
+SPEAKER = compile_later(rf"^(?:[*_@]{{0,3}}{_NAME}[*_]{{0,2}}:|[\[<]@?{_NAME}[\]>]:?)(?=\s)", re.MULTILINE)
 # A label such as "Note:" is no speaker of a conversation, unless several messages begin with it.
 _MIN_MESSAGES = 2
 _MAX_READ = 60

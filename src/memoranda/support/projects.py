@@ -26,12 +26,13 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_pattern import compile_later
 
 COMMIT = 12
 _SIGN = "#"
 _SCHEMES = frozenset({"http", "https", "ssh", "git", "git+ssh", "ssh+git", "git+https", "git+http", "ftp", "ftps"})
 # user@host:path, as git and scp write it; a single letter is a drive, two colons name a remote helper.
-_SCP_ADDRESS = re.compile(r"(?:[^@/\s]+@)?(\[[0-9a-fA-F:.]+\]|[^:/@\s\[\]]{2,}):(?!:|//)(.+)")
+_SCP_ADDRESS = compile_later(r"(?:[^@/\s]+@)?(\[[0-9a-fA-F:.]+\]|[^:/@\s\[\]]{2,}):(?!:|//)(.+)")
 # Other host names of the same servers, for SSH through a firewall.
 _ALIASES = {
     "ssh.github.com": "github.com",
@@ -42,7 +43,7 @@ _ALIASES = {
 }
 _AZURE, _OLD_AZURE = "dev.azure.com", ".visualstudio.com"
 _MAX_NAME_CHARS = 200
-_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:/")
+_ABSOLUTE_PATH = compile_later(r"/|[A-Za-z]:/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ _POINTER = "gitdir:"
 _MAX_POINTER_BYTES = 4_096
 _MAX_PATH_CHARS = 1_000
 # Home directories, of other machines too, and what contains them: what is below them is not one project.
-_NO_PROJECT = re.compile(r"/|/root|/(?:home|Users)(?:/[^/]+)?|[A-Za-z]:/?(?:Users(?:/[^/]+)?)?")
+_NO_PROJECT = compile_later(r"/|/root|/(?:home|Users)(?:/[^/]+)?|[A-Za-z]:/?(?:Users(?:/[^/]+)?)?")
 # These change when a repository gets another remote, its first commit, or its older commits.
 _WATCHED = ("config", "HEAD", "shallow", "packed-refs", "refs/heads")
 

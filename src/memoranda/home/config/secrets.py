@@ -12,13 +12,14 @@ from memoranda.storage.files.env_lease import EnvLease, EnvLeases
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home
+from memoranda.support.lazy_pattern import compile_later
 
-_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET_SUFFIX = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
+_SECRET_NAME = compile_later(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_SUFFIX = compile_later(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
 # A variable with such a word elsewhere in its name is a credential if its value looks like one.
-_SECRET_WORD = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
-_SECRET_VALUE = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
-_PASSWORD_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
+_SECRET_WORD = compile_later(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
+_SECRET_VALUE = compile_later(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
+_PASSWORD_IN_URL = compile_later(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
 
 # Whatever uses a provider loads this module for the provider's keys.
 provide_variables(ENVIRONMENT.get, ENVIRONMENT.setdefault)

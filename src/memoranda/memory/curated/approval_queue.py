@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,9 +10,10 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated.operations import Add, Operation, Put, Remove, Replace
 from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.named_texts import NamedTexts
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.origin import Origin, utc_timestamp
 
-_ID = re.compile(r"[0-9a-f]{8}")
+_ID = compile_later(r"[0-9a-f]{8}")
 _SUFFIX = ".json"
 _REJECTED = "rejected/"
 _KINDS: dict[str, type[Operation]] = {"add": Add, "replace": Replace, "remove": Remove, "put": Put}

@@ -16,6 +16,7 @@ from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import key_of, rewrite_edits
 from memoranda.memory.curated.settings import Target
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.origin import utc_timestamp
 
 Category = Literal["identity", "preference", "convention", "state", "other"]
@@ -27,9 +28,9 @@ NEVER = "never"
 _ALIKE = 0.5
 _BY_HAND = frozenset({"outside", "edit"})
 _RESTORES = frozenset({"undo", "move"})
-_PERIOD = re.compile(r"(\d{1,4})\s*(d|days?|w|weeks?|m|months?|y|years?)")
+_PERIOD = compile_later(r"(\d{1,4})\s*(d|days?|w|weeks?|m|months?|y|years?)")
 _DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
-_WORD = re.compile(r"\w+")
+_WORD = compile_later(r"\w+")
 
 # The first rule that matches decides. What is worded as a preference stays one, whatever else the text mentions.
 _RULES: tuple[tuple[Category, str], ...] = (

@@ -4,7 +4,6 @@ An entry such as "time zone: Europe/Berlin" has a key, which `Put` finds it by. 
 proposal that awaits approval, or a refusal.
 """
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Literal
 from memoranda.memory.curated.memory_file import digest_prefix
 from memoranda.memory.curated.settings import Target
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_pattern import compile_later
 
 MemoryRefusalReason = Literal[
     "invalid",  # the arguments cannot be used
@@ -79,7 +79,7 @@ MemoryWriteResult = MemoryReceipt | AwaitsApproval | MemoryRefusal
 
 
 # A key is a short name, not a sentence.
-_KEY = re.compile(r"([^:\n]{1,60}):\s")
+_KEY = compile_later(r"([^:\n]{1,60}):\s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Renders the block of a system prompt that shows one memory file, under a header with its usage."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
 from memoranda.memory.curated.settings import Target, project_in
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.projects import project_name
 
 _BAR = "═" * 46
@@ -14,10 +14,10 @@ _LABELS: dict[Target, str] = {
     "user": "USER PROFILE (who the user is)",
 }
 # A name of a tool is text from outside.
-_NO_NAME = re.compile(r"[^\w .:/-]")
+_NO_NAME = compile_later(r"[^\w .:/-]")
 _MAX_NAME_CHARS = 40
 _MAX_SOURCES = 4
-_ORIGIN = re.compile(r"\s?\[origin: [^\[\]\n]{1,200}; not said by the user\]\s*$")
+_ORIGIN = compile_later(r"\s?\[origin: [^\[\]\n]{1,200}; not said by the user\]\s*$")
 
 
 def usage(used: int, limit: int) -> str:

@@ -13,7 +13,6 @@ original.
 """
 
 import json
-import re
 import time
 from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,11 +23,12 @@ from memoranda.errors import SessionError
 from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.suggestions import did_you_mean
 
-_BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
+_BETWEEN_HALVES = compile_later("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _HERMES_JSON = "\x00json:"
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_HALF_PAIR = compile_later("[\ud800-\udfff]")
 _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _NUMBERS = ("token_count", "copy_of", "is_summary")
@@ -414,12 +414,12 @@ def count_tool_calls(calls: Any) -> int:
 TAKEN_OUT = "were taken out here to make room"
 IMAGE_TAKEN_OUT = "an image was here, in message"
 
-_RANGE = re.compile(r"\bmessages ([0-9]{1,18}) to ([0-9]{1,18})\b")
+_RANGE = compile_later(r"\bmessages ([0-9]{1,18}) to ([0-9]{1,18})\b")
 # "messages 3 to 9", "around_message_id 3 or 9", "message 7", and "[7]" as in the transcript for a summary.
-_NAMED = re.compile(
+_NAMED = compile_later(
     r"\b(?:messages? |around_message_id )[0-9]{1,18}\b(?: (?:to|or|and) [0-9]{1,18}\b)?|(?<![\w\])])\[[0-9]{1,18}\]"
 )
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = compile_later(r"[0-9]+")
 
 
 def renumber_references(message: Mapping[str, Any], new_id: Callable[[int], int | None]) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ nothing here.
 """
 
 import json
-import re
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -27,11 +26,12 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine, HeldLock
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.shorten import shorten_end
 
 MAX_TITLE_CHARS = 100
 _NEVER_SHORTENED = 80
-_NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
+_NUMBERED = compile_later(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -20,32 +20,33 @@ from memoranda.safety.secrets.found_secret import (
     looks_generated,
 )
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
 # A name ends with one of these; searched in lower case.
 _HINTS = ("key", "token", "secret", "pass", "pwd", "auth", "_pat")
 _QUOTE = r"\\{0,3}[\"'`]"
 # From the hint on: the rest of the name, and how a value is assigned to it.
-_NAME_AND_SIGN = re.compile(
+_NAME_AND_SIGN = compile_later(
     rf"(?P<word>key(?:_base)?|token|secret|pass(?:word|wd|phrase|code)?|pwd|auth|_pat)(?:{_QUOTE}|[\])])?"
     r"(?:(?P<sign>\s{0,3}(?::=|=>|->|→|=|[:：](?!:))|\s(?:is|was)(?:\snow|\scurrently|\sstill)?:?(?=\s)|\s{0,3}\|(?=\s)|>)\s{0,3}"
     r"|(?P<to>\s(?:to|as)\s)|(?P<space>\s{1,3}))"
     rf"(?P<quote>{_QUOTE})?"
-).match
-_VALUE = re.compile(r"[^\s\"'`,;<>{}()\[\]，。、；！？「」]{6,4000}").match
+)
+_VALUE = compile_later(r"[^\s\"'`,;<>{}()\[\]，。、；！？「」]{6,4000}")
 _QUOTED_VALUE = {quote: re.compile(rf"[^\s{quote}\\]{{6,256}}(?={quote})").match for quote in "\"'`"}
 # Where a value ends in a JSON string or a query: at an escaped quote, at an escaped break before another name or line,
 # at any escaped break if the value is long, at the next parameter.
-_ESCAPED_END = re.compile(
+_ESCAPED_END = compile_later(
     r"\\+(?:$|[nrt](?=[A-Za-z_][\w.-]{0,60}[=:]|[\\#-]|$)|[\"'`].*)|(?<=\S{12})\\+[nrt].*|&(?:amp;)?[\w.-]{1,40}=.*"
-).split
-_NEXT_NAME = re.compile(r"[+-]?[A-Za-z_][\w.-]*[=:]").match
+)
+_NEXT_NAME = compile_later(r"[+-]?[A-Za-z_][\w.-]*[=:]")
 _BEFORE_CHARS = 40
 # The part of a name before its last word, from its end.
-_NAME_BACKWARDS = re.compile(r"[\s_.-]?([A-Za-z0-9][\w.]{0,40})").match
+_NAME_BACKWARDS = compile_later(r"[\s_.-]?([A-Za-z0-9][\w.]{0,40})")
 # A text with more values is a dump or an attack. Every further one that could be a secret counts as one, because a
 # judgement of each would take too long.
 _MAX_JUDGED = 500
-_MIXED = re.compile(r"(?=[^A-Za-z]{0,200}[A-Za-z])[^\d!-,;-@^~]{0,200}[\d!-,;-@^~]").match
+_MIXED = compile_later(r"(?=[^A-Za-z]{0,200}[A-Za-z])[^\d!-,;-@^~]{0,200}[\d!-,;-@^~]")
 _MIN_HASH_CHARS = 32
 _CHANGES = ("set ", "sets ", "change", "reset ", "update", "rotate")
 _STRONG = frozenset(
@@ -148,13 +149,13 @@ def find_assigned(text: str, lower: str) -> Iterator[FoundSecret]:
     for name_at, match in sorted(_find_names(lower).items()):
         if name_at < position or not (value := _read_value(text, match)) or value.isalpha():
             continue
-        if "\n" in match[0] and _NEXT_NAME(value):  # `FIRST=` has no value, and the next line is another name
+        if "\n" in match[0] and _NEXT_NAME.match(value):  # `FIRST=` has no value, and the next line is another name
             continue
         start = match.end()
         position = start + len(value)
         judged += 1
         if judged > _MAX_JUDGED:
-            is_secret = _MIXED(value) is not None
+            is_secret = _MIXED.match(value) is not None
         else:
             before = text[max(0, name_at - _BEFORE_CHARS) : name_at]
             is_secret = _is_assigned(before, match) and _is_secret(before, match["word"], value)
@@ -168,7 +169,7 @@ def _find_names(lower: str) -> dict[int, re.Match[str]]:
     for hint in _HINTS:
         found = lower.find(hint)
         while found >= 0:
-            if match := _NAME_AND_SIGN(lower, found):
+            if match := _NAME_AND_SIGN.match(lower, found):
                 names[found] = match
             found = lower.find(hint, found + len(hint))
     return names
@@ -179,12 +180,12 @@ def _read_value(text: str, match: re.Match[str]) -> str:
     quote = match["quote"]
     if quote and len(quote) == 1 and (quoted := _QUOTED_VALUE[quote](text, match.end())):
         return quoted[0]
-    found = _VALUE(text, match.end())
+    found = _VALUE.match(text, match.end())
     if found is None:
         return ""
     value = found[0]
     if "\\" in value or "&" in value:
-        value = _ESCAPED_END(value, maxsplit=1)[0]
+        value = _ESCAPED_END.split(value, maxsplit=1)[0]
     return value if quote else value.rstrip(".:|")
 
 
@@ -212,7 +213,7 @@ def _is_secret(before: str, word: str, value: str) -> bool:
     """Whether a value is a secret, by the name it has: its last word, and what is before that."""
     if word == "auth":
         return is_login(value)
-    backwards = _NAME_BACKWARDS(before[::-1])
+    backwards = _NAME_BACKWARDS.match(before[::-1])
     name = backwards[1][::-1] if backwards else ""
     last = name.lower().replace(".", "_").rpartition("_")[2]
     is_key_word = word.startswith("key")
@@ -249,11 +250,11 @@ _SIGN = r"\s{0,2}[:：=]{1,2}\s{0,2}|\s?(?:[–—]|->|-\s)\s?"
 _VERB = r"\s(?:is|was|ist|lautet|war|est|es|é|è|jest|to|är|je|là|er|adalah)\s{1,2}:?\s?"
 _PARTICLE = r"\s{0,2}(?:是|为|為|は|が|는|은|가|है|είναι|היא|คือ|هي)\s{0,2}[:：]?\s{0,2}"
 # From the end of the hint to the value. A value that follows the word at once has to begin like a password.
-_UP_TO_VALUE = re.compile(
+_UP_TO_VALUE = compile_later(
     rf"[^\W\d]{{0,6}}?(?:{_WORDS_BETWEEN}(?:{_SIGN}|{_VERB}|{_PARTICLE})|\s(?=[a-z]{{1,12}}(?:[-_!#%&+?@^][a-z]{{0,12}})?\d))"
     r"[\"'`«„“「]?"
-).match
-_STATED_VALUE = re.compile(r"[!#-&*-:=?-Z^-z~]{6,64}").match
+)
+_STATED_VALUE = compile_later(r"[!#-&*-:=?-Z^-z~]{6,64}")
 
 
 def find_stated_passwords(text: str, lower: str, *, has_pass: bool) -> Iterator[FoundSecret]:
@@ -273,8 +274,8 @@ def find_stated_passwords(text: str, lower: str, *, has_pass: bool) -> Iterator[
 
 def _read_password(text: str, lower: str, position: int) -> Iterator[FoundSecret]:
     """The password after a word for one that ends at or after a position, if there is one."""
-    before = _UP_TO_VALUE(lower, position)
-    value = _STATED_VALUE(text, before.end()) if before else None
+    before = _UP_TO_VALUE.match(lower, position)
+    value = _STATED_VALUE.match(text, before.end()) if before else None
     if value is not None:
         password = value[0].rstrip(".,:;!?")
         if is_password(password) and not is_reference(password):

@@ -8,22 +8,22 @@ letters. It has few of the words that hold sentences together, so ordinary text 
 check word at the end is not tested: a phrase with a typing error is a secret too.
 """
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from memoranda.safety.secrets.found_secret import FoundSecret
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
-_LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})[0-9 -]{0,20}")
+_LONG_NUMBER = compile_later(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})[0-9 -]{0,20}")
 # What of an IBAN may stand before the first long number in it, and after its last.
 _MAX_IBAN_HEAD = 12
 _MAX_NUMBER_CHARS = 24
 # Not within a longer number, a decimal, an amount or an identifier.
 _START, _END = r"(?<![\w.,/$€#-])", r"(?![\w%]|[ \-.,]\d)"
-_CARD = re.compile(rf"{_START}(?:[2-6]\d{{3}}(?:[ -]?\d{{4}}){{3}}|3[47]\d{{2}}[ -]?\d{{6}}[ -]?\d{{5}}){_END}")
-_NETWORK = re.compile(r"4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|3[47]|6011|64[4-9]|65|62|35(?:2[89]|[3-8])").match
+_CARD = compile_later(rf"{_START}(?:[2-6]\d{{3}}(?:[ -]?\d{{4}}){{3}}|3[47]\d{{2}}[ -]?\d{{6}}[ -]?\d{{5}}){_END}")
+_NETWORK = compile_later(r"4|5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720|3[47]|6011|64[4-9]|65|62|35(?:2[89]|[3-8])")
 # The number of Stripe's examples; no bank issues it.
 _EXAMPLE_CARD = "4242424242424242"
 _CARD_WORDS = (
@@ -33,12 +33,12 @@ _CARD_WORDS = (
 _OTHER_NUMBERS = frozenset(
     ("order", "invoice", "tracking", "ticket", "ref", "account", "item", "sku", "id", "no", "nr", "number")
 )
-_WORDS = re.compile(r"[^\W\d]+").findall
+_WORDS = compile_later(r"[^\W\d]+")
 _BEFORE_CHARS = 40
 # Twice a digit, less nine if that is more than nine.
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
 _ZERO = ord("0")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN = compile_later(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
 _COUNTRIES_BY_CHARS = {
     15: "NO",
     16: "BE",
@@ -61,14 +61,14 @@ _COUNTRIES_BY_CHARS = {
 # A letter counts as a number from 10 to 35.
 _IBAN_DIGITS = str.maketrans({chr(ord("A") + number): str(10 + number) for number in range(26)})
 _IBAN_CHARS = {country: chars for chars, countries in _COUNTRIES_BY_CHARS.items() for country in countries.split()}
-_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}([- ]?)(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
-_SSN_WORD = re.compile(r"\b(?:[Ss][Ss][Nn]s?\b|[Ss]ocial.[Ss]ecurity|SOCIAL.SECURITY)").search
+_SSN = compile_later(r"(?<![\w-])(?!000|666|9)\d{3}([- ]?)(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])")
+_SSN_WORD = compile_later(r"\b(?:[Ss][Ss][Nn]s?\b|[Ss]ocial.[Ss]ecurity|SOCIAL.SECURITY)")
 
 
 def find_checked_numbers(text: str) -> Iterator[FoundSecret]:
     """The numbers of cards, bank accounts (IBAN) and social security in a text."""
     done = 0
-    has_ssn_word = _SSN_WORD(text) is not None
+    has_ssn_word = _SSN_WORD.search(text) is not None
     for number in _LONG_NUMBER.finditer(text):
         if number.start() < done:
             continue
@@ -87,19 +87,19 @@ def _find_near(text: str, start: int, end: int, has_ssn_word: bool) -> Iterator[
         if length := _iban_length(match[0]):
             yield FoundSecret("iban", match.start(), match.start() + length)
     for match in _SSN.finditer(text, start, end) if has_ssn_word else ():
-        if _SSN_WORD(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]):
+        if _SSN_WORD.search(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]):
             yield FoundSecret("social_security_number", *match.span())
 
 
 def _is_card(number: str, before: str) -> bool:
     """Whether a number is that of a card, by itself and by the text before it."""
     digits = number.replace(" ", "").replace("-", "")
-    if not _NETWORK(digits) or digits == _EXAMPLE_CARD or not _passes_luhn(digits):
+    if not _NETWORK.match(digits) or digits == _EXAMPLE_CARD or not _passes_luhn(digits):
         return False
     before = before.lower()
     if "test" in before:
         return False
-    return contains_any(_CARD_WORDS, before) or _OTHER_NUMBERS.isdisjoint(_WORDS(before)[-2:])
+    return contains_any(_CARD_WORDS, before) or _OTHER_NUMBERS.isdisjoint(_WORDS.findall(before)[-2:])
 
 
 def _passes_luhn(digits: str) -> bool:
@@ -124,9 +124,9 @@ def _iban_length(candidate: str) -> int:
     return length
 
 
-_WORD = re.compile(r"[A-Za-z]+")
+_WORD = compile_later(r"[A-Za-z]+")
 # Words may be numbered, quoted, or in lines of their own, which may be escaped.
-_BETWEEN_WORDS = re.compile(r"(?:[\s,\"'\d.)]|\\n){1,8}").fullmatch
+_BETWEEN_WORDS = compile_later(r"(?:[\s,\"'\d.)]|\\n){1,8}")
 _MIN_WORDS = 12
 # Letters in lower case, and blanks in the place of everything else.
 _LETTERS = bytes(ord(chr(byte).lower()) if chr(byte).isalpha() and byte < 128 else 32 for byte in range(256))
@@ -142,7 +142,7 @@ def find_seed_phrases(text: str) -> Iterator[FoundSecret]:
     start = end = count = 0
     for word in _WORD.finditer(text):
         is_seed_word = word[0].lower() in words
-        if not is_seed_word or not _BETWEEN_WORDS(text, end, word.start()):
+        if not is_seed_word or not _BETWEEN_WORDS.fullmatch(text, end, word.start()):
             if count >= _MIN_WORDS:
                 yield FoundSecret("seed_phrase", start, end)
             start, count = word.start(), 0

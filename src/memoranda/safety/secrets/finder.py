@@ -4,10 +4,9 @@ Nearly all texts contain none and every message is searched, so each kind of sea
 expressions are compiled when a text first passes that check.
 """
 
-import re
-
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
+from memoranda.support.lazy_pattern import compile_later
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
 # passwords have and prose seldom has within a word, '*' for itself, a dot for all others.
@@ -19,16 +18,16 @@ _KINDS = b"".join(
 _RUNS = bytes(97 if chr(byte) in "a0" else 32 for byte in range(256))
 _OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 # What the numbers of cards, accounts and social security have.
-_LONG_NUMBER = re.compile(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})").search
+_LONG_NUMBER = compile_later(r"[0-9](?:[0-9]{3}[ -]?[0-9]{4}|[0-9]{2}-[0-9]{2}-[0-9]{4})")
 # The same in the kinds of its characters, which are searched faster, because every match begins with three zeros.
-_LONG_NUMBER_KINDS = re.compile(rb"000(?:0[ a]?0000|a00a0000)").search
+_LONG_NUMBER_KINDS = compile_later(rb"000(?:0[ a]?0000|a00a0000)")
 
 # A value that may be a secret has a digit beside a letter or a sign, or a sign within a word. Most texts have no such
 # word, and most others have one or two, so only the text around these is searched for names.
-_PLAIN_NUMBERS = re.compile(rb"(?:[^0]*+(?<![as*])0++(?![as*]))++").match
+_PLAIN_NUMBERS = compile_later(rb"(?:[^0]*+(?<![as*])0++(?![as*]))++")
 _IN_WORD = b"a0"
 _MIN_WORD_CHARS = 8
-_WORD_AND_NUMBER = re.compile(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$").match
+_WORD_AND_NUMBER = compile_later(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$")
 # How much of the text around such a word is searched. A name is near its value; a command may begin far before it.
 _BEFORE_CHARS = 300
 _AFTER_CHARS = 80
@@ -55,7 +54,7 @@ def find_secrets(text: str) -> list[FoundSecret]:
         for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
-    if b"0000" in kinds and _LONG_NUMBER_KINDS(kinds) and _LONG_NUMBER(text):
+    if b"0000" in kinds and _LONG_NUMBER_KINDS.search(kinds) and _LONG_NUMBER.search(text):
         from memoranda.safety.secrets.checked_numbers import find_checked_numbers
 
         found += find_checked_numbers(text)
@@ -98,14 +97,14 @@ def _find_unlikely_parts(text: str, kinds: bytes) -> list[tuple[int, int]]:
 
 def _skip_plain_numbers(kinds: bytes, start: int = 0) -> int:
     """The end of the last number before the first one that stands beside a letter or a sign."""
-    skipped = _PLAIN_NUMBERS(kinds, start)
+    skipped = _PLAIN_NUMBERS.match(kinds, start)
     return skipped.end() if skipped else start
 
 
 def _add_word(text: str, kinds: bytes, position: int, words: dict[int, int]) -> int:
     """Add the word at a position unless it is short, or a word with a number; the end of the word."""
     start, end = kinds.rfind(b" ", 0, position) + 1, kinds.find(b" ", position)
-    if end - start >= _MIN_WORD_CHARS and not _WORD_AND_NUMBER(text, start, end):
+    if end - start >= _MIN_WORD_CHARS and not _WORD_AND_NUMBER.match(text, start, end):
         words[start] = end
     return end
 

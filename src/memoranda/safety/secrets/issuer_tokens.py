@@ -19,6 +19,7 @@ from itertools import zip_longest
 
 from memoranda.safety.secrets.found_secret import FoundSecret, looks_random
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -245,27 +246,27 @@ MARKED_FORMATS: tuple[tuple[str, str, str, str], ...] = (
 # Every text with a private key contains one of them; the second and third are long enough to be found as runs.
 KEY_MARK, PUTTY_MARK, ENCODED_MARK = "PRIVATE KEY", "PuTTY-User-Key-File-", "LS0tLS1CRUdJTi"
 
-_MARKER = re.compile(
+_MARKER = compile_later(
     r"-{4,5} ?(?P<edge>BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|Private-Lines: \d{1,3}"
 )
 # What may be between two lines of a key: breaks (also as escapes), indents, quotes, marks of a quotation or a
 # diff, numbers. The expression never backtracks (`}+`), so that no text takes long.
 _BETWEEN = r"(?:[\s\"'`>|│→#*,;:+\\]|(?<=\\)[nrt]|(?<=[\r\n])-|\d(?=\d{0,5} ?[\t:|│→ ])){0,120}+"
-_BREAK = re.compile(r"[\r\n]|\\[rn]")
+_BREAK = compile_later(r"[\r\n]|\\[rn]")
 _SIGN = r"(?:[A-Za-z0-9+/]|\\{1,4}/)"
 _SIGNS = rf"{_SIGN}{{24,}}+={{0,2}}"
-_LINE = re.compile(rf"{_BETWEEN}{_SIGNS}")
+_LINE = compile_later(rf"{_BETWEEN}{_SIGNS}")
 # Not from the middle of an escape on, because the beginning of the escape would be left over.
 _NOT_ESCAPED = r"(?<!\\)(?<!\\u)(?<!\\u\w)(?<!\\u\w\w)(?<!\\u\w\w\w)"
-_LONG_LINE = re.compile(rf"{_NOT_ESCAPED}{_SIGNS}")
-_HEADER = re.compile(
+_LONG_LINE = compile_later(rf"{_NOT_ESCAPED}{_SIGNS}")
+_HEADER = compile_later(
     rf"{_BETWEEN}[A-Z][A-Za-z-]{{2,20}}: (?:[^\r\n\\]|\\{{1,3}}\"){{1,120}}?(?=\s{{0,3}}(?:[\r\n\\]|{_SIGN}{{40}}|$))"
 )
 # The last line of a key, or its checksum: short, but neither word nor number.
 _SHORT_LINE = rf"(?!(?:[A-Z]?[a-z]+|\d+)(?![\w+/=]))=?{_SIGN}{{1,23}}+={{0,2}}"
-_LAST_LINE = re.compile(rf"{_BETWEEN}(?P<line>{_SHORT_LINE})(?=[ \t]{{0,9}}(?:[\r\n\"'`\\…\[(<=]|\.\.|$))")
-_TO_THE_END = re.compile(rf"{_BETWEEN}(?:{_SHORT_LINE}{_BETWEEN}){{0,2}}")
-_ENCODED = re.compile(rf"(?:\b|(?<=\\[nrt])){ENCODED_MARK}[A-Za-z0-9+/]{{24,}}+={{0,2}}")
+_LAST_LINE = compile_later(rf"{_BETWEEN}(?P<line>{_SHORT_LINE})(?=[ \t]{{0,9}}(?:[\r\n\"'`\\…\[(<=]|\.\.|$))")
+_TO_THE_END = compile_later(rf"{_BETWEEN}(?:{_SHORT_LINE}{_BETWEEN}){{0,2}}")
+_ENCODED = compile_later(rf"(?:\b|(?<=\\[nrt])){ENCODED_MARK}[A-Za-z0-9+/]{{24,}}+={{0,2}}")
 # How much of the text between the marks, without spaces, must be key for all of it to count as one.
 _DENSE = 0.5
 
@@ -353,7 +354,7 @@ _AFTER_RUN = 200
 _MIN_MARKED_RUN = 36
 _INNER_MARKS = (b"AZDO", b"JQQJ99", b"-us", b"_mmk")
 _DISCORD_HEADS = b"MNO"
-_CAPITAL_OR_DIGIT = re.compile(rb"[A-Z0-9]").search
+_CAPITAL_OR_DIGIT = compile_later(rb"[A-Z0-9]")
 
 
 def _by_head() -> dict[bytes, tuple[tuple[str, str], ...]]:
@@ -422,7 +423,7 @@ def _candidates(stored: bytes, runs: bytes, start: int) -> list[tuple[int, int, 
             is_candidate = has_surroundings or _has_mark(stored[start:end])
         else:
             is_candidate = stored.find(b"-", start, end) > 0 and _has_head(stored[start:end])
-        if is_candidate and _CAPITAL_OR_DIGIT(stored, start, end):
+        if is_candidate and _CAPITAL_OR_DIGIT.search(stored, start, end):
             found.append((start, end, has_surroundings or end - start >= _MIN_MARKED_RUN))
         start = runs.find(_RUN, end)
     return found

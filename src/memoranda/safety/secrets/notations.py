@@ -11,30 +11,31 @@ from memoranda.safety.secrets.found_secret import (
     is_reference,
 )
 from memoranda.safety.substrings import lines_with
+from memoranda.support.lazy_pattern import compile_later
 
 _QUOTE = r"(?:\\{0,3}[\"'`])?"
-_BEARER = re.compile(r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})")
-_AUTHORIZATION = re.compile(
+_BEARER = compile_later(r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})")
+_AUTHORIZATION = compile_later(
     rf"(?i:\bauthorization{_QUOTE}\s?[:=]\s{{0,3}}{_QUOTE}(?:basic|token|api-?key|ssws)\s{{1,3}})"
     rf"(?P<value>[A-Za-z0-9+/._-]{{12,500}}={{0,2}})"
 )
-_BASIC = re.compile(r"\b[Bb](?:asic|ASIC)\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})")
-_LOGIN_OPTION = re.compile(
+_BASIC = compile_later(r"\b[Bb](?:asic|ASIC)\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})")
+_LOGIN_OPTION = compile_later(
     r"\s(?:-[A-Za-z]{0,6}[uU]|--(?:proxy-)?user)[\s=]{0,3}\\{0,3}(?P<quote>[\"'])?[^\s:\"'\\]{0,100}:"
     r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\n\\]){3,128}|[^\s\"'`\\]{3,128}))"
 )
 # How far after the name of the command its options are searched for.
 _MAX_COMMAND_CHARS = 600
-_END_OF_COMMAND = re.compile(r"(?<!\\)\n|\||&&").search
-_COOKIES = re.compile(
+_END_OF_COMMAND = compile_later(r"(?<!\\)\n|\||&&")
+_COOKIES = compile_later(
     rf"(?i)cookies?{_QUOTE}\s{{0,2}}(?:[:=]|\s)\s{{0,2}}{_QUOTE}(?=[\w.$%-]{{1,64}}=)|\s-b\s{{0,2}}{_QUOTE}(?=[\w.$%-]{{1,64}}=)"
 )
-_COOKIE = re.compile(r"(?P<name>[\w.$%-]{1,64})=(?P<value>[^;\s\"'`\\,<>]{1,4096})(?P<more>;\s{0,3})?")
+_COOKIE = compile_later(r"(?P<name>[\w.$%-]{1,64})=(?P<value>[^;\s\"'`\\,<>]{1,4096})(?P<more>;\s{0,3})?")
 _ATTRIBUTES = frozenset(["path", "domain", "expires", "max-age", "samesite", "secure", "httponly", "priority"])
 _MIN_COOKIE_CHARS = 16
 _MIN_COOKIE_VARIETY = 8
-_DIGIT = re.compile(r"\d").search
-_DATE = re.compile(r"\d{4}-\d\d-\d\d|[a-z]+-\d{4}").search
+_DIGIT = compile_later(r"\d")
+_DATE = compile_later(r"\d{4}-\d\d-\d\d|[a-z]+-\d{4}")
 
 
 def find_in_headers(text: str, lower: str) -> Iterator[FoundSecret]:
@@ -66,7 +67,7 @@ def _find_in_header(
 def _is_curl_option(text: str, option: int) -> bool:
     """Whether an option belongs to a `curl` command: `-u` means other things elsewhere."""
     line = text[max(0, option - _MAX_COMMAND_CHARS) : option]
-    return "curl" in line and not _END_OF_COMMAND(line, line.rindex("curl"))
+    return "curl" in line and not _END_OF_COMMAND.search(line, line.rindex("curl"))
 
 
 def _find_cookies(text: str) -> Iterator[FoundSecret]:
@@ -88,21 +89,23 @@ def _identifies_session(value: str) -> bool:
     return (
         len(value) >= _MIN_COOKIE_CHARS
         and len(set(value)) >= _MIN_COOKIE_VARIETY
-        and bool(_DIGIT(value))
-        and not _DATE(value)
+        and bool(_DIGIT.search(value))
+        and not _DATE.search(value)
         and not is_reference(value)
     )
 
 
-_NETRC = re.compile(
+_NETRC = compile_later(
     r"\b(?:machine\s{1,9}\S{1,100}|default)\s{1,9}login\s{1,9}\S{1,100}\s{1,9}(?:account\s{1,9}\S{1,100}\s{1,9})?"
     r"password\s{1,9}(?P<value>[^\s\"'\\]{3,128})"
 )
-_PGPASS = re.compile(
+_PGPASS = compile_later(
     r"(?m)^[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*$.-]{1,64}:[\w*.@-]{1,64}:(?P<value>[^\s:\"'][^\s\"']{2,127})(?=\s*$)"
 )
-_MYSQL = re.compile(r"\bmysql(?:dump|admin)?\b[^\n|]{0,200}?\s-p(?P<quote>[\"'])?(?P<value>[^\s\"'$-][^\s\"']{5,127})")
-_SSHPASS = re.compile(r"\bsshpass\s{1,3}-p\s{0,3}(?P<quote>[\"'])?(?P<value>[^\s\"'$][^\s\"']{3,127})")
+_MYSQL = compile_later(
+    r"\bmysql(?:dump|admin)?\b[^\n|]{0,200}?\s-p(?P<quote>[\"'])?(?P<value>[^\s\"'$-][^\s\"']{5,127})"
+)
+_SSHPASS = compile_later(r"\bsshpass\s{1,3}-p\s{0,3}(?P<quote>[\"'])?(?P<value>[^\s\"'$][^\s\"']{3,127})")
 
 
 def find_in_files(text: str, lower: str, *, has_pass: bool) -> Iterator[FoundSecret]:
@@ -126,10 +129,10 @@ def _find_password(pattern: re.Pattern[str], text: str) -> Iterator[FoundSecret]
             yield FoundSecret("login", *match.span("value"))
 
 
-_LOGIN_IN_ADDRESS = re.compile(
+_LOGIN_IN_ADDRESS = compile_later(
     r"\b[a-z][a-z0-9+.-]{2,20}://[^\s:/@\"'`<>]{0,64}:(?P<value>[^\s/@\"'`]{3,128})@[\w.\[-]"
 )
-_SIGNATURE = re.compile(
+_SIGNATURE = compile_later(
     r"(?i:[?&;](?:amp;)?(?:x-(?:amz|goog|ms|oss|cos|tos)-)?sig(?:nature)?)=(?P<value>[A-Za-z0-9%+/_~=-]{20,4000})"
 )
 _MIN_VARIETY = 10
@@ -147,5 +150,5 @@ def find_signatures(text: str) -> Iterator[FoundSecret]:
     """The signatures of addresses that S3, Azure, Google, CloudFront and others sign."""
     for match in _SIGNATURE.finditer(text):
         value = match["value"]
-        if len(set(value)) >= _MIN_VARIETY and _DIGIT(value):
+        if len(set(value)) >= _MIN_VARIETY and _DIGIT.search(value):
             yield FoundSecret("signature", *match.span("value"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER
+from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.tool import OWN_TOOLS
 
 MAX_CHARACTERS = 1_000_000
@@ -35,15 +36,15 @@ _PARTS = frozenset(
 _ARGUMENT_FIELDS = ("input", "arguments")
 # Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
 _SERVER = r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}"
-TOOL_OF_SERVER = re.compile(rf"{_SERVER}\w+", re.IGNORECASE)
+TOOL_OF_SERVER = compile_later(rf"{_SERVER}\w+", re.IGNORECASE)
 _QUOTING_TOOLS = "|".join(name for name, facts in OWN_TOOLS.items() if facts.quotes_memory)
 _SEARCHING_TOOLS = "|".join(name for name, facts in OWN_TOOLS.items() if facts.takes_query)
-_OWN_TOOL = re.compile(rf"{_QUOTING_TOOLS}|{_SERVER}\w+", re.IGNORECASE)
-_SEARCH_TOOL = re.compile(rf"(?:{_SERVER})?(?:{_SEARCHING_TOOLS})|{_SERVER}(?:search|recall)", re.IGNORECASE)
-_DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_OWN_TOOL = compile_later(rf"{_QUOTING_TOOLS}|{_SERVER}\w+", re.IGNORECASE)
+_SEARCH_TOOL = compile_later(rf"(?:{_SERVER})?(?:{_SEARCHING_TOOLS})|{_SERVER}(?:search|recall)", re.IGNORECASE)
+_DATA_URL = compile_later(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
 _ENCODED_LINE = 60
 _MIN_BLOB = 400
-_BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
+_BLOB = compile_later(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
 
 
 class SearchableText(NamedTuple):

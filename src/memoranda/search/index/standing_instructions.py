@@ -11,6 +11,7 @@ import re
 from memoranda.search.index.message_text import filter_token
 from memoranda.search.index.postings import Word
 from memoranda.search.index.tokenizer import is_single_character, tokenize
+from memoranda.support.lazy_pattern import compile_later
 
 # A word of each form that `recall.standing_instructions` recognises, in several languages.
 _MARKERS = (
@@ -40,7 +41,7 @@ MARKED = filter_token("marked", 1)
 
 
 _BEGINNING = r"(?:^|[.!?;:,\n。！；，]\s*|\b(?:and|but|also|so|please) )"
-_INSTRUCTS = re.compile(
+_INSTRUCTS = compile_later(
     rf"{_BEGINNING}(?:please |also |just )*(?:always|never)\b"
     r"|\b(?:from now on|from here on|going forward|by default,? (?:use|please|always))\b"
     r"|\bin (?:the )?future\b,? (?:please|always|use|never|do|don['’]t)\b"
@@ -57,7 +58,7 @@ _INSTRUCTS = re.compile(
     r"|(?:今後は|必ず|常に|毎回).{0,40}(?:ください|して|ように)|(?:方|ほう)が好き",
     re.IGNORECASE,
 )
-_LOOKS_BACK = re.compile(
+_LOOKS_BACK = compile_later(
     r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
     r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|so far"
     r"|back then|already|over time|throughout|how (?:many|often|long|much)|summar\w+)\b"
@@ -67,9 +68,9 @@ _LOOKS_BACK = re.compile(
     r"(?:brought|made|said|told|chose|gave|wrote|\w+ed)\b",
     re.IGNORECASE,
 )
-_ASKS_FOR_HELP = re.compile(r"\b(?:i|my|me|we|our|us|you|your|please)\b|我|你|请|請|私|ください", re.IGNORECASE)
+_ASKS_FOR_HELP = compile_later(r"\b(?:i|my|me|we|our|us|you|your|please)\b|我|你|请|請|私|ください", re.IGNORECASE)
 # A prompt that begins with a verb, and does not ask.
-_ORDERS = re.compile(
+_ORDERS = compile_later(
     r"\W*(?!(?:what|who|whose|when|where|which|why|how|is|are|do|does|can|could|would|will|should|the|a|an)\b)"
     r"[a-z]+\b[^?]*$",
     re.IGNORECASE,

@@ -5,13 +5,13 @@ run in a fixed order (plural, -ly, -ness, -ing and -ed, -ion, -ment, last letter
 derivations get the same stem. Words of other languages hardly change.
 """
 
-import re
+from memoranda.support.lazy_pattern import compile_later
 
 _VOWELS = "aeiouy"
-_VOWEL_GROUP = re.compile(r"[aeiouy]+")
-_DOUBLED = re.compile(r"([bdglmnprt])\1$")
-_SHORT = re.compile(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]$")
-_SHORT_E = re.compile(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]e$")
+_VOWEL_GROUP = compile_later(r"[aeiouy]+")
+_DOUBLED = compile_later(r"([bdglmnprt])\1$")
+_SHORT = compile_later(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]$")
+_SHORT_E = compile_later(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]e$")
 
 # Forms that no rule covers, and words that a rule would break. The values are stems.
 _IRREGULAR = {

@@ -99,7 +99,7 @@ class _WordSearch:
             background = frozenset()
         self._background = background
         self._fetcher = TermFetcher(context.reader, self._size, query, filters, query.excluded, background)
-        ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
+        ranges = time_ranges(query.text, context.now) if may_name_date.search(query.text) else ()
         self._ranking = RankingContext(find_perspective(query.text), ranges)
         self._asked: Counter[str] = Counter()
         self._factor = 1
