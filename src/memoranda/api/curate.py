@@ -1,7 +1,6 @@
 """`Memory.curate`: what the curator would change in curated memory, and the run after a session."""
 
 import logging
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,12 +20,15 @@ _INTERVAL = timedelta(days=1)
 def curate(
     services: HomeServices, store: MemoryStore, user: str | None, *, apply: bool, directory: Path | None = None
 ) -> CurateAnswer:
-    """The proposed changes, or with `apply` those that were made."""
+    """The proposed changes, or with `apply` those that were made.
+
+    Files, branches and commands that are gone are looked for in `directory`; a service has none.
+    """
     curator = Curator(
         store,
         lambda facts: count_uses(services.sessions_for(user), facts) if services.has_record else {},
         lambda: services.sessions_for(user).items,
-        directory or Path(os.getcwd()),
+        directory,
     )
     if not apply:
         return {"changes": [_as_data(change) for change in curator.propose()]}

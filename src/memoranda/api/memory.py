@@ -395,7 +395,7 @@ class Memory:
         from memoranda.api.curate import curate
 
         self.services.require_open()
-        return curate(self.services, self.curated, self.user, apply=apply)
+        return curate(self.services, self.curated, self.user, apply=apply, directory=Path.cwd())
 
     def preview_prompt(self, source: str = "library") -> "PromptPreview":
         """The prompt that a new session would get, section by section with its tokens; starts no session."""

@@ -138,7 +138,10 @@ def browse(
     room = settings.answer_chars - _REST_CHARS
     used = 0
     for row in others[: request.limit]:
-        entry = _list_entry(row) | _how_it_ended(db, row)
+        entry = _list_entry(row)
+        whole = entry | _how_it_ended(db, row)
+        if json_size(whole) + 2 <= room:
+            entry = whole
         size = json_size(entry) + 2
         if size > room and answer["results"]:
             break

@@ -79,7 +79,9 @@ def build_request(route: Route, victim: Victim, **query: str) -> dict[str, Any]:
         # A stranger may store an item of the same name.
         value = "own" if route.name == "put_item" else victim.ids[name]
         path = path.replace(f"{{{name}}}", quote(value, safe=""))
-    asked: dict[str, Any] = dict(query)
+    example = route.example.query if route.example is not None else {}
+    required = {field.name for field in route.query if field.required}
+    asked: dict[str, Any] = {name: value for name, value in example.items() if name in required} | query
     if any(field.name == "session" for field in route.query):
         asked["session"] = victim.ids["session_id"]
     if any(field.name == "namespace" for field in route.query):

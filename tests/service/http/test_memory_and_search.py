@@ -137,3 +137,18 @@ def test_the_memory_of_a_project_over_http(client: httpx.Client) -> None:
         "Uses tabs.",
     )
     assert client.get("/v1/memory/project%3Acrane/entries").status_code == 404
+
+
+def test_the_curator_proposes_and_applies_over_http(client: httpx.Client) -> None:
+    """The entry that a newer one replaces leaves memory, and one undo brings it back."""
+    for text in ("Staging server: 10.2.0.14", "Staging server: 10.2.0.31"):
+        assert client.post("/v1/memory/memory/entries", json={"text": text}).status_code == 201
+    proposed = client.get("/v1/memory/curate").json()["changes"]
+    assert [change["rule"] for change in proposed] == ["superseded"]
+    applied = client.post("/v1/memory/curate").json()
+    assert [change["rule"] for change in applied["changes"]] == ["superseded"]
+    shown = [entry["text"] for entry in client.get("/v1/memory/memory/entries").json()["entries"]]
+    assert "Staging server: 10.2.0.14" not in shown
+    assert client.post("/v1/memory/undo", json={"change": applied["applied"][0]}).status_code == 201
+    shown = [entry["text"] for entry in client.get("/v1/memory/memory/entries").json()["entries"]]
+    assert "Staging server: 10.2.0.14" in shown

@@ -89,6 +89,15 @@ def test_recall_answers_from_entries_and_conversations(client: httpx.Client) -> 
     assert client.post("/v1/recall", json={"question": "zebra crossing"}).json()["block"] == ""
 
 
+def test_recent_tells_what_the_user_asked_last(client: httpx.Client) -> None:
+    """A service has no working directory that "this" could mean."""
+    _talk(client, "latest", "Which ferry goes to Oslo?")
+    found = client.get("/v1/recent", params={"limit": 1}).json()
+    assert [each["asked"] for each in found["conversations"]] == ["Which ferry goes to Oslo?"]
+    assert "Oslo" in found["text"]
+    assert client.get("/v1/recent", params={"project": "this"}).status_code == 422
+
+
 def test_curated_changes_and_deletions_are_in_the_audit_log(shared_service: RunningService) -> None:
     """Who, what and in which request, without any text; a user-bound key sees only what concerns its user."""
     client = shared_service.client(shared_service.key(user="audited"))

@@ -187,9 +187,11 @@ class AsyncRemoteMemory(InThreads[RemoteMemory]):
 
     search = read_in_thread(RemoteMemory.search)
     recall = read_in_thread(RemoteMemory.recall)
+    recent = read_in_thread(RemoteMemory.recent)
     entries = read_in_thread(RemoteMemory.entries)
     remember = run_in_thread(RemoteMemory.remember)
     get = read_in_thread(RemoteMemory.get)
+    curate = run_in_thread(RemoteMemory.curate)
     forget = run_in_thread(RemoteMemory.forget)
     feed = read_in_thread(RemoteMemory.feed)
     follow = iterate_in_threads(RemoteMemory.follow)

@@ -20,7 +20,7 @@ from memoranda.api.client.session import RemoteSession, new_session_id
 from memoranda.api.client.session_store import RemoteSessionStore, export, import_lines
 from memoranda.api.client.transport import Request, Transport, without_none
 from memoranda.support.tool import JsonObject
-from memoranda.types import ConversationAnswer, MemoryAnswer, SearchAnswer, SearchFilters
+from memoranda.types import ConversationAnswer, CurateAnswer, MemoryAnswer, RecentAnswer, SearchAnswer, SearchFilters
 
 FeedStart = Literal["now", "beginning"]
 # How many seconds one request waits for an event.
@@ -134,6 +134,13 @@ class RemoteMemory:
             JsonObject, self._transport.read("POST", "/v1/recall", {"question": question, **without_none(options)})
         )
 
+    def recent(self, project: str | None = None, *, limit: int = 3) -> RecentAnswer:
+        """What was going on: the last conversations of a project over all agents, or of all projects.
+
+        Prompts that ask to continue get the `text` of the answer.
+        """
+        return cast(RecentAnswer, self._transport.read("GET", "/v1/recent", project=project, limit=limit))
+
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of a memory as they may be shown."""
         return curated.entries(self._transport, target)
@@ -145,6 +152,12 @@ class RemoteMemory:
     def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> MemoryAnswer:
         """Save a fact at a person's request; the answer is a receipt, or says why it was refused."""
         return curated.remember(self._transport, text, target, key=key, until=until)
+
+    def curate(self, apply: bool = False) -> CurateAnswer:
+        """What the curator would change in curated memory, by rules; with `apply` it is done. No model is asked."""
+        path = "/v1/memory/curate"
+        answer = self._transport.send(Request("POST", path)) if apply else self._transport.read("GET", path)
+        return cast(CurateAnswer, answer)
 
     def forget(
         self,

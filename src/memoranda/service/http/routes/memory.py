@@ -6,6 +6,7 @@ The paths of files stay on the server.
 from dataclasses import asdict
 from typing import get_args
 
+from memoranda.api.curate import curate
 from memoranda.api.project_memory import find_target
 from memoranda.errors import SessionError
 from memoranda.memory.curated import change_history
@@ -118,6 +119,15 @@ _PROPOSAL = Object((Field("id", Text(8, 8), "The id of the proposal.", True),), 
 _NOTE = "Bookings go through Ana."
 _PATH = "/v1/memory/{target}/entries"
 _ONE = f"{_PATH}/{{entry_id}}"
+_CURATE = "/v1/memory/curate"
+_CURATION = Object(
+    (
+        Field("changes", ListOf(Anything(), 0, 100_000), "Each with rule, target, before, after and reason.", True),
+        Field("applied", ListOf(Whole()), "The numbers of the changes that were made."),
+        Field("refused", ListOf(Text()), "Why changes were not made."),
+    ),
+    name="Curation",
+)
 _WRITE_PROBLEMS = (403, 404, 409, 412)
 
 
@@ -281,6 +291,19 @@ def get_value(call: Call) -> Answer:
     return Answer({"value": call.memory.curated.get(call.query["key"])})
 
 
+def propose_curation(call: Call) -> Answer:
+    """What the curator would change, by rules; nothing is written."""
+    return Answer({**curate(call.memory.services, call.memory.curated, call.memory.user, apply=False)})
+
+
+def apply_curation(call: Call) -> Answer:
+    """Do what the curator would change: what leaves a memory is kept as a note, and each change can be undone."""
+    answer = curate(call.memory.services, call.memory.curated, call.memory.user, apply=True)
+    for change in answer.get("applied", ()):
+        call.audit("memory.curate", f"change {change}")
+    return Answer({**answer})
+
+
 def log(call: Call) -> Answer:
     """One page of the changes, the newest first."""
     store, limit = call.memory.curated, call.query.get("limit", 20)
@@ -369,6 +392,14 @@ ROUTES = (
                name="KeyedValue"),
         query=(Field("key", Text(1, 60), "What stands before the colon of the entry.", required=True),),
         tag=TAG, example=Example(query={"key": "time zone"}),
+    ),
+    Route(
+        "GET", _CURATE, "propose_curation", "read", propose_curation, "See what the curator would change", _CURATION,
+        tag=TAG, example=Example(),
+    ),
+    Route(
+        "POST", _CURATE, "apply_curation", "curate", apply_curation, "Tidy up curated memory", _CURATION,
+        tag=TAG, example=Example(),
     ),
     Route(
         "GET", "/v1/memory/log", "memory_log", "read", log, "List the changes of curated memory",

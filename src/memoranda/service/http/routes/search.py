@@ -71,6 +71,14 @@ def recall(call: Call) -> Answer:
     )
 
 
+def recent(call: Call) -> Answer:
+    """What was going on: the last conversations, newest first, and the block for a prompt that asks to continue."""
+    project = call.query.get("project")
+    if project is not None and project.strip().lower() == "this":
+        raise Problem(422, "invalid", "A service has no working directory: name the project.")
+    return Answer({**call.memory.recent(project, limit=call.query.get("limit", 3))})
+
+
 def prompt(call: Call) -> Answer:
     """The system prompt of a session. The first request freezes it: until compression it stays the same bytes.
 
@@ -109,6 +117,18 @@ RECALL_ROUTES = (
             Field("max_chars", Whole(200, 100_000), f"The longest block; {MAX_BLOCK_CHARS} without it."),
         ), name="RecallQuestion"),
         tag=_RECALL_TAG, example=Example(body={"question": "Who makes the bookings?", "limit": 1}),
+    ),
+    Route(
+        "GET", "/v1/recent", "recent", "read", recent, "See what was going on",
+        Object((
+            Field("conversations", ListOf(Anything(), 0, 20), "When, which agent, what was asked, how it ended.", True),
+            Field("text", Text(0, 10_000), "A fenced block for a prompt; empty if there is nothing.", required=True),
+        ), name="Recent"),
+        query=(
+            Field("project", Text(1, 1_000), "Only conversations of this project."),
+            Field("limit", Whole(1, 20), "How many conversations; 3 without it."),
+        ),
+        tag=_RECALL_TAG, example=Example(query={"limit": 1}),
     ),
     Route(
         "GET", "/v1/prompt", "prompt", "read", prompt, "Read the frozen prompt of a session",
