@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,15 +143,17 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
         keys.append(facts["idempotency_key"])
         release.wait(HANG)
 
-    manager = managed(tmp_path, Scripted(sync_turn=hang))
+    # Long enough for a busy machine to renew it in time.
+    settings = replace(QUICK, lease_seconds=2.0)
+    manager = managed(tmp_path, Scripted(sync_turn=hang), settings)
     began = time.monotonic()
     assert manager.notify.turn_finished("q1", "a1")
     assert manager.notify.turn_finished("q2", "a2")
     assert time.monotonic() - began < GIVE_UP
     wait_until(lambda: manager.backlog().last_error == "no answer within 0.3 s")
     # Longer than it is held: it is renewed, so no other process delivers it at the same time.
-    time.sleep(QUICK.lease_seconds)
-    assert Outbox(tmp_path, QUICK).claim("in-memory") is None
+    time.sleep(settings.lease_seconds)
+    assert Outbox(tmp_path, settings).claim("in-memory") is None
     began = time.monotonic()
     assert manager.shutdown() is False
     assert time.monotonic() - began < GIVE_UP
