@@ -133,12 +133,12 @@ def test_an_error_is_reported_briefly() -> None:
 
 def test_a_conversation_that_does_not_fit_is_skipped(db: SessionDB) -> None:
     """The list continues after it."""
-    tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=1_200))
+    tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=900))
     seen: list[str] = []
     cursor: str | None = "0"
     while cursor is not None:
         answer = tool.call({"limit": 2, "cursor": cursor})
-        assert _fits(answer, 1_200)
+        assert _fits(answer, 900)
         assert answer.get("cursor") != cursor
         seen += [row["session_id"] for row in answer["results"]]
         cursor = answer.get("cursor")

@@ -22,8 +22,6 @@ MISSING = {
     memoranda.Memory: {
         "agent": _LOOP,
         "preview_prompt": _NO_ROUTE,
-        "recent": _NO_ROUTE,
-        "curate": _NO_ROUTE,
         "tools": "tools belong to a session: RemoteSession.tools",
         "call": "tools belong to a session: RemoteSession.call",
     },
