@@ -1,0 +1,224 @@
+"""One person's simulated year with a memory: do current facts reach the model, and are stale ones shown as current?
+
+    python -m benchmarks.year                      the whole year, three behaviours side by side
+    python -m benchmarks.year --scale 0.1          a tenth of it
+    python -m benchmarks.year --curve year.svg     also the curve over twelve months
+
+A seeded script states 400 facts of 12 projects in 1,500 sessions; 120 of them change later, half with cue words, 60
+have an end, and 80 remarks are trivial. The same attributes have other values in other projects. A scripted model saves
+what it is asked to keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new
+session: what reaches the model is the memory in the prompt and the evidence for the prompt. A fact is lost if no search
+finds its value.
+
+- `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
+- `recall`: the same, and prompts get evidence out of past conversations.
+- `curated`: entries have last days, and the curator tidies up every week; what leaves is a note.
+
+Every behaviour has the same sessions. No model is asked. The clock is not simulated: where a fact ends in the script, its
+last day is set to a past one.
+"""
+
+import argparse
+import random
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, NamedTuple, get_args
+
+import memoranda
+from memoranda.integrations.hooks.prompt_evidence import find_evidence
+from memoranda.memory.curated.operations import Replace
+from memoranda.support.origin import PERSON
+
+Behaviour = Literal["refuse", "recall", "curated"]
+BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
+MONTHS = 12
+_PROJECTS = (
+    *("atlas", "borealis", "cinder", "dynamo", "ember", "falcon"),
+    *("granite", "harbor", "indigo", "juniper", "kestrel", "lantern"),
+)
+_ATTRIBUTES = [
+    f"{kind} {thing}"
+    for kind in ("release", "staging", "billing", "search", "nightly", "mobile")
+    for thing in ("host", "owner", "branch", "queue", "region", "bucket")
+]
+_SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aou"]
+_REMARKS = ("Good morning.", "That is a nice idea.", "Let me think about lunch.", "It rains again.")
+_PROBES = 40
+
+
+@dataclass(slots=True)
+class Fact:
+    project: str
+    attribute: str
+    values: list[str]
+    stated: int
+    """The session in which it is stated."""
+    changed: int | None = None
+    with_cue: bool = False
+    ends: int | None = None
+
+    def statement(self, place: int) -> str:
+        old, value = self.values[0], self.values[place]
+        if place and self.with_cue:
+            return f"The {self.attribute} of {self.project} is now {value} instead of {old}."
+        return f"The {self.attribute} of {self.project} is {value}."
+
+    @property
+    def question(self) -> str:
+        return f"What is the {self.attribute} of {self.project}?"
+
+    def value_at(self, session: int) -> str | None:
+        """The value that holds after a session; None before it is stated and after its end."""
+        if session < self.stated or (self.ends is not None and session >= self.ends):
+            return None
+        return self.values[1 if self.changed is not None and session >= self.changed else 0]
+
+    def stale_at(self, session: int) -> list[str]:
+        current = self.value_at(session)
+        return [value for value in self.values if value != current] if session >= self.stated else []
+
+
+class Year(NamedTuple):
+    facts: list[Fact]
+    sessions: int
+    remarks: set[int]
+
+
+def make_year(seed: int, scale: float) -> Year:
+    """The facts of a year and when each is stated, changes and ends."""
+    dice = random.Random(seed)
+    sessions, count = int(1_500 * scale), int(400 * scale)
+    places = [(project, attribute) for project in _PROJECTS for attribute in _ATTRIBUTES]
+    names = dice.sample([a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES], 2 * count)
+    facts = [
+        Fact(project, attribute, [names.pop(), names.pop()], dice.randrange(int(sessions * 0.8)))
+        for project, attribute in dice.sample(places, count)
+    ]
+    for number, fact in enumerate(dice.sample(facts, int(180 * scale))):
+        later = dice.randrange(fact.stated + 1, sessions)
+        if number < int(120 * scale):
+            fact.changed, fact.with_cue = later, number % 2 == 0
+        else:
+            fact.ends = later
+    return Year(facts, sessions, set(dice.sample(range(sessions), int(80 * scale))))
+
+
+class Counts(NamedTuple):
+    month: int
+    probes: int
+    reached: int
+    stale: int
+    characters: int
+    lost: int
+
+
+def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts]:
+    """Live through the year with one behaviour, and return what the probes of each month found."""
+    dice = random.Random(seed + 1)
+    found: list[Counts] = []
+    with memoranda.open(home) as memory:
+        for number in range(year.sessions):
+            _one_session(memory, year, number)
+            if behaviour == "curated":
+                _expire(memory, year, number)
+                if number % max(1, year.sessions // 52) == 0:
+                    memory.curate(apply=True)
+            if (number + 1) % (year.sessions // MONTHS) == 0 and len(found) < MONTHS:
+                found.append(_probe(memory, year, number, behaviour, dice, len(found) + 1))
+    return found
+
+
+def _one_session(memory: memoranda.Memory, year: Year, number: int) -> None:
+    said = [fact.statement(0) for fact in year.facts if fact.stated == number]
+    said += [fact.statement(1) for fact in year.facts if fact.changed == number]
+    said += [random.Random(number).choice(_REMARKS)] if number in year.remarks else []
+    if not said:
+        return
+    with memory.session(source="cli") as session:
+        for text in said:
+            with session.turn(text) as turn:
+                if text not in _REMARKS:
+                    # A refused write stays refused: the model of the script does not tidy up.
+                    session.call("memory", {"action": "add", "target": "memory", "content": text})
+                turn.done("Noted.")
+
+
+def _expire(memory: memoranda.Memory, year: Year, number: int) -> None:
+    for fact in year.facts:
+        if fact.ends == number and (text := fact.statement(0)) in memory.entries():
+            memory.curated.apply("memory", [Replace(text, text, until="2020-01-01")], PERSON)
+
+
+def _probe(
+    memory: memoranda.Memory, year: Year, number: int, behaviour: Behaviour, dice: random.Random, month: int
+) -> Counts:
+    counts: Counter[str] = Counter()
+    holding = [fact for fact in year.facts if fact.value_at(number)]
+    ended = [fact for fact in year.facts if fact.stale_at(number) and not fact.value_at(number)]
+    store = memory.services.curated_for(memory.user)
+    store.load_from_disk()
+    block = store.format_for_system_prompt("memory") or ""
+    for fact in dice.sample(holding, min(_PROBES, len(holding))) + ended[-5:]:
+        text = block
+        if behaviour != "refuse":
+            evidence = find_evidence(memory.home.state_db, None, fact.question, "", "", frozenset())
+            text += evidence.text
+        counts["characters"] += len(text)
+        current = fact.value_at(number)
+        subject = f"{fact.attribute} of {fact.project}"
+        shown = [value for value in fact.values if any(value in line and subject in line for line in text.split("\n"))]
+        counts["probes"] += current is not None
+        counts["reached"] += current in shown
+        # The older of two statements is marked with its date where both are shown.
+        counts["stale"] += bool(set(shown) & set(fact.stale_at(number))) and current not in shown
+        if current is not None:
+            counts["lost"] += not memory.search(current)["results"]
+    return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "lost")))
+
+
+def draw(curves: dict[Behaviour, list[Counts]]) -> str:
+    """The share of current facts that reached the model, month by month, as SVG."""
+    colours = {"refuse": "#c0392b", "recall": "#7f8c8d", "curated": "#2471a3"}
+    lines = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 260" font-family="sans-serif" font-size="11">']
+    for share in (0, 0.5, 1):
+        y = 220 - 190 * share
+        lines.append(
+            f'<line x1="40" x2="460" y1="{y}" y2="{y}" stroke="#ddd"/><text x="8" y="{y + 4}">{share:.0%}</text>'
+        )
+    for row, (name, counts) in enumerate(curves.items()):
+        points = " ".join(
+            f"{40 + 35 * each.month},{220 - 190 * each.reached / max(1, each.probes):.0f}" for each in counts
+        )
+        lines.append(f'<polyline points="{points}" fill="none" stroke="{colours[name]}" stroke-width="2"/>')
+        lines.append(f'<text x="{60 + 130 * row}" y="250" fill="{colours[name]}">{name}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--curve", type=Path)
+    options = parser.parse_args()
+    year = make_year(options.seed, options.scale)
+    print(f"{len(year.facts)} facts in {year.sessions} sessions, seed {options.seed}")
+    print("| behaviour | current facts reached | stale shown as current | tokens per prompt | facts lost |")
+    print("|---|---|---|---|---|")
+    curves: dict[Behaviour, list[Counts]] = {}
+    for behaviour in BEHAVIOURS:
+        with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
+            curves[behaviour] = live(year, behaviour, Path(directory) / "home", options.seed)
+        months = curves[behaviour]
+        probes, reached, stale, characters, lost = (sum(column) for column in list(zip(*months, strict=True))[1:])
+        print(
+            f"| {behaviour} | {reached / probes:.3f} | {stale / probes:.3f} | {characters / probes / 4:.0f} | {lost} |",
+            flush=True,
+        )
+    if options.curve:
+        options.curve.write_text(draw(curves), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
